@@ -1,0 +1,1 @@
+"""inspector: see, step by step, what happens inside a sequence model."""

@@ -1,0 +1,1 @@
+"""The memory: a capture is a folder of page files with an SQLite index; the only thing a panel reads."""

@@ -1,0 +1,1 @@
+"""The doctor: reads a capture and writes findings (numpy only, never torch)."""

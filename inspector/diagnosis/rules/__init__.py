@@ -1,0 +1,1 @@
+"""The shelf of rules: one file a rule."""

@@ -1,0 +1,139 @@
+"""What one run left in memory: the recurrences and attentions that the probes saw, and the outputs.
+
+Probes fill a Trace while the user's model runs; quantities read it afterwards and write channels.
+Sequences run in processing order: a backward direction's step 0 is the last token (see Recurrence.reverse).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from inspector.engine.steps.cell import Cell, Check, StepBlock
+from inspector.engine.subject import Batch, Subject
+
+
+@dataclass(slots=True)
+class Recurrence:
+    """One recurrent layer in one direction, as it ran.
+
+    Attributes:
+        place: channel place, "rnn.l0" or "rnn.l0.reverse" (cells in a user's loop: the module's name).
+        module: class name, for example "LSTM".
+        cell: weights and equations.
+        x: (t, b, i) inputs of every step, in processing order.
+        states: (t + 1, b, s): the initial state, then the state after each step, in processing order.
+        lengths: (b,) steps that are real for each sample.
+        reverse: True for a backward direction: processing step j of a sample of length n is sequence step n-1-j.
+        check: how well the recomputation reproduces the module's own output; gates are refused if it failed.
+        arriving: (t, b, s) gradient of the loss that reaches the state after each step from outside the
+            recurrence (not through the next step), or None without a loss.
+        delta: (t, b, s) total gradient ∂L/∂s_t, where autograd gave it directly (cells in a user's loop);
+            None where it is to be swept from `arriving`.
+        shown: signals whose pages the probe has already written live.
+    """
+
+    place: str
+    module: str
+    cell: Cell
+    x: Tensor
+    states: Tensor
+    lengths: Tensor
+    reverse: bool = False
+    check: Check | None = None
+    arriving: Tensor | None = None
+    delta: Tensor | None = None
+    shown: set[str] = field(default_factory=set)
+
+    @property
+    def steps(self) -> int:
+        """Number of processing steps of the longest sample."""
+        return self.states.shape[0] - 1
+
+    def length(self, sample: int) -> int:
+        """Number of real steps of one sample."""
+        return int(self.lengths[sample])
+
+    def block(self, start: int, stop: int, samples: slice | Tensor = slice(None)) -> StepBlock:
+        """Steps start … stop-1 (processing order) of the given samples."""
+        return self.cell.block(
+            self.x[start:stop, samples], self.states[start:stop, samples], self.states[start + 1 : stop + 1, samples]
+        )
+
+    def blocks(self, sample: int, size: int) -> Iterator[tuple[int, StepBlock]]:
+        """The real steps of one sample in blocks of `size`: (first processing step, block of one sample)."""
+        length = self.length(sample)
+        for start in range(0, length, size):
+            yield start, self.block(start, min(start + size, length), slice(sample, sample + 1))
+
+    def in_order(self, values: Tensor, sample: int) -> Tensor:
+        """Values (t, …) of one sample's real steps from processing order to sequence order."""
+        return values.flip(0) if self.reverse else values
+
+    def sequence_offset(self, start: int, count: int, sample: int) -> int:
+        """Sequence step of the first row of a page that holds processing steps start … start+count-1."""
+        return self.length(sample) - start - count if self.reverse else start
+
+
+@dataclass(slots=True)
+class Attention:
+    """One call of scaled dot-product attention, as it ran, kept as queries and keys rather than as maps.
+
+    Attributes:
+        place: module name (calls after the first in one module get ".1", ".2", …).
+        module: class name.
+        query: (b, a, q, d); key: (b, a, k, d), grouped heads already repeated; value (b, a, k, d) or None.
+        scale: factor on query·key.
+        causal: True when row i may look at keys j ≤ i only.
+        mask: None, boolean (True = may look) or additive, broadcastable to (b, a, q, k).
+        keys_from: label domain of the keys ("step", or "source step" for cross-attention).
+        weights: (b, a, q, k) where the model computed them itself; then query and key may be empty.
+    """
+
+    place: str
+    module: str
+    query: Tensor
+    key: Tensor
+    scale: float
+    causal: bool = False
+    mask: Tensor | None = None
+    value: Tensor | None = None
+    keys_from: str = "step"
+    weights: Tensor | None = None
+    check: Check | None = None
+
+
+@dataclass(slots=True)
+class Trace:
+    """One run of a subject on a batch.
+
+    Attributes:
+        output: what the model returned, detached; None if it raised half-way (then what was seen is still here).
+        logits: (b, t, v) or None; loss: (b, t) with NaN where a step carries none, or None.
+        extra: room for probes of other packages, by their key.
+    """
+
+    subject: Subject
+    batch: Batch
+    recurrences: list[Recurrence] = field(default_factory=list)
+    attentions: list[Attention] = field(default_factory=list)
+    output: Any = None
+    logits: Tensor | None = None
+    loss: Tensor | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    wants_gradient: list[tuple[Tensor, Callable[[Tensor | None], None]]] = field(default_factory=list)
+    """Graph tensors whose gradient a probe asks for, with what to do with it: one backward pass serves all."""
+
+    @property
+    def look_at(self) -> int:
+        """The sample of the batch that is shown."""
+        return self.batch.look_at
+
+    def real_steps(self) -> Tensor:
+        """(b, t) True at steps that are not padding."""
+        t = self.batch.inputs.shape[1]
+        return torch.arange(t)[None, :] < self.batch.lengths[:, None]

@@ -1,0 +1,41 @@
+"""The tongue: what the rooms say to each other, as frozen dataclasses (numpy and the standard library only)."""
+
+from inspector.records.channel import DTYPES, KINDS, STEP_DOMAIN, VOCABULARY_DOMAIN, Channel
+from inspector.records.codec import BadRecordError, decode, encode
+from inspector.records.requests import (
+    Analyse,
+    Cancel,
+    Catalog,
+    CheckpointReport,
+    Entry,
+    Failure,
+    Finished,
+    InputSpec,
+    Load,
+    Loaded,
+    Mismatch,
+    Progress,
+    Quit,
+    Run,
+)  # fmt: skip
+from inspector.records.run import (
+    Finding,
+    Frame,
+    Labels,
+    Log,
+    Page,
+    Place,
+    Refusal,
+    RunStart,
+    RunStop,
+    Scalar,
+    Severity,
+    Status,
+)  # fmt: skip
+
+__all__ = [
+    "DTYPES", "KINDS", "STEP_DOMAIN", "VOCABULARY_DOMAIN", "Analyse", "BadRecordError", "Cancel", "Catalog",
+    "Channel", "CheckpointReport", "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels",
+    "Load", "Loaded", "Log", "Mismatch", "Page", "Place", "Progress", "Quit", "Refusal", "Run", "RunStart",
+    "RunStop", "Scalar", "Severity", "Status", "decode", "encode",
+]  # fmt: skip

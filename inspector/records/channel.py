@@ -1,0 +1,103 @@
+"""What is measured, described before any of it is sent: panels match kinds and dims, never names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+DTYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64",
+)  # fmt: skip
+"""Names of the element types a capture may hold; bfloat16 is widened to float32, which is exact."""
+
+DIMS = (
+    "step", "unit", "head", "query", "key", "source", "lag", "start", "rank", "statistic",
+    "count", "class", "feature", "layer", "parameter", "bin",
+)  # fmt: skip
+"""Known axis names. Others are allowed (lower-case words); these have axis labels in the window."""
+
+KINDS = (
+    "input", "state", "gate", "jacobian", "lag", "map", "gradient", "attention", "attention_statistic",
+    "output", "unit", "health", "parameter",
+)  # fmt: skip
+"""Known kinds. A kind says which picture fits; a new kind needs a new panel, a new name does not."""
+
+STEP_DOMAIN = "step"
+VOCABULARY_DOMAIN = "vocabulary"
+_STEP_DIMS = frozenset({"step", "query", "key", "source", "start"})
+_WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
+MAX_NAME = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """One measured array, named `place:signal`.
+
+    Attributes:
+        name: `place:signal`, for example `rnn.l0:gate/forget`.
+        kind: which sort of quantity it is (see KINDS); panels choose by kind and dims.
+        dims: axis names, slowest first, for example ("step", "unit") or ("head", "query", "key").
+        shape: the final length of each axis; None where it is not known beforehand.
+        dtype: one of DTYPES.
+        unit: physical or mathematical unit; "1" for pure numbers, "nat" for entropies and losses.
+        title: what a legend calls it, for example "forget gate".
+        formula: the definition in plain text.
+        source: where the formula comes from.
+        method: "exact", or how it was estimated and with what error.
+        scale: how its colours or axis run: "sequential", "diverging" (centred on zero) or "log".
+        limits: the values it can take at all (gates: (0, 1)); None where unbounded.
+        labels: names along an axis when they are few, for example {"statistic": ("mean", "p10", "p90")}.
+        domains: which label domain an axis belongs to; step-like axes default to "step".
+        value_domain: set when the values are indices into a label domain ("vocabulary" for token ids).
+        module: class name of the module at the place, for the model tree.
+    """
+
+    name: str
+    kind: str
+    dims: tuple[str, ...]
+    shape: tuple[int | None, ...]
+    dtype: str = "float32"
+    unit: str = "1"
+    title: str = ""
+    formula: str = ""
+    source: str = ""
+    method: str = "exact"
+    scale: Literal["sequential", "diverging", "log"] = "sequential"
+    limits: tuple[float, float] | None = None
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    domains: Mapping[str, str] = field(default_factory=dict)
+    value_domain: str = ""
+    module: str = ""
+
+    def __post_init__(self) -> None:
+        if ":" not in self.name or len(self.name) > MAX_NAME:
+            raise ValueError(
+                f"A channel is named place:signal in at most {MAX_NAME} characters, not {self.name[:80]!r}."
+            )
+        if self.dtype not in DTYPES:
+            raise ValueError(f"Channel {self.name}: dtype {self.dtype!r} is not one of {', '.join(DTYPES)}.")
+        if len(self.dims) != len(self.shape) or len(set(self.dims)) != len(self.dims):
+            raise ValueError(f"Channel {self.name}: dims {self.dims} and shape {self.shape} do not fit each other.")
+        if not all(_WORD.match(word) for word in (self.kind, *self.dims)):
+            raise ValueError(
+                f"Channel {self.name}: kind and dims are lower-case words, not {self.kind!r}, {self.dims}."
+            )
+        if any(n is not None and n < 0 for n in self.shape):
+            raise ValueError(f"Channel {self.name}: a length in shape {self.shape} is negative.")
+
+    @property
+    def place(self) -> str:
+        """Where in the model: the part before the last colon."""
+        return self.name.rpartition(":")[0]
+
+    @property
+    def signal(self) -> str:
+        """What is measured there: the part after the last colon."""
+        return self.name.rpartition(":")[2]
+
+    def domain(self, dim: str) -> str:
+        """The label domain of an axis: as declared, "step" for step-like axes, else the axis' own name."""
+        return self.domains.get(dim, STEP_DOMAIN if dim in _STEP_DIMS else dim)

@@ -1,0 +1,152 @@
+"""Records as JSON bytes and back, for pipes, sockets and the index. Nothing is ever unpickled.
+
+A record travels as {"record": class name, field: value, …}. Only classes listed in RECORDS are made, only with
+their own fields, and every value is checked against the field's declared type; anything else raises BadRecord.
+Pages do not travel this way: arrays go to the page files.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any
+
+from inspector.records import requests, run
+from inspector.records.channel import Channel
+
+MAX_BYTES = 16 * 1024 * 1024
+RECORDS: dict[str, type[Any]] = {
+    record.__name__: record
+    for record in (
+        Channel, run.RunStart, run.Place, run.Frame, run.Labels, run.Scalar, run.Refusal, run.Finding, run.Log,
+        run.RunStop, requests.InputSpec, requests.Load, requests.Run, requests.Analyse, requests.Cancel,
+        requests.Quit, requests.Entry, requests.Catalog, requests.Mismatch, requests.CheckpointReport,
+        requests.Loaded, requests.Progress, requests.Failure, requests.Finished,
+    )
+}  # fmt: skip
+
+
+class BadRecordError(ValueError):
+    """Bytes that are not a known record with well-typed fields."""
+
+
+def encode(record: Any) -> bytes:
+    """A record as UTF-8 JSON; NaN and infinities as the strings "NaN", "Infinity", "-Infinity"."""
+    return json.dumps(_plain(record), allow_nan=False, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def decode(data: bytes | str) -> Any:
+    """The record that `encode` made. Raises BadRecordError."""
+    if len(data) > MAX_BYTES:
+        raise BadRecordError(f"A record has {len(data)} bytes; at most {MAX_BYTES} are read.")
+    try:
+        text = data.decode("utf-8", "surrogatepass") if isinstance(data, bytes) else data
+        raw = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise BadRecordError(f"Not a record: {error}") from None
+    return _build(raw)
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"the bare constant {word} is not JSON")
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        body = {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
+        return {"record": type(value).__name__, **body}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    return value
+
+
+@cache
+def _hints(name: str) -> dict[str, Any]:
+    return typing.get_type_hints(RECORDS[name])
+
+
+def _build(raw: Any) -> Any:
+    if not isinstance(raw, dict) or not isinstance(raw.get("record"), str) or raw["record"] not in RECORDS:
+        raise BadRecordError(f"Not a record; known are {', '.join(sorted(RECORDS))}.")
+    record = RECORDS[raw["record"]]
+    hints = _hints(raw["record"])
+    unknown = set(raw) - set(hints) - {"record"}
+    if unknown:
+        raise BadRecordError(f"{record.__name__} has no field {', '.join(sorted(map(str, unknown)))[:200]}.")
+    try:
+        return record(
+            **{key: _value(raw[key], hints[key], f"{record.__name__}.{key}") for key in raw if key != "record"}
+        )
+    except (TypeError, RecursionError) as error:
+        raise BadRecordError(f"{record.__name__}: {error}") from None
+    except BadRecordError:
+        raise
+    except ValueError as error:
+        raise BadRecordError(str(error)) from None
+
+
+_PASS = (str, bool, int)
+
+
+def _value(raw: Any, hint: Any, where: str) -> Any:
+    """`raw` as the type `hint` asks, or BadRecordError naming the field."""
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
+    if hint is Any:
+        return raw
+    if origin in (types.UnionType, typing.Union):
+        return _union(raw, arguments, where)
+    if origin is typing.Literal:
+        if raw not in arguments:
+            raise BadRecordError(f"{where} is {raw!r}, not one of {arguments}.")
+        return raw
+    if origin is tuple:
+        return _tuple(raw, arguments, where)
+    if origin is not None and isinstance(raw, dict):
+        return {str(key): _value(item, arguments[1], where) for key, item in raw.items()}
+    if is_dataclass(hint) and isinstance(raw, dict):
+        made = _build(raw)
+        if isinstance(made, typing.cast(type, hint)):
+            return made
+    if hint is float and isinstance(raw, (int, float, str)) and not isinstance(raw, bool):
+        return _number(raw, where)
+    if hint in _PASS and type(raw) is hint:
+        return raw
+    raise BadRecordError(f"{where} should be {getattr(hint, '__name__', hint)}, not {str(raw)[:60]!r}.")
+
+
+def _union(raw: Any, arguments: tuple[Any, ...], where: str) -> Any:
+    if raw is None and type(None) in arguments:
+        return None
+    others = [argument for argument in arguments if argument is not type(None)]
+    for argument in others[:-1]:
+        try:
+            return _value(raw, argument, where)
+        except BadRecordError:
+            continue
+    return _value(raw, others[-1], where)
+
+
+def _tuple(raw: Any, arguments: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+    if not isinstance(raw, list):
+        raise BadRecordError(f"{where} should be a list, not {str(raw)[:60]!r}.")
+    if len(arguments) == 2 and arguments[1] is Ellipsis:
+        return tuple(_value(item, arguments[0], where) for item in raw)
+    if len(raw) != len(arguments):
+        raise BadRecordError(f"{where} should have {len(arguments)} items, not {len(raw)}.")
+    return tuple(_value(item, argument, where) for item, argument in zip(raw, arguments, strict=True))
+
+
+def _number(raw: int | float | str, where: str) -> float:
+    if isinstance(raw, str) and raw not in ("NaN", "Infinity", "-Infinity"):
+        raise BadRecordError(f"{where} should be a number, not {raw[:60]!r}.")
+    return float(raw)

@@ -1,0 +1,174 @@
+"""What the window or the command line asks of the worker, and what the worker answers beside the capture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from inspector.records.run import Place, RunStop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputSpec:
+    """A sequence to run. `kind` is a key of the shelf of inputs ("example", "text", "ids", "file", "generated"…).
+
+    `value` is the text, the ids, the file's path or the generator's name; `options` belong to that input
+    (for example {"steps": 200, "at": 10} of an impulse). `look_at` is the sample of the batch to be shown.
+    """
+
+    kind: str = "example"
+    value: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    look_at: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Open a model. `trusted` says that the user agreed to run the code that the subject names."""
+
+    subject: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    checkpoint: str = ""
+    partial: bool = False
+    trusted: bool = False
+    device: str = "cpu"
+    seed: int = 0
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Run the loaded model on a sequence and write the capture to the folder `path`.
+
+    `quantities` are keys of the shelf of quantities; empty means the default set.
+    """
+
+    path: str
+    input: InputSpec = field(default_factory=InputSpec)
+    quantities: tuple[str, ...] = ()
+    seed: int = 0
+    frame_label: str = ""
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analyse:
+    """Compute more quantities of the run that is still in the worker's memory, into the same capture."""
+
+    path: str
+    quantities: tuple[str, ...]
+    frame: int = -1
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop the run in progress at the next page; what came so far stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quit:
+    """End the worker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One entry of a shelf as the catalogue lists it."""
+
+    key: str
+    summary: str = ""
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """The worker's first word: what it can do."""
+
+    torch: str
+    threads: int
+    devices: tuple[str, ...]
+    probes: tuple[Entry, ...] = ()
+    quantities: tuple[Entry, ...] = ()
+    loaders: tuple[Entry, ...] = ()
+    inputs: tuple[Entry, ...] = ()
+    broken: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mismatch:
+    """One tensor that a checkpoint and a model do not agree on.
+
+    `problem` is "missing", "unexpected", "shape", "dtype", "tied", "non-finite"; `detail` one phrase.
+    """
+
+    name: str
+    problem: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointReport:
+    """What a checkpoint would do to the model, before anything is loaded.
+
+    `fits` is False when tensors are missing, unexpected or of another shape: loading then needs the user's word.
+    """
+
+    path: str
+    layout: str = ""
+    removed_prefix: str = ""
+    matched: int = 0
+    total: int = 0
+    fits: bool = True
+    mismatches: tuple[Mismatch, ...] = ()
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """The answer to Load: the model is ready (or, when `needs_consent`, waits for `partial=True`)."""
+
+    subject: str
+    title: str = ""
+    kind: str = "vectors"
+    width: int | None = None
+    vocabulary: int = 0
+    characters: bool = False
+    examples: tuple[str, ...] = ()
+    default_text: str = ""
+    audio: bool = False
+    has_loss: bool = False
+    places: tuple[Place, ...] = ()
+    report: CheckpointReport | None = None
+    needs_consent: bool = False
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a run is: `done` of `total` (0: unknown), and what it does now."""
+
+    done: float
+    total: float
+    text: str = ""
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A request that could not be met: one clear sentence, what to do, and the details for --debug."""
+
+    message: str
+    details: str = ""
+    request: str = ""
+    kind: str = "input"
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A run's end as told on the pipe; the capture holds the same RunStop."""
+
+    path: str
+    stop: RunStop
+    generation: int = 0

@@ -1,0 +1,127 @@
+"""The life of a run as records: how it began, its frames, what it said, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Status = Literal["done", "failed", "cancelled"]
+Severity = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One node of the model tree: qualified name, class name, own parameter count (not the children's)."""
+
+    name: str
+    module: str
+    parameters: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStart:
+    """All that is known before a run begins. `places` is the model tree, parents first;
+    `created` is wall time in seconds since 1970 (for show only)."""
+
+    run: str
+    title: str
+    subject: str = ""
+    checkpoint: str = ""
+    created: float = 0.0
+    seed: int | None = None
+    places: tuple[Place, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One moment of training at which the model was looked at. `step` is the training iteration, if known."""
+
+    index: int
+    label: str = ""
+    step: int | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A block of a channel's array, placed at `offset` (one start index per dim)."""
+
+    channel: str
+    frame: int
+    offset: tuple[int, ...]
+    array: npt.NDArray[Any] = field(compare=False)
+
+    def __post_init__(self) -> None:
+        array: np.ndarray[Any, Any] = self.array
+        if len(self.offset) != array.ndim or any(start < 0 for start in self.offset):
+            raise ValueError(
+                f"Page of {self.channel}: offset {self.offset} does not fit an array of shape {array.shape}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Names of consecutive positions of a label domain ("step", "vocabulary", …), from `start` on.
+
+    `frame` is -1 for names that hold for every frame.
+    """
+
+    domain: str
+    names: tuple[str, ...]
+    frame: int = -1
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One named number of a frame, for example the mean loss."""
+
+    name: str
+    frame: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A channel that was not written, and why, in one sentence: a number is right or refused."""
+
+    channel: str
+    reason: str
+    frame: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A diagnosis: which rule, how bad, where, at which steps, the evidence and the remedy."""
+
+    rule: str
+    severity: Severity
+    place: str
+    message: str
+    evidence: tuple[str, ...] = ()
+    remedy: str = ""
+    steps: tuple[int, ...] = ()
+    frame: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One line for the log pane. `source` is "worker", "model" (stdout), "stderr" or a room's name."""
+
+    text: str
+    level: Severity = "info"
+    source: str = "worker"
+
+
+@dataclass(frozen=True, slots=True)
+class RunStop:
+    """How a run ended. Only a capture that holds this record counts as finished."""
+
+    status: Status
+    message: str = ""
+    seconds: float = 0.0

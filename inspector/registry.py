@@ -1,0 +1,109 @@
+"""Shelves: a folder is scanned, and every file in it registers what it offers under a literal key.
+
+A shelf (probes, quantities, loaders, inputs, rules, panels) is one `Shelf` object. A file of the shelf calls
+`SHELF.register("key")` on its class or function; nothing else is edited. Other packages add entries through
+the entry-point group `inspector.<shelf name>`. A broken file is reported and the others still load; two files
+with one key are an error that names both.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R", bound=object)
+
+
+class DoubleKeyError(ValueError):
+    """Two entries of one shelf claim the same key; the message names both origins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A file or entry point of a shelf that could not be imported, and why (one sentence)."""
+
+    origin: str
+    reason: str
+
+
+class Shelf(Generic[T]):
+    """Entries of one kind by key, filled once from the package `package` and from entry points.
+
+    `load()` imports every module directly inside the package; it runs at the first look-up.
+    """
+
+    def __init__(self, name: str, package: str) -> None:
+        self.name = name
+        self.package = package
+        self.broken: list[Broken] = []
+        self._entries: dict[str, T] = {}
+        self._origins: dict[str, str] = {}
+        self._loaded = False
+
+    def register(self, key: str) -> Callable[[R], R]:
+        """Decorator that puts its object on the shelf under `key`. Raises DoubleKeyError for a taken key."""
+
+        origin = str(sys._getframe(1).f_globals["__name__"])  # the file that says it, not the class of what it offers
+
+        def put(entry: R) -> R:
+            if key in self._entries and self._origins[key] != origin:
+                raise DoubleKeyError(f"{self.name} {key!r} is offered by both {self._origins[key]} and {origin}.")
+            self._entries[key] = entry  # type: ignore[assignment]
+            self._origins[key] = origin
+            return entry
+
+        return put
+
+    def load(self) -> None:
+        """Import every file of the shelf and every entry point once; broken ones are kept in `broken`."""
+        if self._loaded:
+            return
+        self._loaded = True
+        package = importlib.import_module(self.package)
+        for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
+            self._import(f"{self.package}.{module.name}", importlib.import_module)
+        for point in entry_points(group=f"inspector.{self.name}"):
+            self._import(point.value, lambda _name, point=point: point.load())  # type: ignore[misc]
+
+    def _import(self, origin: str, load: Callable[[str], Any]) -> None:
+        try:
+            load(origin)
+        except DoubleKeyError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one broken file must not empty the shelf
+            self.broken.append(Broken(origin, f"{type(error).__name__}: {error}"))
+
+    def __getitem__(self, key: str) -> T:
+        self.load()
+        try:
+            return self._entries[key]
+        except KeyError:
+            raise KeyError(f"No {self.name} {key!r}; there are: {', '.join(sorted(self._entries))}.") from None
+
+    def __contains__(self, key: object) -> bool:
+        self.load()
+        return key in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        self.load()
+        return iter(sorted(self._entries))
+
+    def __len__(self) -> int:
+        self.load()
+        return len(self._entries)
+
+    def items(self) -> list[tuple[str, T]]:
+        """All (key, entry) pairs, by key."""
+        self.load()
+        return sorted(self._entries.items())
+
+    def origin(self, key: str) -> str:
+        """The module that registered `key`."""
+        self.load()
+        return self._origins[key]

@@ -1,0 +1,1 @@
+"""The roads between processes; both ends of a road live in one file."""
