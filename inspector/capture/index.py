@@ -1,0 +1,188 @@
+"""Opening the index of a capture that anybody may have made: read-only, bounded, and checked before it is believed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inspector.capture.layout import (
+    APPLICATION_ID,
+    INDEX,
+    MAJOR,
+    MAX_ELEMENTS,
+    MAX_JSON,
+    MINOR,
+    TABLES,
+    CaptureError,
+    NewerVersionError,
+    elements,
+)
+from inspector.records import DTYPES, BadRecordError, decode
+
+PATIENCE = 5.0
+"""Seconds after which one query of an index is given up: no honest index needs a tenth of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRow:
+    """One committed page: where its bytes lie and where in the channel's array they belong."""
+
+    id: int
+    channel: int
+    frame: int
+    file: int
+    offset: int
+    nbytes: int
+    start: tuple[int, ...]
+    shape: tuple[int, ...]
+    crc: int
+
+
+class Index:
+    """A read-only connection to an index, hardened against hostile content. Raises CaptureError."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / INDEX
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._deadline = 0.0
+        if not self.path.is_file():
+            raise CaptureError(f"{folder} is not a capture: it holds no {INDEX}.")
+        if self.path.stat().st_size == 0:
+            raise CaptureError(f"{folder} is an empty capture: the disk was probably full when it was made.")
+        self.connection = self._connect()
+        try:
+            self._check()
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self) -> sqlite3.Connection:
+        for attempt in (self._live, self._copied):
+            try:
+                connection = attempt()
+                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+                return connection
+            except sqlite3.OperationalError as problem:
+                last: sqlite3.Error = problem
+            except sqlite3.DatabaseError as problem:
+                last = problem
+                break
+        raise CaptureError(f"The index of {self.path.parent.name} cannot be read ({last}); the capture is damaged.")
+
+    def _live(self) -> sqlite3.Connection:
+        return self._harden(sqlite3.connect(_uri(self.path), uri=True, timeout=2.0, check_same_thread=False))
+
+    def _copied(self) -> sqlite3.Connection:
+        """A read-only medium cannot hold the WAL's shared memory: work on a copy, left-over -wal included."""
+        self._temporary = tempfile.TemporaryDirectory(prefix="inspector-")
+        copy = Path(self._temporary.name) / INDEX
+        for suffix in ("", "-wal"):
+            source = self.path.with_name(INDEX + suffix)
+            if source.is_file():
+                shutil.copyfile(source, copy.with_name(INDEX + suffix))
+        return self._harden(sqlite3.connect(copy, check_same_thread=False))
+
+    def _harden(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 4 * MAX_JSON)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 100_000)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        connection.execute("PRAGMA trusted_schema=OFF")
+        connection.execute("PRAGMA cell_size_check=ON")
+        connection.execute("PRAGMA query_only=ON")
+        connection.execute("PRAGMA mmap_size=0")
+        connection.set_progress_handler(lambda: int(bool(self._deadline) and time.monotonic() > self._deadline), 20_000)
+        return connection
+
+    def _check(self) -> None:
+        application = self._pragma("application_id")
+        version = self._pragma("user_version")
+        name = self.path.parent.name
+        if application != APPLICATION_ID:
+            raise CaptureError(f"{name} is an SQLite file of another program, not a capture.")
+        if version // 1000 > MAJOR:
+            raise NewerVersionError(
+                f"{name} has format {version // 1000}.{version % 1000}; this program reads up to {MAJOR}.{MINOR}: "
+                "update it to open this capture."
+            )
+        found = {(kind, table) for kind, table in self.rows("SELECT type, name FROM sqlite_master")}
+        wanted = {("table", table) for table in TABLES}
+        strange = {(k, t) for k, t in found if k != "index" and k != "table"}
+        if strange or not wanted <= found:
+            raise CaptureError(
+                f"{name} does not have the tables of a capture; it was damaged or made by another program."
+            )
+
+    def _pragma(self, name: str) -> int:
+        return int(self.rows(f"PRAGMA {name}")[0][0])
+
+    def rows(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query, fetched at once so that no cursor holds the write-ahead log back."""
+        self._deadline = time.monotonic() + PATIENCE
+        try:
+            return self.connection.execute(query, values).fetchall()
+        except (sqlite3.Error, OverflowError) as problem:
+            raise CaptureError(f"The index of {self.path.parent.name} is damaged ({problem}).") from None
+        finally:
+            self._deadline = 0.0
+
+    def data_version(self) -> int:
+        """A number that changes when another connection commits; about 10 µs."""
+        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the connection and remove the private copy, if there was one."""
+        self.connection.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+
+def _uri(path: Path) -> str:
+    return f"{path.absolute().as_uri()}?mode=ro"
+
+
+def read_record(text: Any, kind: type[Any], where: str) -> Any:
+    """The record in a cell of the index. Raises CaptureError for anything else."""
+    if not isinstance(text, str) or len(text) > 4 * MAX_JSON:
+        raise CaptureError(f"A {where} of the index is not text.")
+    try:
+        record = decode(text)
+    except BadRecordError as problem:
+        raise CaptureError(f"A {where} of the index is damaged: {problem}") from None
+    if not isinstance(record, kind):
+        raise CaptureError(f"A {where} of the index is a {type(record).__name__}.")
+    return record
+
+
+def read_page(row: tuple[Any, ...], itemsize: int, ndim: int) -> PageRow:
+    """A page row whose numbers are consistent with each other and with its channel. Raises CaptureError."""
+    numbers = (*row[:6], row[8])
+    if not all(type(number) is int and 0 <= number < 2**62 for number in numbers):
+        raise CaptureError(f"Page {row[0]!r} has a damaged row.")
+    start, shape = _ints(row[6]), _ints(row[7])
+    if len(shape) != ndim or len(start) != ndim or elements(shape) * itemsize != row[5]:
+        raise CaptureError(f"Page {row[0]} has {row[5]} bytes, which does not fit its shape {shape}.")
+    if any(s + n > MAX_ELEMENTS for s, n in zip(start, shape, strict=True)) or elements(shape) > MAX_ELEMENTS:
+        raise CaptureError(f"Page {row[0]} lies beyond any array.")
+    return PageRow(row[0], row[1], row[2], row[3], row[4], row[5], start, shape, row[8])
+
+
+def _ints(text: Any) -> tuple[int, ...]:
+    if not isinstance(text, str) or len(text) > 200:
+        raise CaptureError("A page has a damaged shape.")
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        raise CaptureError("A page has a damaged shape.") from None
+    if not isinstance(values, list) or not all(type(v) is int and 0 <= v < 2**40 for v in values):
+        raise CaptureError("A page has a damaged shape.")
+    return tuple(values)
+
+
+KNOWN_DTYPES = frozenset(DTYPES)

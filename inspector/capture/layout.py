@@ -1,0 +1,64 @@
+"""How a capture lies on disk: file names, the index's tables and version, alignment, and what counts as damaged.
+
+`NAME.inspect/` holds `index.sqlite` and `pages-0000.bin`, `pages-0001.bin`, … The page files are append-only raw
+little-endian arrays, each starting at a multiple of 64 bytes; the index says where each lies. Bytes are written
+first, then the row that commits them, so a reader never sees a page that is not whole.
+"""
+
+from __future__ import annotations
+
+import math
+
+APPLICATION_ID = 0x696E7370  # "insp"
+MAJOR, MINOR = 1, 0
+USER_VERSION = MAJOR * 1000 + MINOR
+INDEX = "index.sqlite"
+SUFFIX = ".inspect"
+PACKED_SUFFIX = ".inspect.zip"
+ALIGN = 64
+ROLL_BYTES = 1 << 30
+MAX_JSON = 1 << 20
+MAX_ELEMENTS = 1 << 40
+
+TABLES: dict[str, str] = {
+    "run": "id INTEGER PRIMARY KEY, record TEXT NOT NULL",
+    "lease": "id INTEGER PRIMARY KEY, pid INTEGER NOT NULL, started TEXT NOT NULL, token TEXT NOT NULL",
+    "channels": "id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, record TEXT NOT NULL",
+    "frames": "id INTEGER PRIMARY KEY, record TEXT NOT NULL",
+    "pages": (
+        "id INTEGER PRIMARY KEY, channel INTEGER NOT NULL, frame INTEGER NOT NULL, file INTEGER NOT NULL,"
+        " offset INTEGER NOT NULL, nbytes INTEGER NOT NULL, start TEXT NOT NULL, shape TEXT NOT NULL,"
+        " crc INTEGER NOT NULL"
+    ),
+    "notes": "id INTEGER PRIMARY KEY, kind TEXT NOT NULL, record TEXT NOT NULL",
+}
+"""Table name → columns. `notes` holds Labels, Scalar, Refusal, Finding and Log records; `lease` the writer's pid."""
+
+
+def schema() -> str:
+    """The SQL script that makes an empty index."""
+    tables = ";\n".join(f"CREATE TABLE {name} ({columns})" for name, columns in TABLES.items())
+    return f"PRAGMA application_id={APPLICATION_ID};\nPRAGMA user_version={USER_VERSION};\n{tables};"
+
+
+def page_file(number: int) -> str:
+    """Name of the page file of a number."""
+    return f"pages-{number:04d}.bin"
+
+
+def aligned(position: int) -> int:
+    """The next multiple of ALIGN."""
+    return -(-position // ALIGN) * ALIGN
+
+
+def elements(shape: tuple[int, ...]) -> int:
+    """Number of elements, as an exact integer (never a wrapped one)."""
+    return math.prod(shape)
+
+
+class CaptureError(Exception):
+    """A capture that cannot be read or written; the message is one sentence that says what to do."""
+
+
+class NewerVersionError(CaptureError):
+    """The capture was written by a newer major version of the format."""

@@ -1,0 +1,64 @@
+"""Who writes a capture: a lease of process id and start time, so that "running" and "unfinished" are told apart."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from pathlib import Path
+
+
+def own_lease() -> tuple[int, str, str]:
+    """(pid, start mark, random token) of this process, for the lease row."""
+    return os.getpid(), start_mark(os.getpid()), secrets.token_hex(8)
+
+
+def start_mark(pid: int) -> str:
+    """Something that differs when a pid is used again: boot id and start ticks on Linux, "" elsewhere."""
+    try:
+        ticks = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+    except (OSError, IndexError):
+        return ""
+    return f"{boot}:{ticks}"
+
+
+def is_alive(pid: int, mark: str) -> bool:
+    """True when the process that took the lease still runs."""
+    if pid <= 0:
+        return False
+    if mark:
+        return start_mark(pid) == mark and not _is_zombie(pid)
+    return _exists(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
+    except (OSError, IndexError):
+        return True
+
+
+def _exists(pid: int) -> bool:
+    if sys.platform == "win32":
+        return _exists_on_windows(pid)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _exists_on_windows(pid: int) -> bool:
+    import ctypes
+
+    kernel = ctypes.windll.kernel32  # type: ignore[attr-defined, unused-ignore]
+    handle = kernel.OpenProcess(0x1000, False, pid)
+    if not handle:
+        return False
+    code = ctypes.c_ulong()
+    kernel.GetExitCodeProcess(handle, ctypes.byref(code))
+    kernel.CloseHandle(handle)
+    return code.value == 259

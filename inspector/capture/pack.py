@@ -1,0 +1,100 @@
+"""One file to mail: a stored (never compressed) zip of a capture, which opens directly by memory map."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import tempfile
+import zipfile
+from pathlib import Path
+
+from inspector.capture.layout import INDEX, PACKED_SUFFIX, SUFFIX, CaptureError
+
+_PAGE_FILE = re.compile(r"pages-(\d{4})\.bin\Z")
+MAX_INDEX_BYTES = 1 << 30
+_LOCAL_HEADER = 30
+
+
+def pack(path: Path | str, to: Path | str | None = None) -> Path:
+    """Write the capture at `path` as one file and return where. A run in progress is packed as it stands."""
+    source = Path(path)
+    target = Path(to) if to is not None else source.with_name(source.name.removesuffix(SUFFIX) + PACKED_SUFFIX)
+    if not (source / INDEX).is_file():
+        raise CaptureError(f"There is no capture at {source} to pack.")
+    with tempfile.TemporaryDirectory(prefix="inspector-") as private:
+        index = Path(private) / INDEX
+        _copy_index(source / INDEX, index)
+        partial = target.with_name(target.name + ".part")
+        try:
+            with zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+                archive.write(index, INDEX)
+                for page in sorted(source.glob("pages-*.bin")):
+                    archive.write(page, page.name)
+            partial.replace(target)
+        except OSError as problem:
+            partial.unlink(missing_ok=True)
+            raise CaptureError(f"Cannot write {target}: {problem.strerror or problem}.") from None
+    return target
+
+
+def _copy_index(source: Path, target: Path) -> None:
+    """A consistent copy, whatever the writer does meanwhile, in a journal mode that opens read-only."""
+    reader = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
+    copy = sqlite3.connect(target)
+    try:
+        reader.backup(copy)
+        copy.execute("DELETE FROM lease")
+        copy.commit()
+        copy.execute("PRAGMA journal_mode=DELETE")
+    except sqlite3.Error as problem:
+        raise CaptureError(f"The index of {source.parent.name} cannot be read ({problem}).") from None
+    finally:
+        reader.close()
+        copy.close()
+
+
+def unpack_index(archive: Path, folder: Path) -> dict[int, tuple[int, int]]:
+    """Extract the index of a packed capture into `folder`; {page file number: (start, length) in the archive}."""
+    try:
+        with zipfile.ZipFile(archive) as packed:
+            members = packed.infolist()
+            _check_members(archive, members)
+            spans = {}
+            for member in members:
+                match = _PAGE_FILE.match(member.filename)
+                if match:
+                    spans[int(match.group(1))] = (_data_start(archive, member), member.file_size)
+            (folder / INDEX).write_bytes(packed.read(INDEX))
+            return spans
+    except (zipfile.BadZipFile, OSError, KeyError, NotImplementedError, EOFError) as problem:
+        raise CaptureError(f"{archive} is not a capture: {problem}.") from None
+
+
+def _check_members(archive: Path, members: list[zipfile.ZipInfo]) -> None:
+    names = [member.filename for member in members]
+    if INDEX not in names:
+        raise CaptureError(f"{archive} is not a packed capture: it holds no {INDEX}.")
+    if len(set(names)) != len(names):
+        raise CaptureError(f"{archive} holds two files of one name; it was not made by `inspector pack`.")
+    for member in members:
+        if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
+            raise CaptureError(
+                f"{archive} holds compressed files; a packed capture is stored. Unpack it and open the folder."
+            )
+        if member.filename != INDEX and not _PAGE_FILE.match(member.filename):
+            raise CaptureError(f"{archive} holds files that do not belong to a capture.")
+        if member.filename == INDEX and member.file_size > MAX_INDEX_BYTES:
+            raise CaptureError(
+                f"{archive} has an index of {member.file_size} bytes; at most {MAX_INDEX_BYTES} are read."
+            )
+
+
+def _data_start(archive: Path, member: zipfile.ZipInfo) -> int:
+    """Where a member's bytes begin: its local header's name and extra field may differ from the directory's."""
+    with archive.open("rb") as file:
+        file.seek(member.header_offset)
+        header = file.read(_LOCAL_HEADER)
+    if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04":
+        raise CaptureError(f"{archive} is damaged: {member.filename} has no header.")
+    name, extra = int.from_bytes(header[26:28], "little"), int.from_bytes(header[28:30], "little")
+    return member.header_offset + _LOCAL_HEADER + name + extra

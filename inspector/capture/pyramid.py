@@ -1,0 +1,82 @@
+"""Level of detail: minima and maxima over blocks of steps, so that a long run is drawn without reading it whole.
+
+NaN is never filtered away: a cell that covers any NaN is NaN in both results, and so is seen at every zoom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+LEVELS = (16, 256)
+"""Steps of one cell at each stored level."""
+
+
+class Pyramid:
+    """Minima and maxima of a (step,) or (step, unit) array at the levels above, kept up to date page by page."""
+
+    def __init__(self) -> None:
+        self._low: dict[int, Array] = {}
+        self._high: dict[int, Array] = {}
+        self._rows = 0
+
+    def update(self, first: int, stop: int, rows: int, read: Callable[[int, int], Array]) -> None:
+        """Rows first … stop-1 are new; the array now has `rows` rows; `read(a, b)` gives rows a … b-1."""
+        self._rows = max(self._rows, rows)
+        chunk = 64 * LEVELS[-1]
+        end = min(-(-stop // LEVELS[-1]) * LEVELS[-1], self._rows)
+        for start in range(first - first % LEVELS[-1], end, chunk):
+            self._update_chunk(start, min(start + chunk, end), read)
+
+    def _update_chunk(self, start: int, stop: int, read: Callable[[int, int], Array]) -> None:
+        raw = read(start, stop)
+        low, high, step = raw, raw, 1
+        for level in LEVELS:
+            factor = level // step
+            low, high, step = reduce_rows(low, factor, np.minimum), reduce_rows(high, factor, np.maximum), level
+            first = start // level
+            self._store(self._low, level, first, low)
+            self._store(self._high, level, first, high)
+
+    def _store(self, where: dict[int, Array], level: int, first: int, values: Array) -> None:
+        needed = first + len(values)
+        present = where.get(level)
+        if present is None or len(present) < needed:
+            room = max(needed, 2 * len(present) if present is not None else 0)
+            grown = np.full((room, *values.shape[1:]), np.nan, values.dtype)
+            if present is not None:
+                grown[: len(present)] = present
+            where[level] = present = grown
+        present[first:needed] = values
+
+    def level_for(self, rows_per_cell: float) -> int:
+        """The coarsest stored level that is no coarser than the wanted cell; 1 where the raw rows are needed."""
+        return max((level for level in LEVELS if level <= rows_per_cell), default=1)
+
+    def take(self, level: int, first: int, stop: int) -> tuple[Array, Array]:
+        """Cells that cover rows first … stop-1 at a stored level."""
+        cut = slice(first // level, -(-stop // level))
+        return self._low[level][cut], self._high[level][cut]
+
+
+def reduce_rows(values: Array, factor: int, how: np.ufunc) -> Array:
+    """Every `factor` rows reduced to one by minimum or maximum; the last group may be smaller."""
+    if factor <= 1 or len(values) == 0:
+        return values
+    reduced: Array = how.reduceat(values, np.arange(0, len(values), factor), axis=0)
+    return reduced
+
+
+def shrink(low: Array, high: Array, size: tuple[int, ...]) -> tuple[Array, Array]:
+    """Both arrays reduced so that no axis is longer than `size` asks (an axis may come out shorter)."""
+    for axis, wanted in enumerate(size[: low.ndim]):
+        factor = -(-low.shape[axis] // max(1, wanted))
+        if factor > 1:
+            starts = np.arange(0, low.shape[axis], factor)
+            low = np.minimum.reduceat(low, starts, axis=axis)
+            high = np.maximum.reduceat(high, starts, axis=axis)
+    return low, high
