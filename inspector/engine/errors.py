@@ -19,5 +19,9 @@ class Unsupported(NotImplementedError):
     """A quantity does not exist for this recurrence or cannot be computed exactly; the reason is the message."""
 
 
+class NotApplicable(Unsupported):
+    """The quantity has no meaning here (the forget gate of a plain RNN): skipped in silence, nothing is missing."""
+
+
 class CancelledError(Exception):
     """The user cancelled; raised between pages, never inside the user's model."""

@@ -7,7 +7,7 @@ block of attention rows (see engine/attention.py) or of the whole trace (`per_ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.emitter import Emitter
-from inspector.engine.errors import Unsupported
+from inspector.engine.errors import NotApplicable, Unsupported
 from inspector.engine.steps.cell import StepBlock
 from inspector.engine.trace import Recurrence, Trace
 from inspector.records import Channel
@@ -116,6 +116,20 @@ def per_run(
     return wrap
 
 
+def all_samples(recurrence: Recurrence, budget: int = 64 << 20) -> Iterator[tuple[StepBlock, Tensor]]:
+    """Blocks over every sample, within a memory budget, each with (t, b) True at real steps."""
+    t, b, s = recurrence.states.shape
+    size = max(1, budget // max(1, b * s * recurrence.states.element_size() * 8))
+    for start in range(0, t - 1, size):
+        stop = min(start + size, t - 1)
+        yield recurrence.block(start, stop), torch.arange(start, stop)[:, None] < recurrence.lengths
+
+
+def rows_per_page(length: int, row_bytes: int) -> int:
+    """Steps of a page: about 512 KB where there is that much, at least eight pages where there is less."""
+    return max(1, min(-(-length // 8), max(1, (512 << 10) // max(1, row_bytes))))
+
+
 def _each_recurrence(signal: str, one: Callable[[Recurrence, Emitter, int], None]) -> Callable[[Trace, Emitter], None]:
     def run(trace: Trace, emit: Emitter) -> None:
         for recurrence in trace.recurrences:
@@ -126,6 +140,8 @@ def _each_recurrence(signal: str, one: Callable[[Recurrence, Emitter, int], None
             try:
                 with torch.no_grad():
                     one(recurrence, emit, trace.look_at)
+            except NotApplicable:
+                continue
             except Unsupported as reason:
                 emit.refuse(name, str(reason))
 

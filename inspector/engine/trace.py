@@ -16,6 +16,10 @@ from torch import Tensor
 from inspector.engine.steps.cell import Cell, Check, StepBlock
 from inspector.engine.subject import Batch, Subject
 
+KEPT_BYTES = 256 << 20
+KEPT_VALUES = 12
+"""About how many numbers a block keeps for every state entry: gates, coefficients, slopes."""
+
 
 @dataclass(slots=True)
 class Recurrence:
@@ -35,6 +39,7 @@ class Recurrence:
         delta: (t, b, s) total gradient ∂L/∂s_t, where autograd gave it directly (cells in a user's loop);
             None where it is to be swept from `arriving`.
         shown: signals whose pages the probe has already written live.
+        base: number of the first sample of the batch that is held here (not 0 when only one was kept).
     """
 
     place: str
@@ -48,6 +53,8 @@ class Recurrence:
     arriving: Tensor | None = None
     delta: Tensor | None = None
     shown: set[str] = field(default_factory=set)
+    base: int = 0
+    _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
 
     @property
     def steps(self) -> int:
@@ -55,8 +62,8 @@ class Recurrence:
         return self.states.shape[0] - 1
 
     def length(self, sample: int) -> int:
-        """Number of real steps of one sample."""
-        return int(self.lengths[sample])
+        """Number of real steps of one sample of the batch."""
+        return int(self.lengths[sample - self.base])
 
     def block(self, start: int, stop: int, samples: slice | Tensor = slice(None)) -> StepBlock:
         """Steps start … stop-1 (processing order) of the given samples."""
@@ -65,10 +72,19 @@ class Recurrence:
         )
 
     def blocks(self, sample: int, size: int) -> Iterator[tuple[int, StepBlock]]:
-        """The real steps of one sample in blocks of `size`: (first processing step, block of one sample)."""
-        length = self.length(sample)
+        """The real steps of one sample in blocks of `size`: (first processing step, block of one sample).
+
+        Blocks are kept, gates and all, while they are small together: several quantities read the same ones.
+        """
+        length, index = self.length(sample), sample - self.base
+        keep = length * self.cell.state_size * self.states.element_size() * KEPT_VALUES <= KEPT_BYTES
         for start in range(0, length, size):
-            yield start, self.block(start, min(start + size, length), slice(sample, sample + 1))
+            stop = min(start + size, length)
+            found = self._blocks.get((index, start, stop))
+            block = found if found is not None else self.block(start, stop, slice(index, index + 1))
+            if keep:
+                self._blocks[index, start, stop] = block
+            yield start, block
 
     def in_order(self, values: Tensor, sample: int) -> Tensor:
         """Values (t, …) of one sample's real steps from processing order to sequence order."""
@@ -92,6 +108,9 @@ class Attention:
         mask: None, boolean (True = may look) or additive, broadcastable to (b, a, q, k).
         keys_from: label domain of the keys ("step", or "source step" for cross-attention).
         weights: (b, a, q, k) where the model computed them itself; then query and key may be empty.
+        kept: the one sample of the batch that the tensors hold (their b is then 1), or None when they hold all.
+        queries_from: label domain of the queries ("step"; "position" where their number is not that of the steps).
+        note: what a reader must know about the weights ("shown without dropout"), or "".
     """
 
     place: str
@@ -105,6 +124,9 @@ class Attention:
     keys_from: str = "step"
     weights: Tensor | None = None
     check: Check | None = None
+    kept: int | None = None
+    queries_from: str = "step"
+    note: str = ""
 
 
 @dataclass(slots=True)
@@ -125,6 +147,8 @@ class Trace:
     logits: Tensor | None = None
     loss: Tensor | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+    only_looked_at: bool = False
+    """Keep the inside of the sample looked at only; quantities that average then average over that one."""
     wants_gradient: list[tuple[Tensor, Callable[[Tensor | None], None]]] = field(default_factory=list)
     """Graph tensors whose gradient a probe asks for, with what to do with it: one backward pass serves all."""
 

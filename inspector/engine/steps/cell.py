@@ -72,8 +72,11 @@ class StepBlock(ABC):
         """J v for v (t, b, s, p): how a change of the state before moves the state after; same shape."""
 
     @abstractmethod
-    def vjp(self, u: Tensor) -> Tensor:
-        """Jᵀ u for u (t, b, s, p): the gradient before the step from the gradient after it; same shape."""
+    def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
+        """Jᵀ u for u (t, b, s, p): the gradient before the step from the gradient after it; same shape.
+
+        `at` chooses some of the block's steps; u then has only those.
+        """
 
     @abstractmethod
     def jacobian(self) -> Tensor:

@@ -1,0 +1,32 @@
+"""The ready sequences that a subject brings along; the first is the default."""
+
+from __future__ import annotations
+
+from inspector.engine.batching import default_sequence, of_value, pad
+from inspector.engine.errors import InputError
+from inspector.engine.shelves import INPUTS
+from inspector.engine.subject import Batch, Subject
+from inspector.records import InputSpec
+
+
+class Example:
+    """One of the subject's examples, by name."""
+
+    summary = "a ready sequence of the model, by name"
+
+    def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
+        """The example named `value`, or the first; without any, a short default sequence."""
+        if not subject.examples:
+            if spec.value:
+                raise InputError(f"{subject.name} brings no examples, so there is no {spec.value!r}; type a sequence.")
+            return default_sequence(subject, seed)
+        name = spec.value or next(iter(subject.examples))
+        if name not in subject.examples:
+            known = ", ".join(subject.examples)
+            raise InputError(f"{subject.name} has no example {name!r}; there are: {known}.")
+        found = subject.examples[name]
+        value, target = found if isinstance(found, tuple) else (found, None)
+        return pad(subject, [of_value(subject, value)], targets=[target], title=name)
+
+
+INPUTS.register("example")(Example())

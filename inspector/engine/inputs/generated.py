@@ -1,0 +1,57 @@
+"""Made sequences for models that read vectors: noise, an impulse at a step, a constant, a sine."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from inspector.engine.batching import check_length, model_dtype, number_option, pad
+from inspector.engine.errors import InputError
+from inspector.engine.shelves import INPUTS
+from inspector.engine.subject import Batch, Subject
+from inspector.records import InputSpec
+
+KINDS = ("noise", "impulse", "constant", "sine")
+
+
+class Generated:
+    """`value` names the kind; options: steps, at (impulse), value (size), period (sine, in steps), samples."""
+
+    summary = "noise, an impulse, a constant or a sine, for models that read vectors"
+
+    def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
+        """A batch of `samples` sequences (different noise in each), 100 steps unless said otherwise."""
+        if subject.kind != "vectors" or subject.width is None:
+            raise InputError(f"{subject.name} reads tokens; made signals are for models that read vectors.")
+        if spec.value not in KINDS:
+            raise InputError(f"There is no signal {spec.value!r}; there are {', '.join(KINDS)}.")
+        steps, count = int(number_option(spec, "steps", 100)), int(number_option(spec, "samples", 1))
+        check_length(max(0, steps))
+        if not 1 <= count <= 1024:
+            raise InputError(f"A batch of {count} sequences was asked for; 1 to 1024 are made.")
+        rows = [_signal(spec, steps, subject.width, seed + i).to(model_dtype(subject)) for i in range(count)]
+        return pad(subject, rows, targets=[None] * count, title=f"{spec.value}, {steps} steps", look_at=spec.look_at)
+
+
+def _signal(spec: InputSpec, steps: int, width: int, seed: int) -> Tensor:
+    size = number_option(spec, "value", 1.0)
+    if spec.value == "noise":
+        return size * torch.randn(steps, width, generator=torch.Generator().manual_seed(seed))
+    if spec.value == "constant":
+        return torch.full((steps, width), size)
+    if spec.value == "sine":
+        period = number_option(spec, "period", 20.0)
+        if period == 0:
+            raise InputError("The period of a sine cannot be 0 steps.")
+        return (size * torch.sin(2 * math.pi * torch.arange(steps) / period))[:, None].repeat(1, width)
+    at = int(number_option(spec, "at", 0))
+    if not 0 <= at < steps:
+        raise InputError(f"The impulse was put at step {at}; the sequence has steps 0 to {steps - 1}.")
+    signal = torch.zeros(steps, width)
+    signal[at] = size
+    return signal
+
+
+INPUTS.register("generated")(Generated())

@@ -1,0 +1,40 @@
+"""Token ids, typed with spaces or commas between them; a semicolon begins the next sequence of a batch."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+
+from inspector.engine.batching import check_ids, pad
+from inspector.engine.errors import InputError
+from inspector.engine.shelves import INPUTS
+from inspector.engine.subject import Batch, Subject
+from inspector.records import InputSpec
+
+_WORD = re.compile(r"[+-]?\d{1,18}\Z")
+
+
+class Ids:
+    """Ids as they stand in the model's vocabulary."""
+
+    summary = "token ids, typed"
+
+    def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
+        """One sequence, or a batch of several."""
+        if subject.kind != "tokens":
+            raise InputError(f"{subject.name} reads vectors of {subject.width} numbers, not token ids.")
+        rows = [check_ids(subject, torch.tensor(parse_ids(part))) for part in spec.value.split(";")]
+        return pad(subject, rows, targets=[None] * len(rows), title="typed ids", look_at=spec.look_at)
+
+
+def parse_ids(text: str) -> list[int]:
+    """Whole numbers separated by spaces or commas. Raises InputError naming the first word that is none."""
+    words = text.replace(",", " ").split()
+    for word in words:
+        if not _WORD.match(word):
+            raise InputError(f"{word[:40]!r} is not a token id; expected whole numbers with spaces or commas between.")
+    return [int(word) for word in words]
+
+
+INPUTS.register("ids")(Ids())

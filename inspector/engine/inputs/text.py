@@ -1,0 +1,41 @@
+"""Typed text, in the model's own vocabulary. Several texts, separated by a form feed or given as a list, are a batch."""
+
+from __future__ import annotations
+
+from inspector.engine.batching import encode_text, pad, regular_file
+from inspector.engine.errors import InputError
+from inspector.engine.shelves import INPUTS
+from inspector.engine.subject import Batch, Subject
+from inspector.records import InputSpec
+
+
+class Text:
+    """Text as it stands; `options["texts"]` adds more sequences, `options["vocabulary"]` names a vocabulary file."""
+
+    summary = "text, in the model's own vocabulary"
+
+    def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
+        """One sequence, or a batch of several; the one at `look_at` is shown."""
+        vocabulary = spec.options.get("vocabulary")
+        if vocabulary is not None:
+            subject.vocabulary = read_vocabulary(str(vocabulary))
+        more = spec.options.get("texts", [])
+        if not isinstance(more, (list, tuple)) or not all(isinstance(text, str) for text in more):
+            raise InputError("Option texts is a list of texts.")
+        texts = [spec.value, *more]
+        title = spec.value if len(spec.value) <= 40 else spec.value[:39] + "…"
+        rows = [encode_text(subject, text) for text in texts]
+        return pad(subject, rows, targets=[None] * len(rows), title=title, look_at=spec.look_at)
+
+
+def read_vocabulary(path: str) -> list[str]:
+    """One entry a line, in the order of the ids. Raises InputError."""
+    file = regular_file(path)
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise InputError(f"{file.name} is not UTF-8 text; a vocabulary file has one entry a line.") from None
+    return lines[:-1] if lines and lines[-1] == "" else lines
+
+
+INPUTS.register("text")(Text())

@@ -1,0 +1,60 @@
+"""safetensors files: tensors only, no code; header bounded before it is believed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+
+from inspector.engine.errors import InputError
+from inspector.engine.loaders import State
+from inspector.engine.shelves import LOADERS
+
+MAX_HEADER = 16 << 20
+MAX_TENSORS = 50_000
+
+
+class Safetensors:
+    """The format of Hugging Face; the step is read from the metadata where the trainer wrote it."""
+
+    summary = "safetensors files"
+    suffixes = (".safetensors",)
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """Eight bytes of header length, then JSON."""
+        return path.suffix == ".safetensors" or (len(head) > 9 and head[8:9] == b"{")
+
+    def load(self, path: Path) -> State:
+        """Copies of all tensors: a memory map would crash this process if the file were cut meanwhile."""
+        _check_header(path)
+        try:
+            with safe_open(path, framework="pt", device="cpu") as file:
+                names = list(file.keys())
+                if len(names) > MAX_TENSORS:
+                    raise InputError(f"{path.name} declares {len(names)} tensors; at most {MAX_TENSORS} are read.")
+                tensors = {name: file.get_tensor(name).clone() for name in names}
+                meta = file.metadata() or {}
+        except (SafetensorError, OSError, ValueError) as problem:
+            raise InputError(f"{path.name} is damaged or cut short: {problem}.") from None
+        step = meta.get("step", "")
+        return State(tensors, "safetensors", int(step) if step.isdigit() else None, dict(meta))
+
+
+def _check_header(path: Path) -> None:
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        size = path.stat().st_size
+        if length > MAX_HEADER or length + 8 > size:
+            raise InputError(
+                f"{path.name} is not a whole safetensors file: its header says {length} bytes, the file has {size}."
+            )
+        try:
+            header = json.loads(file.read(length))
+        except (ValueError, RecursionError):
+            raise InputError(f"{path.name} is not a safetensors file: its header is not JSON.") from None
+    if not isinstance(header, dict):
+        raise InputError(f"{path.name} is not a safetensors file: its header is not a table.")
+
+
+LOADERS.register("safetensors")(Safetensors())

@@ -1,0 +1,197 @@
+"""Attention of every kind: scaled_dot_product_attention, multi-head attention, fused encoder layers, plain softmax.
+
+A TorchFunctionMode sees the attention functions wherever user code calls them. Its mere presence turns the fused
+eval path of nn.MultiheadAttention, nn.TransformerEncoderLayer and nn.TransformerEncoder off, which would change
+their results in the last bits; so it is taken off while such a module runs, and queries and keys are recomputed
+from the module's input beside the untouched call. Outputs are therefore bit for bit those of a run without the
+probe. (A subclass with a forward of its own that calls the fused forward is the exception: it runs unfused.)
+Not seen: attention inside TorchScript, torch.compile and flex_attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch._C import _len_torch_function_stack
+from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
+
+from inspector.engine.attention_calls import Looked
+from inspector.engine.attention_recorder import Recorder
+from inspector.engine.emitter import Emitter
+from inspector.engine.module_stack import ModuleStack
+from inspector.engine.shelves import PROBES
+from inspector.engine.trace import Trace
+from inspector.records import Log
+
+Handler = Callable[..., None]
+
+
+@dataclass(slots=True)
+class Call:
+    """A module being called: does it run fused (without the mode), and did an attention module run inside it?"""
+
+    fused: bool
+    attended: bool = False
+
+
+@PROBES.register("attention")
+class AttentionProbe:
+    """Keeps queries and keys of every attention of the sample looked at; see the file's own text."""
+
+    summary = "Attention of every kind: scaled dot product, multi-head, encoder and decoder layers, plain softmax"
+
+    def __init__(self) -> None:
+        self._recorder: Recorder | None = None
+        self._stack: ModuleStack | None = None
+        self._mode: _Mode | None = None
+        self._calls: list[Call] = []
+        self._scripted = False
+
+    def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
+        """Install the mode and the global hooks; nothing for a compiled model, which is said."""
+        compiled = _compiled(model)
+        if compiled is not None:
+            emit.refuse(f"{compiled}:attention", _COMPILED.format(compiled))
+            return
+        self._scripted = any(isinstance(module, torch.jit.ScriptModule) for module in model.modules())
+        batch = trace.batch
+        looked = Looked(batch.inputs.shape[0], batch.look_at, batch.length, batch.inputs.shape[1])
+        self._stack = stack = ModuleStack(model, self._entered, self._left)
+        self._recorder = Recorder(looked, stack.place)
+        self._mode = _Mode(self._recorder)
+        self._mode.on(True)
+
+    def detach(self) -> None:
+        """Take mode and hooks off."""
+        if self._mode is not None:
+            self._mode.on(False)
+        if self._stack is not None:
+            self._stack.close()
+        self._mode = self._stack = None
+
+    def finish(self, trace: Trace, emit: Emitter) -> None:
+        """Put the attentions into the trace."""
+        recorder = self._recorder
+        if recorder is None:
+            return
+        trace.attentions.extend(recorder.attentions())
+        for place, reason in recorder.refused.items():
+            emit.refuse(f"{place}:attention", reason)
+        if recorder.broken:
+            emit.refuse("model:attention", recorder.broken)
+        if self._scripted and not recorder.seen:
+            emit.sink.write(
+                Log("Attention inside TorchScript cannot be seen; open the eager model instead.", "warning")
+            )
+
+    def _entered(self, module: nn.Module) -> None:
+        self._calls.append(Call(_runs_fused(module)))
+        self._switch()
+
+    def _left(self, module: nn.Module, args: Any, kwargs: Any, out: Any) -> None:
+        assert self._stack is not None and self._recorder is not None
+        depth = len(self._stack.modules)
+        call = self._calls[depth]
+        del self._calls[depth:]
+        if call.fused and out is not None:
+            name = self._stack.name(module)
+            if isinstance(module, nn.MultiheadAttention):
+                self._recorder.guarded(self._recorder.module, module, name, args, kwargs, out)
+                if self._calls:
+                    self._calls[-1].attended = True
+            elif isinstance(module, nn.TransformerEncoderLayer) and not call.attended:
+                self._recorder.guarded(self._recorder.layer, module, name, args, kwargs, out)
+        self._switch()
+
+    def _switch(self) -> None:
+        if self._mode is not None:
+            self._mode.on(not (self._calls and self._calls[-1].fused))
+
+
+class _Mode(TorchFunctionMode):
+    """Calls every torch function as it is and hands the attention ones, with their result, to the recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+        self._on = False
+        self._handlers = {id(function): handler for function, handler in _handlers(recorder)}
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        handler = self._handlers.get(id(func))
+        if handler is not None and not torch.compiler.is_compiling():
+            self._recorder.guarded(handler, args, kwargs, out)
+        return out
+
+    def on(self, wanted: bool) -> None:
+        """Put the mode on torch's stack or take it off, wherever on the stack it is."""
+        if wanted == self._on:
+            return
+        if wanted:
+            _push_mode(self)  # type: ignore[no-untyped-call]
+            self._on = True
+            return
+        above = []
+        while _len_torch_function_stack():
+            top = _pop_mode()  # type: ignore[no-untyped-call]
+            if top is self:
+                self._on = False
+                break
+            above.append(top)
+        for mode in reversed(above):
+            _push_mode(mode)  # type: ignore[no-untyped-call]
+
+
+def _handlers(recorder: Recorder) -> list[tuple[Any, Handler]]:
+    tensor = torch.Tensor
+    softmaxes = [torch.softmax, torch.special.softmax, F.softmax, tensor.softmax]
+    products = [torch.matmul, torch.bmm, tensor.matmul, tensor.bmm, tensor.__matmul__]
+    passing = [
+        F.dropout, torch.dropout, torch.nan_to_num, torch.masked_fill, torch.unsqueeze, torch.reshape,
+        tensor.to, tensor.type_as, tensor.float, tensor.half, tensor.bfloat16, tensor.contiguous, tensor.view,
+        tensor.reshape, tensor.unsqueeze, tensor.flatten, tensor.unflatten, tensor.masked_fill, tensor.nan_to_num,
+    ]  # fmt: skip
+    return [
+        (F.scaled_dot_product_attention, recorder.sdpa),
+        (F.multi_head_attention_forward, recorder.function),
+        (torch.einsum, recorder.einsum),
+        *((function, recorder.softmax) for function in softmaxes),
+        *((function, recorder.product) for function in products),
+        *((function, recorder.passed_on) for function in passing),
+    ]
+
+
+_FUSED = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
+_FUSED_FORWARDS = tuple(kind.forward for kind in _FUSED)
+
+
+def _runs_fused(module: nn.Module) -> bool:
+    """True when this call may take PyTorch's fused path, which a torch function mode would turn off."""
+    if not isinstance(module, _FUSED) or type(module).forward not in _FUSED_FORWARDS:
+        return False
+    layer = module.layers[0] if isinstance(module, nn.TransformerEncoder) and len(module.layers) else module
+    if layer.training or not torch.backends.mha.get_fastpath_enabled():
+        return False
+    return not (torch.is_grad_enabled() and any(weight.requires_grad for weight in layer.parameters()))
+
+
+_COMPILED = (
+    "{} is compiled with torch.compile, where attention cannot be seen; open the model without it "
+    "(for example `model._orig_mod`)."
+)
+
+
+def _compiled(model: nn.Module) -> str | None:
+    """The name of the first compiled part of a model, "model" for the whole."""
+    for name, module in model.named_modules():
+        whole = type(module).__name__ == "OptimizedModule" and hasattr(module, "_orig_mod")
+        if whole or getattr(module, "_compiled_call_impl", None) is not None:
+            return name or "model"
+    return None

@@ -1,0 +1,37 @@
+"""Gradients of the loss with respect to every state, from one backward pass."""
+
+from __future__ import annotations
+
+from inspector.engine.emitter import Emitter
+from inspector.engine.quantity import Describe, dtype_name, per_recurrence
+from inspector.engine.shelves import QUANTITIES
+from inspector.engine.trace import Recurrence
+
+DESCRIBE = {
+    "h": Describe(
+        kind="gradient", title="‖∂L/∂h_t‖", unit="nat", scale="log", source="Pascanu, Mikolov & Bengio 2013",
+        formula="‖∂L/∂h_t‖₂, L = Σ_t ℓ_t of the sample; total derivative: all later losses count",
+    ),
+    "c": Describe(
+        kind="gradient", title="‖∂L/∂c_t‖", unit="nat", scale="log", source="Pascanu, Mikolov & Bengio 2013",
+        formula="‖∂L/∂c_t‖₂ with h_t held fixed (the state is (h, c)), L = Σ_t ℓ_t of the sample",
+    ),
+}  # fmt: skip
+SIGNALS = {"h": "gradient/state_norm", "c": "gradient/cell_norm"}
+
+
+@QUANTITIES.register("gradients")
+@per_recurrence(signal="gradient/state_norm", summary="‖∂L/∂h_t‖ and ‖∂L/∂c_t‖ at every step", order=25)
+def gradients(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
+    """Write the norms, (step,). Without a loss there is nothing to write and nothing is refused."""
+    if recurrence.delta is None:
+        return
+    length = recurrence.length(sample)
+    values = recurrence.delta[:length, sample - recurrence.base]
+    for part, signal in SIGNALS.items():
+        if part in recurrence.cell.parts:
+            norms = recurrence.in_order(values[:, recurrence.cell.parts[part]].norm(dim=1), sample)
+            name = f"{recurrence.place}:{signal}"
+            emit.array(
+                DESCRIBE[part].channel(name, ("step",), (length,), dtype_name(norms), module=recurrence.module), norms
+            )

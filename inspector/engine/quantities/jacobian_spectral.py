@@ -1,0 +1,29 @@
+"""Spectral norm of the step Jacobian: how far one step can stretch the state."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from inspector.engine.quantity import Describe, per_step
+from inspector.engine.shelves import QUANTITIES
+from inspector.engine.steps.cell import StepBlock
+from inspector.engine.steps.spectral import ACCEPTED, spectral_norms
+
+
+@QUANTITIES.register("jacobian/spectral_norm")
+@per_step(
+    Describe(
+        kind="jacobian", title="spectral norm σ₁", formula="σ₁(∂s_t/∂s_{t−1}); above 1 the step expands",
+        source="Pascanu, Mikolov & Bengio 2013", scale="log",
+        method="full SVD up to 48 state entries; else Golub–Kahan–Lanczos, relative residual at most 1e-3 (or NaN)",
+    ),
+    signal="jacobian/spectral_norm", summary="spectral norm of the step Jacobian", order=50,
+)  # fmt: skip
+def spectral_norm(block: StepBlock) -> Tensor:
+    """σ₁(J[t, b]), largest singular value of J[t, b, s, r] = ∂s_t[b, s]/∂s_{t−1}[b, r]. → (t, b).
+
+    A step whose iteration has not converged (relative residual above 1e-3) is NaN: right or refused.
+    """
+    value, residual = spectral_norms(block)
+    return torch.where(residual <= ACCEPTED, value, value.new_full((), torch.nan))

@@ -1,0 +1,186 @@
+"""One run: attach the probes, call the model as its author would, one backward pass, then every quantity by order.
+
+The model is left exactly as it was: parameters, buffers, gradients, hooks, training flags and random state, also
+when it raises half-way; what was seen until then is still turned into channels.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from inspector.engine.emitter import Emitter, Sink
+from inspector.engine.errors import CancelledError, InputError, ModelError
+from inspector.engine.probes import Probe
+from inspector.engine.shelves import PROBES, QUANTITIES
+from inspector.engine.subject import Batch, Subject
+from inspector.engine.trace import Trace
+from inspector.records import VOCABULARY_DOMAIN, Frame, Log
+
+Told = Callable[[float, float, str], None]
+
+
+def perform(
+    subject: Subject,
+    batch: Batch,
+    sink: Sink,
+    *,
+    quantities: Sequence[str] = (),
+    cancelled: Callable[[], bool] = lambda: False,
+    progress: Told = lambda _done, _total, _text: None,
+    seed: int = 0,
+    frame: Frame | None = None,
+    only_looked_at: bool = False,
+) -> Trace:
+    """Run the subject on the batch and write one frame to the sink.
+
+    The model runs in the mode it is in (`opening` puts it into eval mode). Raises InputError for unknown
+    quantities, ModelError when the model raised (after writing what was seen), CancelledError.
+    """
+    chosen = _chosen(quantities)
+    moment = frame if frame is not None else Frame(index=0, label=batch.title)
+    emit = Emitter(sink, moment.index, cancelled, progress)
+    sink.write(moment)
+    _write_labels(subject, batch, emit)
+    trace = Trace(subject, batch, only_looked_at=only_looked_at)
+    failure: ModelError | None = None
+    total = len(chosen) + 1.0
+    progress(0, total, "the model runs")
+    with unchanged(subject.model, seed):
+        failure = _observe(trace, emit)
+    for done, key in enumerate(chosen):
+        emit.check()
+        progress(done + 1.0, total, QUANTITIES[key].summary)
+        _compute(key, trace, emit)
+    progress(total, total, "done")
+    if failure is not None:
+        raise failure
+    return trace
+
+
+def _chosen(quantities: Sequence[str]) -> list[str]:
+    for key in quantities:
+        if key not in QUANTITIES:
+            raise InputError(f"There is no quantity {key!r}; there are {', '.join(QUANTITIES)}.")
+    keys = [key for key, entry in QUANTITIES.items() if (key in quantities if quantities else entry.default)]
+    return sorted(keys, key=lambda key: (QUANTITIES[key].order, key))
+
+
+def _write_labels(subject: Subject, batch: Batch, emit: Emitter) -> None:
+    if batch.names and batch.names[batch.look_at]:
+        emit.labels("step", batch.names[batch.look_at])
+    if subject.vocabulary is not None:
+        emit.labels(VOCABULARY_DOMAIN, list(map(str, subject.vocabulary)), every_frame=True)
+    if subject.labels is not None:
+        emit.labels("class", list(map(str, subject.labels)), every_frame=True)
+
+
+@contextmanager
+def unchanged(model: nn.Module, seed: int) -> Iterator[None]:
+    """Seeded random state inside, the old one afterwards; buffers and training flags put back if the run moved them."""
+    states = (random.getstate(), np.random.get_state(), torch.get_rng_state())
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    modes = [(module, module.training) for module in model.modules()]
+    buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+        torch.set_rng_state(states[2])
+        if cuda:
+            torch.cuda.set_rng_state_all(cuda)
+        for module, mode in modes:
+            module.training = mode
+        with torch.no_grad():
+            for buffer, value in buffers:
+                if not torch.equal(buffer, value):
+                    buffer.copy_(value)
+
+
+def _observe(trace: Trace, emit: Emitter) -> ModelError | None:
+    """Run the model under the probes, and the one backward pass; what went wrong in the model, if anything did."""
+    probes: list[Probe] = [PROBES[key]() for key in PROBES]
+    failure: ModelError | None = None
+    wants = trace.subject.loss is not None
+    try:
+        for probe in probes:
+            probe.attach(trace.subject.model, trace, emit)
+        with torch.set_grad_enabled(wants):
+            try:
+                _forward(trace, emit)
+            except CancelledError:
+                raise
+            except Exception as fault:  # noqa: BLE001 - the user's model may raise anything
+                failure = model_error(fault)
+    finally:
+        for probe in probes:
+            probe.detach()
+    for probe in probes:
+        probe.finish(trace, emit)
+    trace.wants_gradient.clear()
+    return failure
+
+
+def _forward(trace: Trace, emit: Emitter) -> None:
+    subject, batch = trace.subject, trace.batch
+    started = time.perf_counter()
+    output = subject.run(batch)
+    emit.scalar("run:forward_seconds", time.perf_counter() - started)
+    trace.output = output
+    scores = subject.scores(output)
+    trace.logits = None if scores is None else scores.detach()
+    if subject.loss is None:
+        return
+    loss = subject.loss(output, batch)
+    trace.loss = loss.detach()
+    wanted = [(tensor, take) for tensor, take in trace.wants_gradient if tensor.requires_grad]
+    if wanted and loss.requires_grad:
+        gradients = torch.autograd.grad(loss.nansum(), [tensor for tensor, _ in wanted], allow_unused=True)
+        for (_, take), gradient in zip(wanted, gradients, strict=True):
+            take(gradient)
+
+
+def model_error(fault: BaseException) -> ModelError:
+    """One sentence about what the user's model raised, with the user's own frames as details."""
+    own = str(Path(__file__).parent.parent)
+    frames = [f for f in traceback.extract_tb(fault.__traceback__) if not f.filename.startswith(own)]
+    user = [f for f in frames if f"{Path(torch.__file__).parent}" not in f.filename] or frames
+    where = f" ({Path(user[-1].filename).name}, line {user[-1].lineno})" if user else ""
+    text = " ".join(str(fault).split())[:200]
+    details = "".join(traceback.format_list(frames)) + f"{type(fault).__name__}: {fault}"
+    sentence = f"The model raised {type(fault).__name__}{where}: {text or 'no message'}"
+    return ModelError(sentence.rstrip(".") + ".", details)
+
+
+def _compute(key: str, trace: Trace, emit: Emitter) -> None:
+    try:
+        QUANTITIES[key].run(trace, emit)
+    except CancelledError:
+        raise
+    except Exception as fault:  # noqa: BLE001 - one quantity may not take the others along
+        where = traceback.extract_tb(fault.__traceback__)[-1]
+        emit.sink.write(Log(traceback.format_exc(), "error", "engine"))
+        place = f"{Path(where.filename).name}, line {where.lineno}"
+        emit.refuse(f"run:{key}", f"Computing it failed with {type(fault).__name__}: {fault} ({place}).")
+
+
+def set_threads() -> int:
+    """Leave one core to the window: torch's default of all cores made small models 10 to 70 times slower."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 2
+    count = max(1, cores - 1)
+    torch.set_num_threads(count)
+    return count

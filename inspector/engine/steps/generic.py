@@ -1,0 +1,114 @@
+"""Any step that is a pure function: derivatives through torch.func, exact and slower than the closed forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import jacrev, vjp, vmap
+
+from inspector.engine.steps.cell import Cell, StepBlock
+
+CHUNK = 64
+"""Steps whose Jacobians are computed together."""
+
+
+class FunctionStep(Cell):
+    """A recurrence given by a pure function (x (b, i), state (b, s)) → state (b, s); samples must not mix.
+
+    `gates_of(x, state)` may name intermediate values of a step; without it the step has no gates.
+    """
+
+    family = "generic"
+
+    def __init__(
+        self,
+        function: Callable[[Tensor, Tensor], Tensor],
+        parts: Mapping[str, slice],
+        gates_of: Callable[[Tensor, Tensor], dict[str, Tensor]] | None = None,
+        gate_names: tuple[str, ...] = (),
+    ) -> None:
+        self.function, self.parts, self.gates_of, self.gate_names = function, parts, gates_of, gate_names
+
+    def step(self, x: Tensor, state: Tensor) -> Tensor:
+        """The function itself."""
+        return self.function(x, state)
+
+    def one(self, x: Tensor, state: Tensor) -> Tensor:
+        """One step of one sample: x (i,), state (s,) → (s,)."""
+        return self.function(x[None], state[None])[0]
+
+    def gates(self, x: Tensor, previous: Tensor) -> dict[str, Tensor]:
+        """The named intermediate values of all steps."""
+        if self.gates_of is None:
+            return {}
+        t, b = x.shape[:2]
+        found = self.gates_of(x.flatten(0, 1), previous.flatten(0, 1))
+        return {name: value.view(t, b, -1) for name, value in found.items()}
+
+    def outputs(self, x: Tensor, previous: Tensor) -> Tensor:
+        """All states that the function gives, (t, b, s): what the check compares."""
+        t, b = x.shape[:2]
+        return self.function(x.flatten(0, 1), previous.flatten(0, 1)).view(t, b, -1)
+
+    def block(self, x: Tensor, previous: Tensor, following: Tensor) -> FunctionBlock:
+        """The steps from `previous` to `following`."""
+        return FunctionBlock(self, x, previous, following)
+
+
+class FunctionBlock(StepBlock):
+    """Derivatives of a FunctionStep, batched over steps and samples."""
+
+    cell: FunctionStep
+
+    def __init__(self, cell: FunctionStep, x: Tensor, previous: Tensor, following: Tensor) -> None:
+        self.cell, self.x, self.previous, self.following = cell, x, previous, following
+
+    @cached_property
+    def gates(self) -> Mapping[str, Tensor]:  # type: ignore[override]
+        """The named intermediate values, (t, b, h) each."""
+        return self.cell.gates(self.x, self.previous)
+
+    @cached_property
+    def _matrices(self) -> Tensor:
+        return self.jacobian()
+
+    def jvp(self, v: Tensor) -> Tensor:
+        """J v, with the matrices of the block built once."""
+        product: Tensor = self._matrices @ v
+        return product
+
+    def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
+        """Jᵀ u, with the matrices of the block built once."""
+        product: Tensor = self._matrices[at].transpose(-1, -2) @ u
+        return product
+
+    def jacobian(self) -> Tensor:
+        """J, (t, b, s, s), by reverse mode over every state entry, vectorised."""
+        t, b, s = self.shape
+        x, state = self.x.flatten(0, 1), self.previous.flatten(0, 1)
+        with torch.enable_grad():
+            found: Tensor = vmap(jacrev(self.cell.one, argnums=1), chunk_size=CHUNK)(x, state)
+        return found.detach().view(t, b, s, s)
+
+    def frobenius(self) -> Tensor:
+        """‖J‖_F of the built matrices."""
+        norms: Tensor = self._matrices.flatten(2).norm(dim=2)
+        return norms
+
+    def input_vjp(self, u: Tensor) -> Tensor:
+        """(∂s'/∂x)ᵀ u by one reverse pass a vector."""
+        t, b, _, p = u.shape
+
+        def one(x: Tensor, state: Tensor, cotangent: Tensor) -> Tensor:
+            back: Any = vjp(lambda value: self.cell.one(value, state), x)[1]
+            gradient: Tensor = back(cotangent)[0]
+            return gradient
+
+        x, state = self.x.flatten(0, 1), self.previous.flatten(0, 1)
+        with torch.enable_grad():
+            rows = [vmap(one, chunk_size=CHUNK)(x, state, u[..., j].flatten(0, 1)) for j in range(p)]
+        return torch.stack(rows, -1).detach().view(t, b, -1, p)

@@ -1,0 +1,132 @@
+"""The gated recurrent unit as PyTorch computes it: z = 1 keeps the state, the reset gate acts after the product.
+
+r = σ(W_r x + U_r h + b_r), z = σ(W_z x + U_z h + b_z), n = tanh(W_n x + b_in + r ⊙ q), q = U_n h + b_hn,
+h' = (1 − z) ⊙ n + z ⊙ h. Reference: Cho et al. (2014), who write z the other way round; torch.nn.GRU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from inspector.engine.steps.cell import Cell, StepBlock
+from inspector.engine.steps.gated import (
+    prepare,
+    quadratic,
+    row_gram,
+    scaled_matrix,
+    scaled_product,
+    scaled_transpose,
+)
+
+
+class GruStep(Cell):
+    """A GRU step. Weights (3h, i) and (3h, h) in the order r, z, n; biases (3h,) or None."""
+
+    family = "gru"
+    gate_names = ("gate/reset", "gate/update", "candidate")
+
+    def __init__(self, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None, bias_hh: Tensor | None) -> None:
+        w_ih, w_hh = prepare(weight_ih), prepare(weight_hh)
+        assert w_ih is not None and w_hh is not None
+        self.w_ih, self.w_hh = w_ih, w_hh
+        self.b_ih, self.b_hh = prepare(bias_ih), prepare(bias_hh)
+        self.hidden = w_hh.shape[1]
+        self.parts: Mapping[str, slice] = {"h": slice(0, self.hidden)}
+
+    @cached_property
+    def gram(self) -> Tensor:
+        """Row inner products of U_r, U_z, U_n and the identity (h, 4, 4)."""
+        return row_gram(self.w_hh, 3, diagonal=True)
+
+    def step(self, x: Tensor, state: Tensor) -> Tensor:
+        """h' from one step, written as the equations above."""
+        gx, gh = x @ self.w_ih.T, state @ self.w_hh.T
+        gx = gx if self.b_ih is None else gx + self.b_ih
+        gh = gh if self.b_hh is None else gh + self.b_hh
+        xr, xz, xn = gx.chunk(3, -1)
+        hr, hz, hn = gh.chunk(3, -1)
+        r, z = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
+        n = torch.tanh(xn + r * hn)
+        return (1 - z) * n + z * state
+
+    def compute(self, x: Tensor, previous: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """(r, z, n, q) of all steps in two matrix products, each (t, b, h)."""
+        t, b, _ = x.shape
+        h = self.hidden
+        flat, past = x.reshape(t * b, -1), previous.reshape(t * b, -1)
+        gx = flat @ self.w_ih.T if self.b_ih is None else torch.addmm(self.b_ih, flat, self.w_ih.T)
+        gh = past @ self.w_hh.T if self.b_hh is None else torch.addmm(self.b_hh, past, self.w_hh.T)
+        rz = gx[:, : 2 * h].add_(gh[:, : 2 * h]).sigmoid_()
+        q = gh[:, 2 * h :]
+        n = gx[:, 2 * h :].addcmul_(rz[:, :h], q).tanh_()
+        return rz[:, :h].view(t, b, h), rz[:, h:].view(t, b, h), n.view(t, b, h), q.view(t, b, h)
+
+    def gates(self, x: Tensor, previous: Tensor) -> dict[str, Tensor]:
+        """Reset, update and candidate of all steps."""
+        r, z, n, _ = self.compute(x, previous)
+        return {"gate/reset": r, "gate/update": z, "candidate": n}
+
+    def outputs(self, x: Tensor, previous: Tensor) -> Tensor:
+        """The states that the recomputed gates give, (t, b, h): what the check compares."""
+        _, z, n, _ = self.compute(x, previous)
+        return torch.lerp(n, previous, z)
+
+    def block(self, x: Tensor, previous: Tensor, following: Tensor) -> GruBlock:
+        """The steps from `previous` to `following`."""
+        return GruBlock(self, x, previous, following)
+
+
+class GruBlock(StepBlock):
+    """J = diag(z) + diag((h−n) z(1−z)) U_z + diag((1−z)(1−n²)) [diag(r) U_n + diag(q r(1−r)) U_r]."""
+
+    cell: GruStep
+
+    def __init__(self, cell: GruStep, x: Tensor, previous: Tensor, following: Tensor) -> None:
+        self.cell, self.x, self.previous, self.following = cell, x, previous, following
+
+    @cached_property
+    def _values(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return self.cell.compute(self.x, self.previous)
+
+    @property
+    def gates(self) -> Mapping[str, Tensor]:  # type: ignore[override]
+        """Reset, update and candidate, (t, b, h) each."""
+        r, z, n, _ = self._values
+        return {"gate/reset": r, "gate/update": z, "candidate": n}
+
+    @cached_property
+    def coefficients(self) -> Tensor:
+        """Row factors of U_r, U_z, U_n: (t, b, 3, h)."""
+        r, z, n, q = self._values
+        slope = (1 - z) * (1 - n * n)
+        return torch.stack((slope * q * r * (1 - r), (self.previous - n) * z * (1 - z), slope * r), dim=2)
+
+    def jvp(self, v: Tensor) -> Tensor:
+        """J v."""
+        return scaled_product(self.cell.w_hh, self.coefficients, v) + self._values[1][..., None] * v
+
+    def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
+        """Jᵀ u."""
+        return scaled_transpose(self.cell.w_hh, self.coefficients[at], u) + self._values[1][at, ..., None] * u
+
+    def jacobian(self) -> Tensor:
+        """J, (t, b, h, h)."""
+        matrix = scaled_matrix(self.cell.w_hh, self.coefficients)
+        matrix.diagonal(dim1=2, dim2=3).add_(self._values[1])
+        return matrix
+
+    def frobenius(self) -> Tensor:
+        """From the Gram matrices of the rows, the identity counted as one more matrix."""
+        a = torch.cat((self.coefficients, self._values[1][:, :, None]), dim=2)
+        return quadratic(self.cell.gram, a).sqrt()
+
+    def input_vjp(self, u: Tensor) -> Tensor:
+        """Through r, z and n to x: n sees W_n x directly, without the reset gate."""
+        r, z, n, q = self._values
+        slope = (1 - z) * (1 - n * n)
+        a = torch.stack((slope * q * r * (1 - r), (self.previous - n) * z * (1 - z), slope), dim=2)
+        return scaled_transpose(self.cell.w_ih, a, u)

@@ -1,0 +1,186 @@
+"""The long short-term memory as PyTorch computes it, with its state (h, c) and optional projection.
+
+i, f, o = σ(W x + U h + b), g = tanh(W_g x + U_g h + b_g), c' = f ⊙ c + i ⊙ g, h' = o ⊙ tanh(c'), or W_hr times that.
+Reference: Hochreiter & Schmidhuber (1997), with the forget gate of Gers et al. (2000); torch.nn.LSTM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from inspector.engine.steps.cell import Cell, StepBlock
+from inspector.engine.steps.gated import (
+    gate_rows,
+    pre_activations,
+    prepare,
+    quadratic,
+    row_gram,
+    scaled_matrix,
+)
+
+
+class LstmStep(Cell):
+    """An LSTM step. Weights (4h, i), (4h, r) in the order i, f, g, o; projection `weight_hr` (r, h) or None."""
+
+    family = "lstm"
+    gate_names = ("gate/input", "gate/forget", "candidate", "gate/output")
+
+    def __init__(
+        self,
+        weight_ih: Tensor,
+        weight_hh: Tensor,
+        bias_ih: Tensor | None,
+        bias_hh: Tensor | None,
+        weight_hr: Tensor | None = None,
+    ) -> None:
+        w_ih, w_hh = prepare(weight_ih), prepare(weight_hh)
+        assert w_ih is not None and w_hh is not None
+        self.w_ih, self.w_hh, self.w_hr = w_ih, w_hh, prepare(weight_hr)
+        b_ih, b_hh = prepare(bias_ih), prepare(bias_hh)
+        self.bias = None if b_ih is None or b_hh is None else b_ih + b_hh
+        self.hidden, self.exposed = w_hh.shape[0] // 4, w_hh.shape[1]
+        self.parts: Mapping[str, slice] = {
+            "h": slice(0, self.exposed),
+            "c": slice(self.exposed, self.exposed + self.hidden),
+        }
+
+    @cached_property
+    def gram(self) -> Tensor:
+        """Row inner products of U_i, U_f, U_g, U_o: (h, 4, 4)."""
+        return row_gram(self.w_hh, 4)
+
+    def step(self, x: Tensor, state: Tensor) -> Tensor:
+        """(h', c') side by side from one step, written as the equations above."""
+        h, c = state[..., self.parts["h"]], state[..., self.parts["c"]]
+        a = x @ self.w_ih.T + h @ self.w_hh.T
+        i, f, g, o = (a if self.bias is None else a + self.bias).chunk(4, -1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        return torch.cat((h if self.w_hr is None else h @ self.w_hr.T, c), -1)
+
+    def gates(self, x: Tensor, previous: Tensor) -> dict[str, Tensor]:
+        """Input, forget, candidate and output of all steps; of `previous` only h is read, so (t, b, r) is enough."""
+        n = self.hidden
+        a = pre_activations(x, previous[..., : self.exposed], self.w_ih, self.w_hh, self.bias)
+        a[..., : 2 * n].sigmoid_()
+        a[..., 2 * n : 3 * n].tanh_()
+        a[..., 3 * n :].sigmoid_()
+        return dict(zip(self.gate_names, a.chunk(4, dim=-1), strict=True))
+
+    def cells(self, gates: Mapping[str, Tensor], first: Tensor) -> Tensor:
+        """The scan c_t = f_t ⊙ c_{t-1} + i_t ⊙ g_t from c_0 = `first` (b, h): (t, b, h). Stable, as f ≤ 1."""
+        forget = gates["gate/forget"]
+        out = gates["gate/input"] * gates["candidate"]
+        before = first
+        for t in range(out.shape[0]):
+            before = out[t].addcmul_(forget[t], before)
+        return out
+
+    def exposed_state(self, gates: Mapping[str, Tensor], c: Tensor) -> Tensor:
+        """h' = o ⊙ tanh(c'), projected where there is a projection: what the check compares."""
+        h = gates["gate/output"] * torch.tanh(c)
+        return h if self.w_hr is None else h @ self.w_hr.T
+
+    def block(self, x: Tensor, previous: Tensor, following: Tensor) -> LstmBlock:
+        """The steps from `previous` to `following`."""
+        return LstmBlock(self, x, previous, following)
+
+
+class LstmBlock(StepBlock):
+    """The four blocks of the 2H × 2H step Jacobian (QUANTITIES B3):
+
+    ∂c'/∂c = diag(f); ∂c'/∂h = diag(c f(1−f)) U_f + diag(g i(1−i)) U_i + diag(i(1−g²)) U_g;
+    ∂h'/∂c = diag(o(1−tanh²c') f); ∂h'/∂h = diag(tanh(c') o(1−o)) U_o + diag(o(1−tanh²c')) ∂c'/∂h.
+    """
+
+    cell: LstmStep
+
+    def __init__(self, cell: LstmStep, x: Tensor, previous: Tensor, following: Tensor) -> None:
+        self.cell, self.x, self.previous, self.following = cell, x, previous, following
+
+    @cached_property
+    def gates(self) -> Mapping[str, Tensor]:  # type: ignore[override]
+        """Input, forget, candidate, output, (t, b, h) each."""
+        return self.cell.gates(self.x, self.previous)
+
+    @cached_property
+    def to_cell(self) -> Tensor:
+        """Row factors of U_i, U_f, U_g in ∂c'/∂h: (t, b, 3, h)."""
+        i, f, g, _ = (self.gates[name] for name in self.cell.gate_names)
+        before = self.part("c", self.previous)
+        return torch.stack((g * i * (1 - i), before * f * (1 - f), i * (1 - g * g)), dim=2)
+
+    @cached_property
+    def to_output(self) -> Tensor:
+        """Row factor of U_o in ∂(o tanh c')/∂h, c' held fixed: (t, b, h)."""
+        o = self.gates["gate/output"]
+        return torch.tanh(self.part("c", self.following)) * o * (1 - o)
+
+    @cached_property
+    def leak(self) -> Tensor:
+        """k = o (1 − tanh² c'), how a change of c' reaches o tanh(c'): (t, b, h)."""
+        squashed = torch.tanh(self.part("c", self.following))
+        return self.gates["gate/output"] * (1 - squashed * squashed)
+
+    @property
+    def forget(self) -> Tensor:
+        """The forget gate, the whole of ∂c'/∂c: (t, b, h)."""
+        return self.gates["gate/forget"]
+
+    def jvp(self, v: Tensor) -> Tensor:
+        """J v for v (t, b, s, p)."""
+        rows = gate_rows(self.cell.w_hh, v[:, :, self.cell.parts["h"]], 4)
+        dc = torch.einsum("tbgh,tbpgh->tbhp", self.to_cell, rows[:, :, :, :3])
+        dc = torch.addcmul(dc, self.forget[..., None], v[:, :, self.cell.parts["c"]])
+        dh = self.to_output[..., None] * rows[:, :, :, 3].transpose(2, 3) + self.leak[..., None] * dc
+        return torch.cat((dh if self.cell.w_hr is None else self.cell.w_hr @ dh, dc), dim=2)
+
+    def _back(self, u: Tensor, at: slice) -> tuple[Tensor, Tensor]:
+        """(gradient at the pre-activations (t, b, p, 4·h), gradient at c' (t, b, h, p)) from u (t, b, s, p)."""
+        uh = u[:, :, self.cell.parts["h"]]
+        uh = uh if self.cell.w_hr is None else self.cell.w_hr.T @ uh
+        uc = torch.addcmul(u[:, :, self.cell.parts["c"]], self.leak[at, ..., None], uh)
+        inner = torch.einsum("tbgh,tbhp->tbpgh", self.to_cell[at], uc)
+        outer = (self.to_output[at, ..., None] * uh).transpose(2, 3)[:, :, :, None]
+        return torch.cat((inner, outer), dim=3).flatten(3), uc
+
+    def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
+        """Jᵀ u for u (t, b, s, p)."""
+        activations, uc = self._back(u, at)
+        return torch.cat(((activations @ self.cell.w_hh).transpose(2, 3), self.forget[at, ..., None] * uc), dim=2)
+
+    def input_vjp(self, u: Tensor) -> Tensor:
+        """W_ihᵀ times the gradient at the pre-activations."""
+        return (self._back(u, slice(None))[0] @ self.cell.w_ih).transpose(2, 3)
+
+    def jacobian(self) -> Tensor:
+        """J, (t, b, s, s), the four blocks side by side."""
+        t, b, s = self.shape
+        n = self.cell.hidden
+        to_c = scaled_matrix(self.cell.w_hh[: 3 * n], self.to_cell)
+        to_h = scaled_matrix(self.cell.w_hh[3 * n :], self.to_output[:, :, None])
+        to_h.addcmul_(self.leak[..., None], to_c)
+        direct = torch.diag_embed(self.leak * self.forget)
+        if self.cell.w_hr is not None:
+            to_h, direct = self.cell.w_hr @ to_h, self.cell.w_hr @ direct
+        matrix = to_c.new_zeros(t, b, s, s)
+        h, c = self.cell.parts["h"], self.cell.parts["c"]
+        matrix[:, :, h, h], matrix[:, :, h, c], matrix[:, :, c, h] = to_h, direct, to_c
+        matrix[:, :, c, c].diagonal(dim1=2, dim2=3).copy_(self.forget)
+        return matrix
+
+    def frobenius(self) -> Tensor:
+        """Block by block from row Gram matrices; with a projection the blocks of h' are mixed, so J is built."""
+        if self.cell.w_hr is not None:
+            built: Tensor = self.jacobian().flatten(2).norm(dim=2)
+            return built
+        below = quadratic(self.cell.gram[:, :3, :3], self.to_cell)
+        above = quadratic(
+            self.cell.gram, torch.cat((self.to_cell * self.leak[:, :, None], self.to_output[:, :, None]), dim=2)
+        )
+        f, k = self.forget, self.leak
+        return (below + above + ((1 + k * k) * f * f).sum(-1)).sqrt()

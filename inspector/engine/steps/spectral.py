@@ -1,0 +1,87 @@
+"""The largest singular value of many step Jacobians at once, without building them.
+
+Golub–Kahan–Lanczos bidiagonalisation with full reorthogonalisation: Golub & Kahan (1965). Every iteration is one
+J v and one Jᵀ u for all steps together; the estimate is a lower bound that grows to the true value, and the
+residual ‖Jᵀu − σv‖ / σ of the Ritz pair bounds its relative error.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from inspector.engine.steps.cell import StepBlock
+
+SMALL = 48
+"""State sizes up to this use full SVDs: they are exact and cost no more."""
+TOLERANCE, ACCEPTED = 1e-4, 1e-3
+FIRST, MOST = 12, 40
+
+
+def spectral_norms(block: StepBlock) -> tuple[Tensor, Tensor]:
+    """(σ₁, relative residual) of every step's Jacobian, (t, b) each; NaN where the Jacobian holds a NaN."""
+    if block.shape[2] <= SMALL:
+        return _exact(block)
+    value, residual = lanczos(block, FIRST)
+    worst = float(residual.nan_to_num(0.0).max()) if residual.numel() else 0.0
+    if worst > TOLERANCE:
+        value, residual = lanczos(block, min(MOST, block.shape[2]))
+    return value, residual
+
+
+def _exact(block: StepBlock) -> tuple[Tensor, Tensor]:
+    matrices = block.jacobian()
+    broken = ~torch.isfinite(matrices).flatten(2).all(-1)
+    values = torch.linalg.svdvals(torch.where(broken[..., None, None], matrices.new_zeros(()), matrices))[..., 0]
+    values = torch.where(broken, values.new_full((), torch.nan), values)
+    return values, torch.zeros_like(values)
+
+
+def lanczos(block: StepBlock, iterations: int) -> tuple[Tensor, Tensor]:
+    """`iterations` steps of the bidiagonalisation for all steps of the block at once."""
+    t, b, s = block.shape
+    start = torch.randn(s, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    v = start.to(block.following).div_(start.norm()).expand(t, b, s).contiguous()
+    right: list[Tensor] = [v]
+    left: list[Tensor] = []
+    diagonal: list[Tensor] = []
+    upper: list[Tensor] = []
+    u = block.jvp(v[..., None])[..., 0]
+    floor = u.norm(dim=-1) * torch.finfo(u.dtype).eps * s
+    for j in range(iterations):
+        if j:
+            u = _orthogonal(block.jvp(v[..., None])[..., 0] - upper[-1][..., None] * left[-1], left)
+        alpha, u = _normalised(u, floor)
+        diagonal.append(alpha)
+        left.append(u)
+        v = _orthogonal(block.vjp(u[..., None])[..., 0] - alpha[..., None] * v, right)
+        beta, v = _normalised(v, floor)
+        upper.append(beta)
+        right.append(v)
+    return _ritz(torch.stack(diagonal, -1), torch.stack(upper, -1))
+
+
+def _orthogonal(vector: Tensor, basis: list[Tensor]) -> Tensor:
+    """`vector` without its components along the basis (classical Gram–Schmidt, all steps at once)."""
+    stack = torch.stack(basis, -1)
+    return vector - (stack @ (stack.transpose(-1, -2) @ vector[..., None]))[..., 0]
+
+
+def _normalised(vector: Tensor, floor: Tensor) -> tuple[Tensor, Tensor]:
+    """(length, unit vector); a vector of rounding noise is zero: the space is exhausted and the value exact."""
+    length = vector.norm(dim=-1)
+    length = torch.where(length <= floor, torch.zeros_like(length), length)
+    unit = vector / torch.where(length == 0, torch.ones_like(length), length)[..., None]
+    return length, unit * (length != 0)[..., None]
+
+
+def _ritz(diagonal: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+    """Largest singular value of the small bidiagonal matrices, and the residual of its Ritz pair."""
+    broken = ~(torch.isfinite(diagonal) & torch.isfinite(upper)).all(-1)
+    small = torch.diag_embed(diagonal.double()) + torch.diag_embed(upper[..., :-1].double(), offset=1)
+    small = torch.where(broken[..., None, None], small.new_zeros(()), small)
+    u, sigma, _ = torch.linalg.svd(small)
+    value = sigma[..., 0]
+    residual = (upper[..., -1].double() * u[..., -1, 0].abs()) / torch.where(value > 0, value, torch.ones_like(value))
+    nan = value.new_full((), torch.nan)
+    return torch.where(broken, nan, value).to(diagonal), torch.where(broken, nan, residual).to(diagonal)
