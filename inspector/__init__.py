@@ -1,1 +1,41 @@
-"""inspector: see, step by step, what happens inside a sequence model."""
+"""inspector: see, step by step, what happens inside a sequence model.
+
+Importing this package imports neither Qt nor torch; the doors below load what they need when they are opened.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inspector.capture import Capture
+
+try:
+    __version__ = version("sequence-inspector")
+except PackageNotFoundError:  # running from a source tree that was not installed
+    __version__ = "0"
+
+__all__ = ["open_capture", "run"]
+
+
+def open_capture(path: Path | str) -> Capture:
+    """Open a capture folder or a packed capture. Raises inspector.capture.CaptureError in one sentence."""
+    from inspector.capture import open_capture
+
+    return open_capture(path)
+
+
+def run(subject: Any, sequence: Any = None, *, out: Path | str | None = None, **options: Any) -> Capture:
+    """Run a model in this process and return the finished capture.
+
+    Args:
+        subject: a sample's name, `file.py:callable`, `module:callable`, an nn.Module, or a subject object.
+        sequence: text, ids, an array (steps, width), or None for the subject's first example.
+        out: the capture's folder; a temporary one, removed at exit, when left out.
+        options: checkpoint, arguments, quantities, seed, partial, look_at; see inspector.engine.api.run_here.
+    """
+    from inspector.engine.api import run_here
+
+    return run_here(subject, sequence, out=out, **options)

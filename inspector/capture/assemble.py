@@ -16,9 +16,11 @@ View = Callable[[PageRow], "Array | None"]
 MAX_ARRAY_BYTES = 16 << 30
 
 
-def fill_value(dtype: str) -> float | int:
-    """What a gap between pages is shown as: NaN for floats, 0 for integers and booleans."""
-    return float("nan") if dtype.startswith("float") else 0
+def fill_value(channel: Channel) -> float | int:
+    """What a gap between pages is shown as: as declared, else NaN for floats, 0 for integers and booleans."""
+    if channel.fill is not None:
+        return channel.fill if channel.dtype.startswith("float") else int(channel.fill)
+    return float("nan") if channel.dtype.startswith("float") else 0
 
 
 class Assembly:
@@ -71,7 +73,7 @@ class Assembly:
         size = int(np.prod([int(n) for n in target], dtype=object)) * dtype.itemsize if target else dtype.itemsize
         if size > MAX_ARRAY_BYTES:
             raise MemoryError(f"{self.channel.name} has {size / 2**30:.1f} GiB; read a region of it instead.")
-        self._buffer = np.full(target, fill_value(self.channel.dtype), dtype)
+        self._buffer = np.full(target, fill_value(self.channel), dtype)
         if old is not None:
             self._buffer[tuple(slice(0, n) for n in old.shape)] = old
 
@@ -86,7 +88,7 @@ class Assembly:
             single = view(hits[0])
             if single is not None:
                 return single[tuple(slice(c.start - s, c.stop - s) for c, s in zip(bounds, hits[0].start, strict=True))]
-        out: Array = np.full(shape, fill_value(self.channel.dtype), np.dtype(self.channel.dtype))
+        out: Array = np.full(shape, fill_value(self.channel), np.dtype(self.channel.dtype))
         for row in hits:
             part = view(row)
             if part is not None:

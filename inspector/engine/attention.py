@@ -63,7 +63,8 @@ class RowBlock:
             if bool((top.abs() < LARGE_LOGIT).all()):
                 mean = (self.weights * self.scores).sum(dim=-1)
                 return (top - self.largest.log() - mean).clamp_min(0.0)
-        return torch.special.entr(self.weights).sum(dim=-1)
+        each: Tensor = torch.special.entr(self.weights)
+        return each.sum(dim=-1)
 
     def full(self) -> Tensor:
         """(a, q, k) the weights with the zeros of the forbidden keys at the end."""

@@ -96,8 +96,6 @@ def attend(
     if mask is not None:
         triangular, mask = _settle(looked, mask, source)
         causal = causal or triangular
-    else:
-        causal = causal and q > 1
     if cross is None:
         cross = q != k or any(word in place.lower() for word in CROSS_NAMES)
     steps = q in (looked.padded, looked.length)

@@ -48,7 +48,7 @@ class Projected:
             flat = torch.cat([flat, learned.reshape(1, -1).to(flat)])
         if self.zero and n:
             flat = torch.cat([flat, torch.zeros_like(flat[:1])])
-        return flat.unflatten(-1, (self.heads, -1)).transpose(0, 1)[None]
+        return flat.reshape(flat.shape[0], self.heads, -1).transpose(0, 1)[None]
 
     def project(self, heads: Tensor, _rows: Tensor) -> Tensor:
         """What comes out of the module for some rows (q, a, d) of the heads."""
@@ -96,7 +96,7 @@ def from_function(looked: Looked, place: str, module: str, arguments: Mapping[st
     mask, padding = arguments["attn_mask"], arguments["key_padding_mask"]
     call = Projected(
         inputs=(_sequence(looked, query), _sequence(looked, key), _sequence(looked, value)),
-        weights=weights,  # type: ignore[arg-type]
+        weights=weights,
         biases=(None, None, None) if bias is None else bias.chunk(3),
         heads=arguments["num_heads"],
         output=(arguments["out_proj_weight"], arguments["out_proj_bias"]),
@@ -214,7 +214,7 @@ def _mask_of(looked: Looked, mask: Tensor, heads: int) -> Tensor:
     """(a or 1, t, s) the sample's part of (t, s) or (b·a, t, s)."""
     if mask.dim() == 2:
         return mask[None]
-    mask = mask.unflatten(0, (-1, heads))
+    mask = mask.reshape(-1, heads, *mask.shape[-2:])
     return mask[looked.column(mask.shape[0])]
 
 

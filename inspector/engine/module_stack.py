@@ -76,4 +76,4 @@ class ModuleStack:
 
 def in_backward() -> bool:
     """True inside autograd's backward pass."""
-    return bool(torch._C._current_graph_task_id() != -1)  # type: ignore[attr-defined]
+    return bool(torch._C._current_graph_task_id() != -1)

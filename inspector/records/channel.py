@@ -53,6 +53,7 @@ class Channel:
         domains: which label domain an axis belongs to; step-like axes default to "step".
         value_domain: set when the values are indices into a label domain ("vocabulary" for token ids).
         module: class name of the module at the place, for the model tree.
+        fill: what a cell between pages holds that no page brought; None for NaN in floats and 0 in integers.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Channel:
     domains: Mapping[str, str] = field(default_factory=dict)
     value_domain: str = ""
     module: str = ""
+    fill: float | None = None
 
     def __post_init__(self) -> None:
         if ":" not in self.name or len(self.name) > MAX_NAME:

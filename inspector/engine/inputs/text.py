@@ -1,4 +1,4 @@
-"""Typed text, in the model's own vocabulary. Several texts, separated by a form feed or given as a list, are a batch."""
+"""Typed text, in the model's own vocabulary; several texts are a batch."""
 
 from __future__ import annotations
 

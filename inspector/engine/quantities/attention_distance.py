@@ -22,7 +22,7 @@ from inspector.engine.shelves import QUANTITIES
 )  # fmt: skip
 def distance(block: RowBlock) -> Tensor:
     """D[a, q] = Σ_k A[a, q, k] |q − k| in steps. Shape: weights (a, q, k) → (a, q)."""
-    a, rows, keys = block.weights.shape
+    rows, keys = block.weights.shape[1:]
     queries = torch.arange(block.first, block.first + rows, device=block.weights.device)
     away = (queries[:, None] - torch.arange(keys, device=block.weights.device)).abs()
     return (block.weights * away.to(block.weights.dtype)).sum(dim=-1)

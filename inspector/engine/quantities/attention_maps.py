@@ -5,8 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import torch
-
 from inspector.engine.attention import RowBlock, Rows
 from inspector.engine.attention_pass import method, refusal, statistics
 from inspector.engine.emitter import Emitter
@@ -89,15 +87,13 @@ def _write(trace: Trace, attention: Attention, emit: Emitter) -> None:
             dtype="float16", limits=(0.0, 1.0), title="attention", module=attention.module,
             formula="softmax over the allowed keys of scale·Q·Kᵀ + mask", source="Vaswani et al. 2017",
             method=method(attention, "exact, stored as float16"),
-            domains={"query": attention.queries_from, "key": attention.keys_from},
+            domains={"query": attention.queries_from, "key": attention.keys_from}, fill=0.0,
         )
     )  # fmt: skip
 
     def write(heads: slice, block: RowBlock) -> None:
-        a, q, known = block.weights.shape
-        page = torch.zeros(a, q, block.keys, dtype=torch.float16)
-        page[..., :known] = block.weights
-        emit.page(name, (heads.start, block.first, 0), page)
+        weights = block.full() if block.first == 0 else block.weights  # the rest of a causal row is the fill, 0
+        emit.page(name, (heads.start, block.first, 0), weights.half())
 
     result = statistics(trace, attention, emit, write)
     emit.array(_allowed_channel(name, attention, rows), rows.reach())

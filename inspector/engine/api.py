@@ -1,0 +1,100 @@
+"""Running from Python, in the caller's own process: what `inspector.run` does."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from inspector.capture import SUFFIX, Capture, Writer, open_capture
+from inspector.engine.batching import of_value, pad
+from inspector.engine.errors import InputError, ModelError
+from inspector.engine.opening import Opened, open_subject, places
+from inspector.engine.run import perform
+from inspector.engine.shelves import INPUTS
+from inspector.engine.subject import Batch, Subject, adopt
+from inspector.records import Frame, InputSpec, Load, RunStart, RunStop
+
+
+def run_here(
+    subject: Any,
+    sequence: Any = None,
+    *,
+    out: Path | str | None = None,
+    checkpoint: str = "",
+    arguments: Mapping[str, Any] | None = None,
+    quantities: Sequence[str] = (),
+    seed: int = 0,
+    partial: bool = False,
+    look_at: int = 0,
+) -> Capture:
+    """See `inspector.run`. Raises InputError, ModelError or CaptureError; naming a file runs its code."""
+    opened = _opened(subject, checkpoint, arguments or {}, seed, partial)
+    batch = make_batch(opened.subject, sequence, seed, look_at)
+    folder = Path(out) if out is not None else _temporary()
+    start = RunStart(
+        run=uuid.uuid4().hex, title=f"{opened.title}: {batch.title}".rstrip(": "), created=time.time(), seed=seed,
+        subject=subject if isinstance(subject, str) else opened.title, checkpoint=opened.checkpoint,
+        places=places(opened.subject.model), meta={"torch": torch.__version__, "device": "cpu"},
+    )  # fmt: skip
+    began = time.monotonic()
+    with Writer(folder, start, overwrite=out is None) as writer:
+        try:
+            perform(
+                opened.subject, batch, writer, quantities=quantities, seed=seed, frame=Frame(index=0, label=batch.title)
+            )
+        except ModelError as problem:
+            writer.write(RunStop("failed", str(problem), time.monotonic() - began))
+            raise
+        writer.write(RunStop("done", seconds=time.monotonic() - began))
+    return open_capture(folder)
+
+
+def _opened(subject: Any, checkpoint: str, arguments: Mapping[str, Any], seed: int, partial: bool) -> Opened:
+    if not isinstance(subject, str):
+        found = adopt(subject)
+        return Opened(found, found.name)
+    opened = open_subject(
+        Load(subject=subject, checkpoint=checkpoint, arguments=arguments, seed=seed, partial=partial, trusted=True)
+    )
+    if opened.pending:
+        raise InputError(misfit(opened))
+    return opened
+
+
+def misfit(opened: Opened) -> str:
+    """The sentence about a checkpoint that does not fit whole."""
+    report = opened.report
+    assert report is not None
+    bad = [m for m in report.mismatches if m.problem in ("missing", "unexpected", "shape")]
+    listed = ", ".join(f"{m.name} ({m.problem}{': ' + m.detail if m.detail else ''})" for m in bad[:6])
+    more = f" and {len(bad) - 6} more" if len(bad) > 6 else ""
+    return (
+        f"{Path(report.path).name} fits {report.matched} of the model's {report.total} tensors; these do not: "
+        f"{listed}{more}. Say partial (--partial) to load what fits."
+    )
+
+
+def make_batch(subject: Subject, sequence: Any, seed: int, look_at: int) -> Batch:
+    """A batch from text, ids, an array, a list of several, or None (the subject's first example)."""
+    if sequence is None:
+        return INPUTS["example"].make(subject, InputSpec(), seed)
+    if isinstance(sequence, (list, tuple)) and sequence and not isinstance(sequence[0], (int, float)):
+        rows = [of_value(subject, item) for item in sequence]
+    else:
+        rows = [of_value(subject, sequence)]
+    title = sequence[:40] if isinstance(sequence, str) else ""
+    return pad(subject, rows, targets=[None] * len(rows), title=title, look_at=look_at)
+
+
+def _temporary() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="inspector-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder / f"run{SUFFIX}"

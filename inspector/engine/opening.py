@@ -1,0 +1,206 @@
+"""Opening a model: a sample by name, `file.py:callable`, `package.module:callable`; and fitting a checkpoint to it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from inspector.engine.errors import InputError, ModelError
+from inspector.engine.fitting import fit
+from inspector.engine.loaders import State
+from inspector.engine.run import model_error
+from inspector.engine.shelves import LOADERS
+from inspector.engine.subject import Subject, adopt
+from inspector.records import CheckpointReport, Load, Place
+from inspector.streams.samples import find_sample, list_samples
+
+CHECKPOINT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
+REFUSED = {
+    ".pt2": "a torch.export program",
+    ".onnx": "an ONNX graph",
+    ".gguf": "a GGUF file",
+    ".h5": "an HDF5 file",
+    ".keras": "a Keras file",
+}
+
+
+@dataclass(slots=True)
+class Opened:
+    """A subject with its checkpoint's report. `pending` is a checkpoint that does not fit and waits for a yes."""
+
+    subject: Subject
+    title: str
+    checkpoint: str = ""
+    report: CheckpointReport | None = None
+    pending: bool = False
+
+
+def open_subject(load: Load) -> Opened:
+    """The subject that a Load asks for, in eval mode, with its checkpoint. Raises InputError or ModelError."""
+    torch.manual_seed(load.seed)
+    sample = find_sample(load.subject)
+    if sample is not None:
+        subject = _call(_import_module(f"sample_models.{sample.file.stem}"), "build", load.arguments, sample.name)
+        chosen = sample.checkpoint(load.checkpoint)
+        path = chosen if chosen is not None else Path(load.checkpoint) if load.checkpoint else None
+        title = sample.title
+    else:
+        subject = _named(load)
+        path = Path(load.checkpoint).expanduser() if load.checkpoint else None
+        title = subject.name
+    subject.model.eval()
+    opened = Opened(subject, title, str(path or ""))
+    if path is not None:
+        state = read_checkpoint(path)
+        opened.report, plan = fit(subject.model, state, path)
+        if opened.report.fits or load.partial:
+            plan.apply(subject.model)
+        else:
+            opened.pending = True
+    _move(subject, load.device)
+    return opened
+
+
+def _move(subject: Subject, device: str) -> None:
+    if device == "cpu":
+        return
+    try:
+        subject.model.to(device)
+    except (RuntimeError, AssertionError) as problem:
+        raise InputError(f"The device {device!r} cannot be used ({problem}); there is cpu.") from None
+
+
+def _named(load: Load) -> Subject:
+    where, separator, name = load.subject.rpartition(":")
+    windows_drive = len(where) == 1 and where.isalpha()
+    if not separator or windows_drive:
+        raise InputError(_unknown(load.subject))
+    if where.endswith(".py"):
+        if not load.trusted:
+            raise InputError(f"{where} is code; it runs only after you have agreed to trust it.")
+        module = import_file(Path(where).expanduser())
+    else:
+        module = _import_module(where)
+    return _call(module, name, load.arguments, f"{Path(where).name}:{name}")
+
+
+def _unknown(subject: str) -> str:
+    suffix = Path(subject).suffix
+    names = ", ".join(sample.name for sample in list_samples()) or "none installed"
+    if suffix in CHECKPOINT_SUFFIXES:
+        return (
+            f"{subject} is a checkpoint: it holds weights, not the model. Name the model too, for example "
+            f"file.py:callable with --checkpoint {Path(subject).name}."
+        )
+    if suffix in REFUSED:
+        return f"{subject} is {REFUSED[suffix]}, which is not opened; give file.py:callable and a state dict."
+    if suffix == ".py":
+        return f"{subject} is a Python file; say which callable in it makes the model: {subject}:NAME."
+    return f"There is no sample {subject!r}; expected file.py:callable, package.module:callable, or one of the samples {names}."
+
+
+def _import_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as problem:
+        raise InputError(f"There is no module {problem.name!r} (asked for {name}).") from None
+    except Exception as fault:  # importing runs the user's code
+        raise _import_failure(name, fault) from fault
+
+
+def _import_failure(name: str, fault: Exception) -> ModelError:
+    failure = model_error(fault)
+    return ModelError(str(failure).replace("The model raised", f"Importing {name} raised"), failure.details)
+
+
+def import_file(path: Path) -> ModuleType:
+    """Run a user's file as a module; its folder is appended to the path, so it cannot hide a standard module."""
+    if not path.is_file():
+        raise InputError(f"There is no file {path}.")
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    name = f"inspected_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path} cannot be imported as Python.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as fault:  # importing runs the user's code
+        sys.modules.pop(name, None)
+        raise _import_failure(path.name, fault) from fault
+    return module
+
+
+def _call(module: ModuleType, name: str, arguments: Mapping[str, Any], title: str) -> Subject:
+    thing: Any = module
+    for part in name.split("."):
+        if not hasattr(thing, part):
+            raise InputError(f"{module.__name__} has no {part!r}; it has {_callables(module)}.")
+        thing = getattr(thing, part)
+    if isinstance(thing, nn.Module) or isinstance(getattr(thing, "model", None), nn.Module):
+        return adopt(thing, title)
+    if not callable(thing):
+        raise InputError(f"{title} is a {type(thing).__name__}; expected a class or function that makes a model.")
+    try:
+        inspect.signature(thing).bind(**arguments)
+    except TypeError as problem:
+        raise InputError(f"{title} cannot be called with {dict(arguments)!r}: {problem}.") from None
+    except ValueError:
+        pass  # no signature to check against: calling will tell
+    try:
+        made = thing(**arguments)
+    except Exception as fault:  # the user's factory may raise anything
+        failure = model_error(fault)
+        raise ModelError(str(failure).replace("The model raised", f"{title} raised"), failure.details) from fault
+    return adopt(made, title)
+
+
+def _callables(module: ModuleType) -> str:
+    names = [
+        name for name, value in vars(module).items()
+        if not name.startswith("_") and callable(value) and getattr(value, "__module__", "") == module.__name__
+    ]  # fmt: skip
+    return ", ".join(names[:12]) or "no classes or functions of its own"
+
+
+def read_checkpoint(path: Path) -> State:
+    """The tensors in a checkpoint file, by the first loader that knows it. Raises InputError."""
+    if not path.exists():
+        raise InputError(f"There is no checkpoint {path}.")
+    if not path.is_file():
+        raise InputError(f"{path} is not an ordinary file; expected a checkpoint.")
+    if path.suffix in REFUSED:
+        raise InputError(f"{path.name} is {REFUSED[path.suffix]}, which is not read; save a state dict instead.")
+    with path.open("rb") as file:
+        head = file.read(4096)
+    if not head:
+        raise InputError(f"{path.name} is empty; expected a checkpoint.")
+    for _key, loader in sorted(LOADERS.items(), key=lambda item: path.suffix not in item[1].suffixes):
+        if loader.sniff(path, head):
+            return loader.load(path)
+    known = ", ".join(suffix for _, loader in LOADERS.items() for suffix in loader.suffixes)
+    raise InputError(f"{path.name} is not a checkpoint of a known format; there are {known}.")
+
+
+def places(model: nn.Module) -> tuple[Place, ...]:
+    """The model as a tree, parents first: qualified name, class, own parameters."""
+    return tuple(
+        Place(
+            name=name, module=type(module).__name__,
+            parameters=sum(parameter.numel() for parameter in module.parameters(recurse=False)),
+        )
+        for name, module in model.named_modules()
+    )  # fmt: skip

@@ -1,0 +1,72 @@
+"""The worker: a child process that opens models and runs them; requests in, records out, arrays to the capture.
+
+Its first word is the Catalog of what it can do. A reader thread takes the requests, so that a Cancel is seen while
+a run goes on; everything else happens in the main thread. It ends with its parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+from inspector.streams.process import ParentLink, die_with_parent
+
+
+def main() -> int:
+    """Serve requests until Quit, or until the parent is gone."""
+    die_with_parent(os.getppid())
+    _be_the_first_to_go()
+    link = ParentLink()
+    from inspector.engine.service import Service, catalog
+    from inspector.records import Cancel, Failure, Quit
+
+    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    service = Service(link.send)
+
+    def listen() -> None:
+        while True:
+            try:
+                request = link.receive()
+            except EOFError:
+                os._exit(0)  # the parent is gone: nobody is left to talk to, and a run may never end by itself
+            except ValueError as problem:
+                link.send(Failure(message=str(problem), kind="input"))
+                continue
+            if isinstance(request, Cancel):
+                service.cancel()
+                continue
+            if isinstance(request, Quit):
+                service.cancel()
+            requests.put(request)
+
+    link.send(catalog())
+    threading.Thread(target=listen, name="requests", daemon=True).start()
+    while not isinstance(request := requests.get(), Quit):
+        try:
+            service.serve(request)
+        except Exception:  # noqa: BLE001 - the worker outlives any single request
+            details = traceback.format_exc()
+            link.send(
+                Failure(message="The worker met a fault of its own; see the log.", details=details, kind="worker")
+            )
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+    service.close()
+    return 0
+
+
+def _be_the_first_to_go() -> None:
+    """If memory runs out, Linux should end this process and not the window."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("900", encoding="ascii")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

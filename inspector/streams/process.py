@@ -1,0 +1,224 @@
+"""The road to the worker: a child process started by module name, with a pipe of its own for records.
+
+Both ends live here. Records travel as JSON bytes (never pickles) over a local socket or named pipe whose key only
+the child knows; the child's stdout and stderr are log. The parent closes it in three steps: ask, terminate, kill.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, Listener
+from typing import IO, Any
+
+from inspector.records import BadRecordError, Quit, decode, encode
+
+MODULE = "inspector.engine.worker"
+ADDRESS, KEY = "INSPECTOR_WORKER_ADDRESS", "INSPECTOR_WORKER_KEY"
+MAX_MESSAGE = 64 << 20
+MAX_LINE = 4_000
+HIDDEN_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY")
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a worker ended: its exit code (negative: the signal), whether it was asked to, and one sentence."""
+
+    code: int
+    expected: bool
+    sentence: str
+    stack: str = ""
+
+
+def explain(code: int, last: str = "") -> str:
+    """One sentence for a person about an exit code."""
+    if code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        what = {
+            "SIGKILL": "was killed (perhaps the machine ran out of memory)",
+            "SIGSEGV": "crashed in native code (segmentation fault)",
+            "SIGABRT": "aborted in native code",
+            "SIGBUS": "lost a file that it was reading (the file changed meanwhile)",
+            "SIGTERM": "was ended from outside",
+        }.get(name, f"was ended by {name}")
+        return f"The worker {what}; what was captured so far is kept."
+    if code == 0:
+        return "The worker ended by itself in the middle of its work; the model probably called exit."
+    return f"The worker ended with exit code {code}{': ' + last if last else ''}; what was captured so far is kept."
+
+
+class WorkerProcess:
+    """The parent's end. Callbacks come from reader threads: `on_record(record)`, `on_output(stream, line)`,
+    `on_exit(Exit)` exactly once. Start it from the main thread: on Linux the worker dies with the starting thread.
+    """
+
+    def __init__(
+        self,
+        on_record: Callable[[Any], None],
+        on_output: Callable[[str, str], None],
+        on_exit: Callable[[Exit], None],
+    ) -> None:
+        self.on_record, self.on_output, self.on_exit = on_record, on_output, on_exit
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection[Any, Any] | None = None
+        self._waiting: list[bytes] = []
+        self._lock = threading.Lock()
+        self._closing = False
+        self._last_error = ""
+
+    @property
+    def pid(self) -> int:
+        """Process id of the child; 0 before it was started."""
+        return self._process.pid if self._process is not None else 0
+
+    @property
+    def alive(self) -> bool:
+        """True while the child runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start the child; requests may be sent at once, they wait until it listens."""
+        key = secrets.token_bytes(32)
+        listener = Listener(None, "AF_PIPE" if sys.platform == "win32" else "AF_UNIX", authkey=key)
+        environment = {name: value for name, value in os.environ.items() if name not in HIDDEN_VARIABLES}
+        environment.update({ADDRESS: str(listener.address), KEY: key.hex(), "PYTHONUNBUFFERED": "1"})
+        own_group: dict[str, Any] = {"start_new_session": True} if sys.platform != "win32" else {}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-X", "faulthandler", "-m", MODULE],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **own_group,
+        )  # fmt: skip
+        threads = [
+            threading.Thread(target=self._drain, args=(name, pipe), name=f"worker-{name}", daemon=True)
+            for name, pipe in (("stdout", self._process.stdout), ("stderr", self._process.stderr))
+        ]
+        threads.append(threading.Thread(target=self._read, args=(listener,), name="worker-records", daemon=True))
+        for thread in threads:
+            thread.start()
+        threading.Thread(target=self._wait, args=(listener, threads), name="worker-exit", daemon=True).start()
+
+    def send(self, request: Any) -> None:
+        """Send a request; before the child listens it is kept. A dead child's requests are dropped: on_exit told."""
+        data = encode(request)
+        with self._lock:
+            if self._connection is None:
+                self._waiting.append(data)
+                return
+            with contextlib.suppress(OSError, ValueError):
+                self._connection.send_bytes(data)
+
+    def close(self, patience: float = 1.0) -> None:
+        """Ask to quit, then terminate, then kill, waiting `patience` seconds at each step. Idempotent."""
+        self._closing = True
+        if self._process is None:
+            return
+        if self.alive:
+            self.send(Quit())
+        for action in (None, signal.SIGTERM, None if sys.platform == "win32" else signal.SIGKILL):
+            if action is not None:
+                self._signal(action)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(patience)
+                break
+        else:
+            self._process.kill()
+            self._process.wait()
+        if sys.platform != "win32":
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)  # grandchildren that the model left behind
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if sys.platform == "win32":
+                self._process.terminate()
+            else:
+                os.killpg(self._process.pid, number)
+
+    def _drain(self, name: str, pipe: IO[bytes]) -> None:
+        """Read a stream to its end, whatever comes: an unread pipe would stop the model or fill the memory."""
+        with pipe:
+            while raw := pipe.readline(MAX_LINE):
+                line = raw.decode("utf-8", "replace").rstrip("\r\n")
+                if name == "stderr" and line.strip():
+                    self._last_error = line[:200]
+                self.on_output(name, line)
+
+    def _read(self, listener: Listener) -> None:
+        try:
+            connection = listener.accept()
+        except (OSError, EOFError, AuthenticationError):
+            return
+        with self._lock:
+            self._connection = connection
+            waiting, self._waiting = self._waiting, []
+            for data in waiting:
+                with contextlib.suppress(OSError):
+                    connection.send_bytes(data)
+        with connection:
+            while True:
+                try:
+                    self.on_record(decode(connection.recv_bytes(MAX_MESSAGE)))
+                except BadRecordError as problem:
+                    self.on_output("stderr", f"The worker said something unknown: {problem}")
+                except (OSError, EOFError):
+                    break
+
+    def _wait(self, listener: Listener, threads: list[threading.Thread]) -> None:
+        assert self._process is not None
+        code = self._process.wait()
+        with contextlib.suppress(OSError):
+            if self._connection is None:  # it died before it listened: let accept() go
+                with contextlib.suppress(OSError, EOFError, AuthenticationError):
+                    Client(listener.address, authkey=b"nobody").close()
+            listener.close()
+        for thread in threads:
+            thread.join(1.0)
+        self.on_exit(Exit(code, self._closing, explain(code, self._last_error)))
+
+
+class ParentLink:
+    """The worker's end: connects to the parent named in the environment and removes the key from it."""
+
+    def __init__(self) -> None:
+        address, key = os.environ.pop(ADDRESS), bytes.fromhex(os.environ.pop(KEY))
+        self._connection = Client(address, authkey=key)
+        self._lock = threading.Lock()
+
+    def send(self, record: Any) -> None:
+        """Send one record; a parent that is gone is noticed by `receive`."""
+        with self._lock, contextlib.suppress(OSError):
+            self._connection.send_bytes(encode(record))
+
+    def receive(self) -> Any:
+        """The next request. Raises EOFError when the parent is gone."""
+        try:
+            return decode(self._connection.recv_bytes(MAX_MESSAGE))
+        except OSError:
+            raise EOFError from None
+
+
+def die_with_parent(parent: int) -> None:
+    """On Linux: be killed when the parent dies, even while native code holds the interpreter."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    set_parent_death_signal = 1
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+__all__ = ["Exit", "ParentLink", "WorkerProcess", "die_with_parent", "explain"]

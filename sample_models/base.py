@@ -1,0 +1,127 @@
+"""What all samples share: the Sample, checkpoints on disk, and the training loop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+FOLDER = Path(__file__).parent
+SAVED_AT = (0, 10, 40, 160, 640, 1600, 3200)
+"""Training steps whose weights are kept: early ones close together, where most changes."""
+
+
+class Batch(Protocol):
+    """The part of a batch that a loss reads: inputs (b, t, …), lengths (b,), targets."""
+
+    inputs: Tensor
+    lengths: Tensor
+    targets: Any
+
+
+@dataclass(slots=True)
+class Plain:
+    """A batch as the training loop makes it."""
+
+    inputs: Tensor
+    lengths: Tensor
+    targets: Any = None
+
+
+@dataclass(slots=True)
+class Training:
+    """How a sample is trained: `draw(generator)` gives the next batch; gradients are clipped where `clip` says so."""
+
+    draw: Callable[[torch.Generator], Plain]
+    rate: float = 3e-3
+    clip: float | None = 1.0
+    steps: int = SAVED_AT[-1]
+
+
+@dataclass(slots=True)
+class Sample:
+    """A model with its conventions: how text becomes ids, what the loss of a step is, ready sequences to run."""
+
+    model: nn.Module
+    name: str
+    kind: str
+    vocabulary: Sequence[str] | None = None
+    labels: Sequence[str] | None = None
+    encode: Callable[[str], Tensor] | None = None
+    width: int | None = None
+    forward: Callable[[nn.Module, Tensor, Tensor], Any] | None = None
+    logits: Callable[[Any], Tensor] | None = None
+    loss: Callable[[Any, Batch], Tensor] | None = None
+    next_token: bool = False
+    examples: Mapping[str, Any] = field(default_factory=dict)
+    training: Training | None = None
+
+
+def checkpoints(stem: str) -> list[Path]:
+    """The checkpoints of a sample's file, in the order of training."""
+    return sorted((FOLDER / "checkpoints" / stem).glob("step-*.safetensors"))
+
+
+def load(model: nn.Module, path: Path) -> None:
+    """Put a checkpoint's weights into a model; every tensor must fit."""
+    model.load_state_dict(load_file(path))
+
+
+def write_checkpoint(model: nn.Module, folder: Path, step: int, seed: int, loss: float) -> Path:
+    """Write `step-NNNNNN.safetensors` so that it is either whole or not there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"step-{step:06d}.safetensors"
+    tensors = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
+    about = {"step": str(step), "seed": str(seed), "loss": f"{loss:.4f}"}
+    partial = path.with_suffix(".part")
+    partial.write_bytes(save(tensors, about))
+    partial.replace(path)
+    return path
+
+
+def train(
+    sample: Sample,
+    folder: Path,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    saved_at: Sequence[int] = SAVED_AT,
+    tell: Callable[[str], None] = lambda _text: None,
+) -> None:
+    """Train with Adam on the sample's own batches and write its checkpoints. Same seed, same bits (on one thread)."""
+    plan = sample.training
+    assert plan is not None and sample.loss is not None
+    last = plan.steps if steps is None else steps
+    generator = torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.Adam(sample.model.parameters(), lr=plan.rate)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: 0.5 * (1 + math.cos(math.pi * min(1, s / last))))
+    sample.model.train()
+    mean = math.nan
+    for step in range(last + 1):
+        batch = plan.draw(generator)
+        loss = sample.loss(run(sample, batch), batch)
+        value = loss.nansum() / (~loss.isnan()).sum()
+        mean = value.item() if math.isnan(mean) else 0.95 * mean + 0.05 * value.item()
+        if step in saved_at or step == last:
+            write_checkpoint(sample.model, folder, step, seed, mean)
+            tell(f"{sample.name} step {step}: loss {mean:.3f} nat")
+        optimizer.zero_grad()
+        value.backward()
+        if plan.clip is not None:
+            nn.utils.clip_grad_norm_(sample.model.parameters(), plan.clip)
+        optimizer.step()
+        schedule.step()
+    sample.model.eval()
+
+
+def run(sample: Sample, batch: Batch) -> Any:
+    """The model's output on a batch, called as its author means it."""
+    if sample.forward is not None:
+        return sample.forward(sample.model, batch.inputs, batch.lengths)
+    return sample.model(batch.inputs)

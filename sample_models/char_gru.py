@@ -1,0 +1,27 @@
+"""Gated recurrent unit on text, S9, as PyTorch computes it: h_t = (1 − z) ⊙ n + z ⊙ h_{t−1}, so z = 1 keeps.
+
+Look at the update gate: units with z near 1 throughout are slow, those that follow z near 0 copy the input; the
+memory timescales are spread over more than a decade.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from sample_models.base import Sample
+from sample_models.text import EMBEDDED, CharacterRnn, character_sample
+
+SAMPLE = {
+    "name": "char-gru",
+    "row": "S9",
+    "title": "GRU, characters",
+    "task": "next character of Alice's Adventures in Wonderland",
+    "shows": "reset and update gates, their saturation, and memory timescales unit by unit",
+}
+
+
+def build() -> Sample:
+    """One layer of 48 units, untrained."""
+    torch.manual_seed(0)
+    return character_sample("char-gru", CharacterRnn(nn.GRU(EMBEDDED, 48, batch_first=True), EMBEDDED))

@@ -1,0 +1,59 @@
+"""Causal transformer on text, S18: masked self-attention, residuals, layer norm; position i sees positions ≤ i.
+
+Look at the attention maps: heads that watch the character just before, heads that look back to the start of the
+word, and how the entropy of each head falls over training.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from sample_models.base import Sample
+from sample_models.text import character_sample, vocabulary
+
+SAMPLE = {
+    "name": "char-transformer",
+    "row": "S18",
+    "title": "Causal transformer, characters",
+    "task": "next character of Alice's Adventures in Wonderland",
+    "shows": "causal attention of every head, its entropy and distance, surprise along the text",
+}
+WIDTH, HEADS, LAYERS = 32, 4, 2
+LONGEST = 4096
+
+
+def positions(length: int, width: int) -> Tensor:
+    """Sinusoidal encoding (t, d): sin and cos of i / 10000^{2j/d} (Vaswani et al. 2017)."""
+    steps = torch.arange(length)[:, None]
+    rates = torch.exp(-torch.log(torch.tensor(10_000.0)) * torch.arange(0, width, 2) / width)
+    return torch.stack((torch.sin(steps * rates), torch.cos(steps * rates)), dim=-1).flatten(1)
+
+
+class CausalTransformer(nn.Module):
+    """Embedding with positions, encoder layers under a causal mask, read-out: ids (b, t) → logits (b, t, v)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        size = len(vocabulary())
+        self.embedding = nn.Embedding(size, WIDTH)
+        self.register_buffer("positions", positions(LONGEST, WIDTH), persistent=False)
+        layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 2 * WIDTH, dropout=0.0, batch_first=True, norm_first=True)
+        self.encoder = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(WIDTH), enable_nested_tensor=False)
+        self.head = nn.Linear(WIDTH, size)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Scores of the next character at every position."""
+        t = ids.shape[1]
+        if t > LONGEST:
+            raise ValueError(f"The transformer has positions for {LONGEST} characters; given were {t}.")
+        x = self.embedding(ids) * WIDTH**0.5 + self.get_buffer("positions")[:t]
+        mask = nn.Transformer.generate_square_subsequent_mask(t)
+        logits: Tensor = self.head(self.encoder(x, mask=mask, is_causal=True))
+        return logits
+
+
+def build() -> Sample:
+    """Two layers of four heads, width 32, untrained."""
+    torch.manual_seed(0)
+    return character_sample("char-transformer", CausalTransformer(), rate=5e-3)

@@ -1,0 +1,251 @@
+"""Maps and statistics of attention against loops in float64, the capture they go into, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from inspector.capture import Writer, open_capture
+from inspector.engine.attention import FORBIDDEN, Rows, rows
+from inspector.engine.emitter import Emitter
+from inspector.engine.errors import CancelledError, Unsupported
+from inspector.engine.shelves import QUANTITIES
+from inspector.engine.steps.cell import Check
+from inspector.engine.subject import Batch, Subject
+from inspector.engine.trace import Attention, Trace
+from inspector.records import Channel, Frame, Log, Page, Refusal, RunStart, RunStop, Scalar
+
+KEYS = sorted((key for key in QUANTITIES if key.startswith("attention/")), key=lambda key: QUANTITIES[key].order)
+
+
+class Listed(list[Any]):
+    """A sink that keeps what it gets."""
+
+    def write(self, record: Any) -> None:
+        self.append(record)
+
+    def of(self, kind: type) -> list[Any]:
+        return [record for record in self if isinstance(record, kind)]
+
+    def array(self, name: str) -> np.ndarray:
+        channel = next(record for record in self.of(Channel) if record.name == name)
+        fill = (np.nan if "float" in channel.dtype else 0) if channel.fill is None else channel.fill
+        out = np.full(channel.shape, fill, channel.dtype)
+        for page in self.of(Page):
+            if page.channel == name:
+                out[tuple(slice(o, o + n) for o, n in zip(page.offset, page.array.shape, strict=True))] = page.array
+        return out
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    yield
+    torch.set_num_threads(before)
+
+
+def attention(q: int, k: int, a: int = 2, d: int = 4, dtype: torch.dtype = torch.float64, **more: Any) -> Attention:
+    query, key = torch.randn(1, a, q, d, dtype=dtype), torch.randn(1, a, k, d, dtype=dtype)
+    settings_ = {"keys_from": "step" if q == k else "source step", "kept": 0, **more}
+    return Attention("layer", "Self", query, key, d**-0.5, **settings_)
+
+
+def run(*attentions: Attention, keys: list[str] = KEYS, sink: Any = None, extra: dict[str, Any] | None = None) -> Any:
+    steps = rows_of(attentions[0]).queries
+    trace = Trace(Subject(nn.Identity()), Batch(torch.zeros(1, steps, 1), torch.tensor([steps])))
+    trace.attentions.extend(attentions)
+    trace.extra.update(extra or {})
+    sink = Listed() if sink is None else sink
+    for key in keys:
+        QUANTITIES[key].run(trace, Emitter(sink))
+    return sink
+
+
+def rows_of(one: Attention) -> Rows:
+    return Rows(one, 0)
+
+
+def weights_by_loops(one: Attention, may: Tensor) -> Tensor:
+    """(a, q, k) in float64, NaN where a row may look at nothing."""
+    scores = (one.query[0].double() @ one.key[0].double().mT) * one.scale
+    if one.mask is not None and one.mask.dtype != torch.bool:
+        scores = scores + one.mask[0].double()
+    return torch.softmax(scores.masked_fill(~may, -math.inf), -1)
+
+
+def statistics_by_loops(weights: Tensor, may: Tensor) -> dict[str, Tensor]:
+    a, q, k = weights.shape
+    names = ("entropy", "entropy_normalised", "distance", "sink_mass", "sink_mass_4", "largest_weight")
+    out = {name: torch.full((a, q), math.nan, dtype=torch.float64) for name in names}
+    for h in range(a):
+        for i in range(q):
+            row = [float(w) for w in weights[h, i]]
+            count = int(may[h, i].sum())
+            if count == 0:
+                continue
+            entropy = -sum(w * math.log(w) for w in row if w > 0)
+            out["entropy"][h, i] = entropy
+            if count > 1:
+                out["entropy_normalised"][h, i] = entropy / math.log(count)
+            out["distance"][h, i] = sum(w * abs(i - j) for j, w in enumerate(row))
+            out["sink_mass"][h, i] = row[0]
+            out["sink_mass_4"][h, i] = sum(row[:4])
+            out["largest_weight"][h, i] = max(row)
+    return out
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    q=st.integers(1, 9), k=st.integers(1, 9), a=st.integers(1, 3), seed=st.integers(0, 99), scale=st.sampled_from([1, 60]),
+    kind=st.sampled_from(["none", "causal", "bool", "additive", "minus ten thousand"]),
+)  # fmt: skip
+def test_statistics_against_loops(q: int, k: int, a: int, seed: int, scale: float, kind: str) -> None:
+    torch.manual_seed(seed)
+    one = attention(q, k, a)
+    one.query *= scale
+    may = torch.ones(a, q, k, dtype=torch.bool)
+    if kind == "causal":
+        one.causal = True
+        may = may.tril()
+    elif kind == "bool":
+        one.mask = torch.rand(1, a, q, k) > 0.4
+        may = one.mask[0]
+    elif kind == "additive":
+        one.mask = torch.randn(1, 1, q, k, dtype=torch.float64)
+    elif kind == "minus ten thousand":
+        may = (torch.rand(1, q, k) > 0.3).expand(a, q, k)
+        one.mask = torch.zeros(1, 1, q, k, dtype=torch.float64).masked_fill(~may[:1][None], -10_000.0)
+    sink = run(one)
+    weights = weights_by_loops(one, may)
+    torch.testing.assert_close(rows(one, 0, 0, q), weights, equal_nan=True, atol=1e-12, rtol=1e-9)
+    np.testing.assert_allclose(sink.array("layer:attention"), weights.half().numpy(), atol=1e-3)
+    for name, expected in statistics_by_loops(weights, may).items():
+        if name == "distance" and q != k:
+            assert any("share no positions" in record.reason for record in sink.of(Refusal))
+            continue
+        got = sink.array(f"layer:attention/{name}")
+        np.testing.assert_allclose(got, expected.numpy(), atol=2e-6, rtol=1e-5, err_msg=name)
+    first, last = sink.array("layer:attention/allowed")
+    for i in range(q):
+        open_ = may.any(0)[i].nonzero().flatten().tolist()
+        assert (first[i], last[i]) == ((open_[0], open_[-1]) if open_ else (-1, -1))
+
+
+def test_causal_entropy_of_even_attention_is_one_in_every_row_but_the_first() -> None:
+    one = attention(6, 6, causal=True)
+    one.query.zero_()
+    got = run(one).array("layer:attention/entropy_normalised")
+    assert np.isnan(got[:, 0]).all()
+    np.testing.assert_allclose(got[:, 1:], 1.0, atol=1e-6)
+
+
+def test_rows_without_keys_are_nan_and_counted() -> None:
+    mask = torch.ones(1, 1, 5, 5, dtype=torch.bool)
+    mask[..., 2, :] = False
+    one = attention(5, 5, mask=mask)
+    one.query[0, 1, 4] = math.nan
+    sink = run(one)
+    weights = sink.array("layer:attention")
+    assert np.isnan(weights[:, 2]).all() and np.isnan(weights[1, 4]).all() and np.isnan(weights).sum() == 15
+    counted = {scalar.name: scalar.value for scalar in sink.of(Scalar)}
+    assert counted == {"layer:attention/rows_without_keys": 2, "layer:attention/rows_not_finite": 1}
+    assert sum("shown as NaN" in log.text for log in sink.of(Log)) == 2
+
+
+def test_blocks_do_not_change_the_numbers() -> None:
+    one = attention(300, 300, a=5, d=8, dtype=torch.float32, causal=True)
+    walker = rows_of(one)
+    seen = torch.zeros(5, 300)
+    for size in (1 << 12, 1 << 16, 1 << 22):
+        seen.zero_()
+        for heads, q0, q1 in walker.blocks(size):
+            block = walker.block(q0, q1, heads)
+            seen[heads, q0:q1] += 1
+            torch.testing.assert_close(block.full(), rows(one, 0, q0, q1, heads))
+            assert block.weights.shape[-1] == q1  # the upper half is not computed
+        assert bool((seen == 1).all())
+
+
+def test_forbidden_score_has_no_weight_in_single_precision() -> None:
+    assert float(torch.softmax(torch.tensor([FORBIDDEN, -300.0, 0.0]), 0)[0]) == 0.0
+
+
+def test_weights_of_the_model_itself_are_used_as_they_are() -> None:
+    weights = torch.rand(1, 2, 4, 6, dtype=torch.float64).softmax(-1)
+    weights[..., 0] = 0
+    weights /= weights.sum(-1, keepdim=True)
+    nothing = torch.zeros(1, 2, 0, 0)
+    one = Attention("layer", "Own", nothing, nothing, 1.0, weights=weights, kept=0, keys_from="source step")
+    sink = run(one)
+    np.testing.assert_allclose(sink.array("layer:attention"), weights[0].half().numpy())
+    may = (weights != 0)[0]
+    for name, expected in statistics_by_loops(weights[0], may).items():
+        if name != "distance":
+            np.testing.assert_allclose(sink.array(f"layer:attention/{name}"), expected.numpy(), atol=1e-6)
+
+
+def test_another_sample_than_the_kept_one_is_refused() -> None:
+    with pytest.raises(Unsupported, match="kept for sequence 0"):
+        rows(attention(3, 3), 1, 0, 3)
+
+
+def test_a_failed_check_refuses_map_and_statistics() -> None:
+    sink = run(attention(4, 4, check=Check(0.5, 1e-6)))
+    assert not sink.of(Channel) and len(sink.of(Refusal)) == len(KEYS)
+    assert all("differs from what the Self returned by 0.5" in record.reason for record in sink.of(Refusal))
+
+
+def test_maps_over_the_budget_are_refused_with_their_size_and_statistics_stay() -> None:
+    sink = run(attention(64, 64), attention(64, 64), extra={"attention/budget_bytes": 20_000})
+    reasons = [record.reason for record in sink.of(Refusal) if record.channel == "layer:attention"]
+    assert reasons and "32.8 kB" in reasons[0] and "20 kB" in reasons[0] and "shorter sequence" in reasons[0]
+    names = {channel.name for channel in sink.of(Channel)}
+    assert "layer:attention" not in names and "layer:attention/entropy" in names
+
+
+def test_the_size_is_told_before_the_first_page() -> None:
+    sink = run(attention(64, 64))
+    told = next(n for n, record in enumerate(sink) if isinstance(record, Log) and "16.4 kB" in record.text)
+    assert told < next(n for n, record in enumerate(sink) if isinstance(record, Page))
+
+
+def test_cancelling_stops_between_pages() -> None:
+    one = attention(600, 600, dtype=torch.float32)
+    trace = Trace(Subject(nn.Identity()), Batch(torch.zeros(1, 600, 1), torch.tensor([600])), attentions=[one])
+    sink = Listed()
+    with pytest.raises(CancelledError):
+        QUANTITIES["attention/maps"].run(trace, Emitter(sink, cancelled=lambda: len(sink.of(Page)) >= 1))
+    assert len(sink.of(Page)) == 1
+
+
+def test_statistics_alone_and_maps_alone_agree() -> None:
+    one = attention(20, 20, causal=True)
+    together = run(one).array("layer:attention/entropy")
+    alone = run(one, keys=["attention/entropy"])
+    assert not any(record.name == "layer:attention" for record in alone.of(Channel))
+    np.testing.assert_array_equal(alone.array("layer:attention/entropy"), together)
+
+
+def test_the_capture_gives_the_map_back_with_zeros_above_the_diagonal(tmp_path: Path) -> None:
+    one = attention(150, 150, a=12, d=8, dtype=torch.float32, causal=True)
+    with Writer(tmp_path / "c.inspect", RunStart(run="r", title="t")) as writer:
+        writer.write(Frame(index=0))
+        run(one, sink=writer)
+        writer.write(RunStop("done"))
+    capture = open_capture(tmp_path / "c.inspect")
+    got = capture.array("layer:attention")
+    assert got.shape == (12, 150, 150) and got.dtype == np.float16
+    np.testing.assert_array_equal(got, rows(one, 0, 0, 150).half().numpy())
+    assert capture.channels["layer:attention"].domain("key") == "step"
+    capture.close()
