@@ -136,13 +136,16 @@ class Rows:
     def _block(self, at: slice | Tensor, positions: Tensor, end: int, heads: slice) -> RowBlock:
         first = at.start if isinstance(at, slice) else 0
         count = self._count(at, positions, heads)
+        empty = not bool(count.all())
+        end = self.keys if empty else end  # a row without a key is NaN over all keys
         if self.weights is not None:
             given = self.weights[heads, at, :end]
+            given = given.masked_fill((count == 0)[..., None], torch.nan) if empty else given
             return RowBlock(first, given, None, count, given.amax(dim=-1), self.keys)
         scores = torch.bmm(self._queries[heads, at] * self._scale, self._keys[heads, :, :end])
         self._forbid(scores, at, positions, heads)
         weights = torch.softmax(scores, dim=-1)
-        if not bool(count.all()):
+        if empty:
             weights.masked_fill_((count == 0)[..., None], torch.nan)
         return RowBlock(first, weights, scores, count, weights.amax(dim=-1), self.keys)
 
@@ -185,7 +188,7 @@ class Rows:
         for q0 in range(0, self.queries, step):
             grid = self.allowed(q0, min(q0 + step, self.queries)).any(dim=0).to(torch.uint8)
             ends = torch.stack([grid.argmax(dim=-1), self.keys - 1 - grid.flip(-1).argmax(dim=-1)])
-            parts.append(ends.where(grid.any(dim=-1), -1).to(torch.int32))
+            parts.append(ends.where(grid.any(dim=-1).bool(), -1).to(torch.int32))
         return torch.cat(parts, dim=1)
 
     def blocks(self, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[slice, int, int]]:

@@ -135,18 +135,18 @@ class _Mode(TorchFunctionMode):
         if wanted == self._on:
             return
         if wanted:
-            _push_mode(self)  # type: ignore[no-untyped-call]
+            _push_mode(self)
             self._on = True
             return
         above = []
         while _len_torch_function_stack():
-            top = _pop_mode()  # type: ignore[no-untyped-call]
+            top = _pop_mode()
             if top is self:
                 self._on = False
                 break
             above.append(top)
         for mode in reversed(above):
-            _push_mode(mode)  # type: ignore[no-untyped-call]
+            _push_mode(mode)
 
 
 def _handlers(recorder: Recorder) -> list[tuple[Any, Handler]]:

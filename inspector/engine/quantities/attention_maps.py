@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import torch
+
 from inspector.engine.attention import RowBlock, Rows
 from inspector.engine.attention_pass import method, refusal, statistics
 from inspector.engine.emitter import Emitter
@@ -92,8 +94,7 @@ def _write(trace: Trace, attention: Attention, emit: Emitter) -> None:
     )  # fmt: skip
 
     def write(heads: slice, block: RowBlock) -> None:
-        weights = block.full() if block.first == 0 else block.weights  # the rest of a causal row is the fill, 0
-        emit.page(name, (heads.start, block.first, 0), weights.half())
+        emit.page(name, (heads.start, block.first, 0), block.weights.to(torch.float16))
 
     result = statistics(trace, attention, emit, write)
     emit.array(_allowed_channel(name, attention, rows), rows.reach())

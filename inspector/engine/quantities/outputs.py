@@ -82,9 +82,10 @@ def probabilities(trace: Trace, emit: Emitter) -> None:
     channel = PROBABILITY.channel("output:probability", ("step", "rank"), shape, "float32")
     emit.channel(channel)
     emit.page(channel.name, (start, 0), answers.probability)
-    channel = TOKEN.channel("output:token", ("step", "rank"), shape, "int32", value_domain=domain, fill=-1)
-    emit.channel(channel)
-    emit.page(channel.name, (start, 0), answers.token)
+    channel = TOKEN.channel("output:token", ("step", "rank"), shape, "int32", value_domain=domain)
+    tokens = torch.full(shape, -1, dtype=torch.int32)  # no answer before `start`
+    tokens[start:] = answers.token
+    emit.array(channel, tokens)
     channel = ENTROPY.channel("output:entropy", ("step",), (length,), "float32")
     emit.channel(channel)
     emit.page(channel.name, (start,), answers.entropy)

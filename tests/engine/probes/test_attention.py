@@ -492,9 +492,8 @@ class Block(nn.Module):
 
 
 def hooks() -> tuple[int, ...]:
-    return tuple(
-        len(getattr(torch_module, name)) for name in ("_global_forward_hooks", "_global_forward_pre_hooks")
-    ) + (torch._C._len_torch_function_stack(),)
+    before, after = torch_module._global_forward_pre_hooks, torch_module._global_forward_hooks
+    return len(before), len(after), torch._C._len_torch_function_stack()
 
 
 @pytest.mark.parametrize("train", [True, False])
@@ -633,4 +632,4 @@ def test_nested_tensors_of_user_code() -> None:
         expected = Jagged()(x)
         output, seen = probed(Jagged(), x, lengths=[3, 5], look_at=0, sink=sink)
     assert torch.equal(output, expected)
-    assert seen and weights_of(seen[0]).shape == (2, 3, 3) or sink
+    assert weights_of(seen[0]).shape == (2, 3, 3) and not sink

@@ -33,7 +33,7 @@ class Listed(list[Any]):
 
     def array(self, name: str) -> np.ndarray:
         channel = self.channel(name)
-        out = np.full(channel.shape, (np.nan if "float" in channel.dtype else 0) if channel.fill is None else channel.fill, channel.dtype)
+        out = np.full(channel.shape, np.nan if "float" in channel.dtype else 0, channel.dtype)
         for page in self:
             if isinstance(page, Page) and page.channel == name:
                 out[tuple(slice(o, o + n) for o, n in zip(page.offset, page.array.shape, strict=True))] = page.array
@@ -143,7 +143,19 @@ def test_health_counts_by_loops(table: list[list[float]], split: int) -> None:
     expected[6] = -1
     for n, row in enumerate(table):
         for x in row:
-            where = 5 if math.isnan(x) else 0 if x == -math.inf else 4 if x == math.inf else 1 if x < 0 else 3 if x > 0 else 2
+            where = (
+                5
+                if math.isnan(x)
+                else 0
+                if x == -math.inf
+                else 4
+                if x == math.inf
+                else 1
+                if x < 0
+                else 3
+                if x > 0
+                else 2
+            )
             expected[where] += 1
             if not math.isfinite(x) and expected[6] < 0:
                 expected[6] = 10 + n

@@ -1,0 +1,273 @@
+"""What every panel is: a figure over a capture, an empty page that says what is missing, an error page of its own."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+from PySide6.QtCore import QPointF, QRectF, Qt, Slot
+from PySide6.QtGui import QColor, QKeyEvent, QPainter
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPlainTextEdit, QStackedWidget, QVBoxLayout, QWidget
+
+from inspector.capture import Capture
+from inspector.gui.cursor import Cursor, Position
+from inspector.gui.steprange import StepRange
+from inspector.gui.text import clean, clean_block, plain_label
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.stepplot import StepPlot
+from inspector.records import STEP_DOMAIN, Channel
+
+Array = npt.NDArray[Any]
+KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+
+
+class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
+    """A layout of plots that leaves the keyboard to its panel."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrow keys move the shared cursor, not the scene."""
+        event.ignore()
+
+
+class Panel(QWidget):
+    """Base of all panels. A subclass says what it accepts and implements `update_contents`, which may raise."""
+
+    key: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    hint: ClassVar[str] = ""
+
+    def __init__(self, cursor: Cursor, steps: StepRange, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.looking, self.steps, self.theme = cursor, steps, theme
+        self.capture: Capture | None = None
+        self.plots: list[StepPlot] = []
+        self.setObjectName(f"panel-{self.key}")
+        self.setAccessibleName(self.title)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.controls = QHBoxLayout()
+        self.controls.setContentsMargins(8, 4, 8, 2)
+        self.figure = Figure()
+        self.figure.setFocusProxy(self)
+        self.figure.ci.layout.setContentsMargins(4, 4, 4, 4)
+        self.figure.ci.layout.setSpacing(4)
+        self._empty = plain_label(self.hint)
+        self._empty.setWordWrap(True)
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._empty.setMargin(24)
+        self._error = QPlainTextEdit()
+        self._error.setReadOnly(True)
+        self.stack = QStackedWidget()
+        for page in (self._empty, self.picture(), self._error):
+            self.stack.addWidget(page)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(self.controls)
+        layout.addWidget(self.stack, 1)
+        self.build()
+        self.controls.addStretch(1)
+        self.figure.scene().sigMouseMoved.connect(self._hover)
+        cursor.moved.connect(self._cursor_moved)
+        self.set_theme(theme)
+
+    # -- what subclasses provide
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Whether this panel shows a channel, judged by its kind and dims."""
+        raise NotImplementedError
+
+    def picture(self) -> QWidget:
+        """The widget that holds the picture: the figure, unless a subclass has something else (a table)."""
+        return self.figure
+
+    def build(self) -> None:
+        """Make controls and plots, once."""
+
+    def update_contents(self) -> None:
+        """Draw the capture as it is now. May raise: then the error page is shown."""
+        raise NotImplementedError
+
+    def follow(self, new: Position, old: Position) -> None:
+        """The cursor moved; vertical lines have already followed."""
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """The mouse is over a plot, at data coordinates."""
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """Exact numbers under the cursor, as (what, value)."""
+        return []
+
+    def data(self) -> dict[str, Array]:
+        """What is shown, by channel name, for CSV and NPZ."""
+        return {}
+
+    # -- capture and refreshing
+
+    def set_capture(self, capture: Capture | None) -> None:
+        """Show another capture, or none."""
+        self.capture = capture
+        self.reset()
+        self.redraw()
+
+    def reset(self) -> None:
+        """Forget choices that belong to the capture before."""
+
+    @property
+    def frame(self) -> int:
+        """The frame that is shown; -1 for the newest."""
+        frame: int = self.looking.position.frame
+        return frame
+
+    def channels(self) -> list[Channel]:
+        """The channels of the capture that this panel shows and that have data."""
+        if self.capture is None:
+            return []
+        return [
+            c for c in self.capture.channels.values() if self.accepts(c) and self.capture.revision(c.name, self.frame)
+        ]
+
+    def refresh(self, changed: frozenset[str]) -> None:
+        """Called from the session's tick when the capture has grown; draws only if a channel of ours has."""
+        if self.capture is None or not self.isVisibleTo(self.window()):
+            return
+        if any(name in self.capture.channels and self.accepts(self.capture.channels[name]) for name in changed):
+            self.redraw()
+
+    def redraw(self) -> None:
+        """Draw, or show the empty page, or the error page if drawing raises; the other panels go on."""
+        try:
+            if not self.channels():
+                self._show_empty()
+                return
+            self.update_contents()
+            self.stack.setCurrentIndex(1)
+            position = self.looking.position
+            self.follow(position, position)
+            self._show_cursor(position.step)
+        except Exception as fault:  # noqa: BLE001 - one panel may not take the window along
+            self._error.setPlainText(
+                clean_block(f"This panel could not be drawn; the others go on.\n\n{fault}\n\n{traceback.format_exc()}")
+            )
+            self.stack.setCurrentIndex(2)
+
+    def _show_empty(self) -> None:
+        reasons = []
+        if self.capture is not None:
+            reasons = [f"{r.channel}: {r.reason}" for r in self.capture.refusals if self.concerns(r.channel)][:6]
+        self._empty.setText("\n\n".join([self.hint, *map(clean, reasons)]))
+        self.stack.setCurrentIndex(0)
+
+    def concerns(self, name: str) -> bool:
+        """Whether a refused channel would have been shown here."""
+        return False
+
+    @property
+    def state(self) -> str:
+        """Which page is shown: "empty", "figure" or "error"."""
+        return ("empty", "figure", "error")[self.stack.currentIndex()]
+
+    # -- cursor and keyboard
+
+    @Slot(object, object)
+    def _cursor_moved(self, new: Position, old: Position) -> None:
+        if new.frame != old.frame:
+            self.redraw()
+        self._show_cursor(new.step)
+        if self.state == "figure":
+            try:
+                self.follow(new, old)
+            except Exception as fault:  # noqa: BLE001 - a stale position may not end the event loop
+                self._empty.setText(clean(f"{self.hint}\n\n{fault}"))
+
+    def _show_cursor(self, step: int | None) -> None:
+        for plot in self.plots:
+            if plot.steps is not None:
+                plot.show_cursor(step)
+
+    @Slot(object)
+    def _hover(self, position: QPointF) -> None:
+        for item in self.figure.ci.items:
+            box = getattr(item, "vb", None)
+            if box is not None and item.isVisible() and box.sceneBoundingRect().contains(position):
+                point = box.mapSceneToView(position)
+                self.pointed(item, point.x(), point.y())
+                return
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Left and right walk the steps (with Shift by ten), Home and End jump, up and down change the unit."""
+        key, many = Qt.Key(event.key()), 10 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
+        if key in KEYS:
+            self.looking.advance(KEYS[key] * many)
+        elif key == Qt.Key.Key_Home:
+            self.looking.move(step=0)
+        elif key == Qt.Key.Key_End:
+            self.looking.move(step=max(0, self.looking.length - 1))
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+            self.walk(-many if key == Qt.Key.Key_Up else many)
+        else:
+            super().keyPressEvent(event)
+
+    def walk(self, rows: int) -> None:
+        """Up and down: the next unit, unless a subclass means something else by it."""
+        unit = self.looking.position.unit
+        self.looking.move(unit=max(0, (unit if unit is not None else 0) + rows))
+
+    # -- looks and export
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours for everything."""
+        self.theme = theme
+        self.figure.setBackground(theme.window)
+        for plot in self.plots:
+            plot.set_theme(theme)
+        self.redraw()
+
+    def step_names(self) -> tuple[str, ...]:
+        """The labels of the steps of the frame shown."""
+        return self.capture.labels(STEP_DOMAIN, self.frame) if self.capture is not None else ()
+
+    def paint(self, painter: QPainter, rect: QRectF) -> None:
+        """Draw the figure into any paint device, vectors as vectors; the background is painted too."""
+        painter.fillRect(rect, QColor(self.theme.window))
+        source = self.figure.sceneRect()
+        self.figure.scene().prepareForPaint()
+        self.figure.scene().render(painter, rect, source, Qt.AspectRatioMode.KeepAspectRatio)
+
+
+def chooser(options: list[str], name: str) -> QComboBox:
+    """A combo box with an accessible name whose entries are plain text."""
+    box = QComboBox()
+    box.addItems([clean(option) for option in options])
+    box.setAccessibleName(name)
+    box.setToolTip(name)
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+    return box
+
+
+def set_options(box: QComboBox, options: list[str]) -> None:
+    """Other entries, the present choice kept where it still exists; no signal if nothing changed."""
+    if [box.itemText(i) for i in range(box.count())] == options:
+        return
+    present = box.currentText()
+    box.blockSignals(True)
+    box.clear()
+    box.addItems(options)
+    box.setCurrentIndex(options.index(present) if present in options else 0)
+    box.blockSignals(False)
+
+
+def caption(text: str) -> QLabel:
+    """A short label beside a control."""
+    return plain_label(text)
+
+
+def number(value: Any) -> str:
+    """A number with all digits that its type holds."""
+    if isinstance(value, (np.floating, float)):
+        digits = {2: 4, 4: 7, 8: 10}.get(getattr(np.asarray(value).dtype, "itemsize", 8), 7)
+        return f"{float(value):.{digits}g}"
+    return str(value)

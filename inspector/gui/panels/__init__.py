@@ -1,0 +1,1 @@
+"""The shelf of panels: one file each."""

@@ -1,0 +1,224 @@
+"""Attention: all heads as thumbnails, the chosen one large with tokens on both axes, its statistics by query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PySide6.QtWidgets import QCheckBox
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.shelf import PANELS
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.atlas import Atlas, thumbnail
+from inspector.gui.widgets.axes import StepAxis, style_axis
+from inspector.gui.widgets.linesview import MOST, LinesView
+from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+
+
+@PANELS.register("attention")
+class Attention(Panel):
+    """(head, query, key) channels of kind "attention", and (head, query) statistics of them."""
+
+    key, title = "attention", "Attention"
+    hint = "Attention maps of every head of every layer, and their entropy and distance. Needs a model with attention."
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Maps and their statistics."""
+        return (channel.kind == "attention" and channel.dims == ("head", "query", "key")) or (
+            channel.kind == "attention_statistic" and channel.dims == ("head", "query")
+        )
+
+    def concerns(self, name: str) -> bool:
+        """Refused maps."""
+        return ":attention" in name
+
+    def build(self) -> None:
+        """Atlas on the left, the chosen head and its strip on the right."""
+        self.which = chooser([], "Statistic below the map")
+        self.as_lines = QCheckBox("Lines")
+        self.as_lines.setToolTip(f"Draw lines instead of a map (up to {MOST} steps)")
+        for widget in (caption("Strip"), self.which, self.as_lines):
+            self.controls.addWidget(widget)
+        self.which.currentTextChanged.connect(self.redraw)
+        self.as_lines.toggled.connect(self.redraw)
+        self.atlas = Atlas(self.theme)
+        self.atlas.chosen.connect(self._chosen)
+        self.figure.addItem(self.atlas, row=0, col=0, rowspan=2)
+        self.sheet = self.figure.addLayout(row=0, col=1)
+        self.sheet.layout.setContentsMargins(0, 0, 0, 0)
+        self.row = MapRow(self.sheet, 0, None, self.theme, label="query", bottom="key")
+        self.query_axis = StepAxis("left")
+        self.row.plot.setAxisItems({"left": self.query_axis})
+        self.query_axis.setWidth(58)
+        self.lines = LinesView(self.theme)
+        self.sheet.addItem(self.lines, row=1, col=0)
+        self.strip = StepPlot(self.steps, self.theme, label="", bottom="query")
+        self.figure.addItem(self.strip, row=1, col=1)
+        self.trace = curve(self.theme, 0)
+        self.strip.addItem(self.trace)
+        layout = self.figure.ci.layout
+        layout.setColumnStretchFactor(0, 2)
+        layout.setColumnStretchFactor(1, 3)
+        layout.setRowStretchFactor(0, 4)
+        layout.setRowStretchFactor(1, 1)
+        self.plots = [self.row.plot, self.strip]
+        self._thumbnails: dict[str, tuple[int, list[npt.NDArray[np.uint8]]]] = {}
+
+    def reset(self) -> None:
+        """Other maps need other thumbnails."""
+        self._thumbnails.clear()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.row.set_theme(theme)
+        style_axis(self.query_axis, theme, "query")
+        self.atlas.theme = self.lines.theme = theme
+        self.trace.setPen(theme.series[0], width=1.4)
+        super().set_theme(theme)
+
+    def maps(self) -> list[Channel]:
+        """The attention maps, in the order of the model."""
+        return [channel for channel in self.channels() if channel.kind == "attention"]
+
+    def statistics(self) -> list[Channel]:
+        """The statistics of the chosen place."""
+        place = self.place()
+        return [c for c in self.channels() if c.kind == "attention_statistic" and c.place == place]
+
+    def place(self) -> str:
+        """The place whose heads are shown: the cursor's where it has attention, else the first."""
+        places = list(dict.fromkeys(channel.place for channel in self.channels()))
+        wanted = self.looking.position.place
+        return wanted if wanted in places else places[0] if places else ""
+
+    def head(self) -> int:
+        """The head that is shown large."""
+        heads = max((self._heads(channel) for channel in self.channels() if channel.place == self.place()), default=1)
+        return min(self.looking.position.head or 0, heads - 1)
+
+    def _heads(self, channel: Channel) -> int:
+        assert self.capture is not None
+        return int(self.capture.extent(channel.name, self.frame)[0])
+
+    def update_contents(self) -> None:
+        """Thumbnails that are new, then the chosen head."""
+        maps = self.maps()
+        rows = [self._row_of(channel) for channel in maps]
+        self.atlas.set_maps([channel.place for channel in maps], rows)
+        set_options(self.which, [channel.title for channel in self.statistics()])
+        self._draw_head()
+
+    def _row_of(self, channel: Channel) -> list[npt.NDArray[np.uint8]]:
+        assert self.capture is not None
+        revision = self.capture.revision(channel.name, self.frame)
+        known = self._thumbnails.get(channel.name)
+        if known is None or known[0] != revision:
+            heads = range(self._heads(channel))
+            pictures = [thumbnail(self.capture.block(channel.name, self.frame, (slice(h, h + 1),))[0]) for h in heads]
+            known = self._thumbnails[channel.name] = (revision, pictures)
+        return known[1]
+
+    def _weights(self) -> Array | None:
+        place, head = self.place(), self.head()
+        channel = next((channel for channel in self.maps() if channel.place == place), None)
+        if channel is None or self.capture is None:
+            return None
+        block: Array = self.capture.block(channel.name, self.frame, (slice(head, head + 1),))[0]
+        return block
+
+    def _draw_head(self) -> None:
+        weights, place, head = self._weights(), self.place(), self.head()
+        places = [channel.place for channel in self.maps()]
+        if place in places:
+            self.atlas.select(places.index(place), head)
+        names = self.step_names()
+        small = weights is not None and max(weights.shape) <= MOST
+        self.as_lines.setEnabled(small)
+        lines = small and self.as_lines.isChecked()
+        for item in (self.row.plot, self.row.bar):
+            item.setVisible(weights is not None and not lines)
+        self.lines.setVisible(lines)
+        if weights is not None and lines:
+            self.lines.set_weights(weights, names, names)
+        elif weights is not None:
+            self._draw_map(weights, names, f"{place}, head {head}")
+        self._draw_strip(head, names)
+
+    def _draw_map(self, weights: Array, names: tuple[str, ...], title: str) -> None:
+        shown = weights.astype(np.float32)
+        causal = weights.shape[0] == weights.shape[1] > 1 and not np.nan_to_num(np.triu(weights, 1)).any()
+        top = float(np.nanmax(shown)) if np.isfinite(shown).any() else 1.0
+        if causal:
+            shown[np.triu_indices(len(shown), 1)] = -np.inf  # those keys were never looked at
+        self.row.show_array(shown.T, Levels(0.0, top or 1.0, "attention", masked=causal), "1", revision=id(weights))
+        self.row.plot.set_title(title)
+        self.row.plot.step_axis.set_names(names if len(names) == weights.shape[1] else ())
+        self.query_axis.set_names(names if len(names) == weights.shape[0] else ())
+
+    def _draw_strip(self, head: int, names: tuple[str, ...]) -> None:
+        channel = next((c for c in self.statistics() if c.title == self.which.currentText()), None)
+        self.strip.setVisible(channel is not None)
+        if channel is None or self.capture is None:
+            return
+        values = self.capture.block(channel.name, self.frame, (slice(head, head + 1),))[0]
+        self.trace.setData(np.arange(len(values)), values.astype(np.float64))
+        self.strip.getAxis("left").setLabel(channel.unit if channel.unit != "1" else "")
+        self.strip.step_axis.set_names(names)
+        self.strip.vb.enableAutoRange(axis="y")
+
+    def _chosen(self, row: int, column: int) -> None:
+        self.looking.move(place=self.maps()[row].place, head=column)
+
+    def follow(self, new: Position, old: Position) -> None:
+        """Another head is drawn large; the query and key are marked."""
+        if (new.place, new.head) != (old.place, old.head):
+            set_options(self.which, [channel.title for channel in self.statistics()])
+            self._draw_head()
+        self.row.plot.show_cursor(new.key)
+        self.row.show_row(new.step)
+        self.lines.set_query(new.step)
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """Over the map: query and key; over the strip: the query."""
+        if plot is self.row.plot:
+            self.looking.move(step=round(y), key=max(0, round(x)), place=self.place(), head=self.head())
+        elif plot is self.strip:
+            self.looking.move(step=round(x))
+
+    def walk(self, rows: int) -> None:
+        """Up and down: the next head."""
+        self.looking.move(head=max(0, self.head() + rows))
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """The weight at query and key, and every statistic of the head at the query."""
+        rows: list[tuple[str, str]] = []
+        weights, head = self._weights(), self.head()
+        q, k = position.step, position.key
+        if weights is not None and q is not None and k is not None and q < weights.shape[0] and k < weights.shape[1]:
+            rows.append((f"attention {q} → {k}, head {head}  {self.place()}", number(weights[q, k])))
+        for channel in self.statistics():
+            assert self.capture is not None
+            if q is not None and q < self.capture.extent(channel.name, self.frame)[1]:
+                cell = self.capture.block(channel.name, self.frame, (slice(head, head + 1), slice(q, q + 1)))[0, 0]
+                rows.append((f"{channel.title} [{q}], head {head}", number(cell)))
+        return rows
+
+    def data(self) -> dict[str, Array]:
+        """The chosen head's map, and its place's statistics."""
+        found: dict[str, Array] = {}
+        weights = self._weights()
+        if weights is not None:
+            found[f"{self.place()}:attention head {self.head()}"] = weights
+        for channel in self.statistics():
+            assert self.capture is not None
+            found[channel.name] = self.capture.array(channel.name, self.frame)
+        return found

@@ -1,0 +1,184 @@
+"""Gates: one heatmap a gate on a shared step axis, and how saturated each unit of each gate is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.shelf import PANELS
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.axes import style_axis
+from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.source import glance, overview_of
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+SATURATION = ("left", "right", "graded")
+MOST_ROWS = 6
+
+
+@PANELS.register("gates")
+class Gates(Panel):
+    """Every (step, unit) channel of kind "gate" of one place, with their (statistic, unit) saturation."""
+
+    key, title = "gates", "Gates"
+    hint = "Gates and candidates of gated layers (LSTM, GRU), unit by step, and their saturation."
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Gates over steps and units."""
+        return channel.kind == "gate" and channel.dims == ("step", "unit")
+
+    def concerns(self, name: str) -> bool:
+        """Refused gates."""
+        return ":gate" in name or name.endswith(":candidate")
+
+    def build(self) -> None:
+        """A column of maps, made when it is known how many gates there are; the scatter on the right."""
+        self.where = chooser([], "Place in the model")
+        self.controls.addWidget(caption("Layer"))
+        self.controls.addWidget(self.where)
+        self.where.currentTextChanged.connect(self._chosen)
+        self.rows: list[MapRow] = []
+        self.scatter = pg.PlotItem(enableMenu=False)
+        self.scatter.hideButtons()
+        self.scatter.setXRange(0, 1, padding=0.04)
+        self.scatter.setYRange(0, 1, padding=0.04)
+        self.scatter.setMouseEnabled(False, False)
+        self.scatter.setAspectLocked(False)
+        self.dots: list[pg.ScatterPlotItem] = []
+        self.edge = pg.PlotDataItem([0, 1], [1, 0])
+        self.scatter.addItem(self.edge)
+        self.key_lines = pg.LegendItem(offset=(-6, 6), labelTextSize="8pt", brush=(128, 128, 128, 40))
+        self.key_lines.setParentItem(self.scatter.vb)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        for axis, label in (("bottom", "share > 0.9 (right-saturated)"), ("left", "share < 0.1 (left-saturated)")):
+            style_axis(self.scatter.getAxis(axis), theme, label)
+        self.scatter.vb.setBackgroundColor(theme.base)
+        self.edge.setPen(pg.mkPen(theme.grid))
+        self.key_lines.setLabelTextColor(theme.text)
+        for row in self.rows:
+            row.set_theme(theme)
+        super().set_theme(theme)
+
+    def _chosen(self, place: str) -> None:
+        self.looking.move(place=place)
+        self.redraw()
+
+    def shown(self) -> list[Channel]:
+        """The gates of the chosen place."""
+        return [channel for channel in self.channels() if channel.place == self.where.currentText()]
+
+    def update_contents(self) -> None:
+        """One map a gate, and the scatter."""
+        set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
+        gates = self.shown()[:MOST_ROWS]
+        self._make_rows(len(gates))
+        assert self.capture is not None
+        names = self.step_names()
+        for row, channel in zip(self.rows, gates, strict=True):
+            steps, units = self.capture.extent(channel.name, self.frame)
+            levels, nan, infinite = glance(self.capture, channel, self.frame)
+            row.show(
+                overview_of(self.capture, channel.name, self.frame), steps, units, levels, channel.unit,
+                self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
+            )  # fmt: skip
+            row.plot.set_title(channel.title)
+            row.plot.step_axis.set_names(names)
+        self._draw_scatter(gates)
+
+    def _make_rows(self, count: int) -> None:
+        if count == len(self.rows):
+            return
+        for row in self.rows:
+            row.plot.release()
+            self.figure.removeItem(row.plot)
+            self.figure.removeItem(row.bar)
+        if self.scatter in self.figure.ci.items:
+            self.figure.removeItem(self.scatter)
+        self.rows = [MapRow(self.figure, i, self.steps, self.theme, label="unit") for i in range(count)]
+        self.plots = [row.plot for row in self.rows]
+        for row in self.rows[:-1]:
+            row.plot.getAxis("bottom").setStyle(showValues=False)
+            row.plot.getAxis("bottom").showLabel(False)
+        self.figure.addItem(self.scatter, row=0, col=2, rowspan=max(1, count))
+        self.figure.ci.layout.setColumnStretchFactor(0, 3)
+        self.figure.ci.layout.setColumnStretchFactor(2, 1)
+
+    def saturation(self, channel: Channel) -> Array | None:
+        """(3, unit) saturation of a gate, or None."""
+        name = f"{channel.name}/saturation"
+        if self.capture is None or name not in self.capture.channels or not self.capture.revision(name, self.frame):
+            return None
+        return self.capture.array(name, self.frame)
+
+    def _draw_scatter(self, gates: list[Channel]) -> None:
+        for dots in self.dots:
+            self.scatter.removeItem(dots)
+        self.key_lines.clear()
+        self.dots = []
+        self.scatter.setTitle("saturation, a dot a unit", color=self.theme.text, size="9pt")
+        for index, channel in enumerate(gates):
+            values = self.saturation(channel)
+            if values is None:
+                continue
+            dots = pg.ScatterPlotItem(
+                x=values[1], y=values[0], size=6, pen=None, brush=pg.mkBrush(self.theme.series[index] + "b0")
+            )
+            self.scatter.addItem(dots)
+            self.key_lines.addItem(dots, channel.title.replace("<", "&lt;"))
+            self.dots.append(dots)
+
+    def follow(self, new: Position, old: Position) -> None:
+        """Another place shows its gates; another unit is marked."""
+        if new.place != old.place and self.where.findText(new.place) >= 0:
+            self.where.setCurrentText(new.place)
+        for row in self.rows:
+            row.show_row(new.unit)
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """The cursor goes to the step and unit under the mouse."""
+        if plot in self.plots:
+            gates = self.shown()
+            extent = self.capture.extent(gates[0].name, self.frame) if self.capture is not None and gates else (0, 0)
+            unit = round(y) if 0 <= round(y) < extent[1] else None
+            self.looking.move(step=round(x), unit=unit, place=self.where.currentText())
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """Every gate at step and unit, and the unit's saturation."""
+        rows: list[tuple[str, str]] = []
+        for channel in self.shown():
+            if self.capture is None or position.unit is None:
+                continue
+            steps, units = self.capture.extent(channel.name, self.frame)
+            if position.unit >= units:
+                continue
+            if position.step is not None and position.step < steps:
+                cut = (slice(position.step, position.step + 1), slice(position.unit, position.unit + 1))
+                value = self.capture.block(channel.name, self.frame, cut)[0, 0]
+                rows.append((f"{channel.title} [{position.step}, {position.unit}]", number(value)))
+            shares = self.saturation(channel)
+            if shares is not None:
+                text = ", ".join(
+                    f"{name} {share:.3f}" for name, share in zip(SATURATION, shares[:, position.unit], strict=True)
+                )
+                rows.append((f"{channel.title} saturation, unit {position.unit}", text))
+        return rows
+
+    def data(self) -> dict[str, Array]:
+        """All gates of the chosen place and their saturation."""
+        found: dict[str, Array] = {}
+        for channel in self.shown():
+            assert self.capture is not None
+            found[channel.name] = self.capture.array(channel.name, self.frame)
+            shares = self.saturation(channel)
+            if shares is not None:
+                found[f"{channel.name}/saturation"] = np.asarray(shares)
+        return found

@@ -1,0 +1,25 @@
+"""Gradients: how much the loss would change with each state, by step."""
+
+from __future__ import annotations
+
+from inspector.gui.curvepanel import CurvePanel
+from inspector.gui.shelf import PANELS
+from inspector.records import Channel
+
+
+@PANELS.register("gradients")
+class Gradients(CurvePanel):
+    """Every (step,) channel of kind "gradient"."""
+
+    key, title = "gradients", "Gradients"
+    hint = "Norms of the gradient of the loss at every state, from one backward pass. The model needs a loss for it."
+    axis = "gradient norm"
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Gradient norms by step."""
+        return channel.kind == "gradient" and channel.dims == ("step",)
+
+    def concerns(self, name: str) -> bool:
+        """Refused gradients."""
+        return ":gradient" in name

@@ -1,0 +1,134 @@
+"""Health: what every captured tensor consists of, NaN and infinity first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel
+from inspector.gui.shelf import PANELS
+from inspector.gui.text import clean
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+BAD = ("-inf", "+inf", "nan")
+FIRST_BAD = "first_bad_step"
+
+
+@PANELS.register("health")
+class Health(Panel):
+    """(count,) channels of kind "health", one row a tensor."""
+
+    key, title = "health", "Health"
+    hint = "Counts of −∞, negative, zero, positive, +∞ and NaN in every captured tensor. Run a model to see them."
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Counts of one tensor."""
+        return channel.kind == "health" and channel.dims == ("count",)
+
+    def picture(self) -> QWidget:
+        """A table instead of a figure."""
+        self.table = QTableWidget()
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.verticalHeader().hide()
+        self.table.setAlternatingRowColors(True)
+        self.table.setAccessibleName("Health of every captured tensor")
+        self.table.cellClicked.connect(self._clicked)
+        return self.table
+
+    def build(self) -> None:
+        """The table was made by `picture`."""
+
+    def rows(self) -> list[tuple[Channel, dict[str, int]]]:
+        """Every tensor with its counts, those with NaN or infinities first."""
+        assert self.capture is not None
+        found = []
+        for channel in self.channels():
+            values = self.capture.array(channel.name, self.frame)
+            names = channel.labels.get("count", ())
+            found.append((channel, {name: int(value) for name, value in zip(names, values, strict=False)}))
+        return sorted(found, key=lambda row: -sum(row[1].get(name, 0) for name in BAD))
+
+    def update_contents(self) -> None:
+        """One row a tensor."""
+        rows = self.rows()
+        columns = list(rows[0][1])
+        self.table.setColumnCount(len(columns) + 1)
+        self.table.setHorizontalHeaderLabels(["tensor", *(self.heading(name) for name in columns)])
+        self.table.setRowCount(len(rows))
+        for i, (channel, counts) in enumerate(rows):
+            self.table.setItem(i, 0, QTableWidgetItem(clean(self.tensor(channel))))
+            for j, name in enumerate(columns):
+                self.table.setItem(i, j + 1, self._cell(name, counts[name]))
+        header = self.table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+
+    @staticmethod
+    def heading(name: str) -> str:
+        """A column's name as a person reads it."""
+        return {"-inf": "−∞", "+inf": "+∞", "nan": "NaN", FIRST_BAD: "first bad step"}.get(name, name)
+
+    @staticmethod
+    def tensor(channel: Channel) -> str:
+        """Which tensor a channel counts: place:signal."""
+        return f"{channel.place}:{channel.signal.removeprefix('health/')}"
+
+    def _cell(self, name: str, value: int) -> QTableWidgetItem:
+        none = name == FIRST_BAD and value < 0
+        item = QTableWidgetItem("none" if none else f"{value:,}")
+        item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        if name in BAD and value:
+            item.setForeground(QColor(self.theme.error))
+            font = item.font()
+            font.setBold(True)
+            item.setFont(font)
+        return item
+
+    def _clicked(self, row: int, _column: int) -> None:
+        channel, counts = self.rows()[row]
+        step = counts.get(FIRST_BAD, -1)
+        place = {"place": channel.place} if channel.place not in ("input", "output") else {}
+        self.looking.move(**place, **({"step": step} if step >= 0 else {}))
+
+    def follow(self, new: Position, old: Position) -> None:
+        """A table has no cursor line."""
+
+    def data(self) -> dict[str, Array]:
+        """The counts of every tensor."""
+        return {self.tensor(channel): np.array(list(counts.values())) for channel, counts in self.rows()}
+
+    def paint(self, painter: QPainter, rect: QRectF) -> None:
+        """The whole table, as text."""
+        painter.fillRect(rect, QColor(self.theme.window))
+        rows = self.rows() if self.state == "figure" else []
+        if not rows:
+            return
+        lines = [["tensor", *map(self.heading, rows[0][1])]]
+        for channel, counts in rows:
+            shown = ["none" if n == FIRST_BAD and v < 0 else f"{v:,}" for n, v in counts.items()]
+            lines.append([clean(self.tensor(channel)), *shown])
+        metrics = QFontMetricsF(painter.font())
+        widths = [max(metrics.horizontalAdvance(line[j]) for line in lines) + 18 for j in range(len(lines[0]))]
+        height = metrics.height() * 1.35
+        painter.save()
+        painter.translate(rect.topLeft())
+        scale = min(1.0, rect.width() / (sum(widths) + 16), rect.height() / (height * len(lines) + 16))
+        painter.scale(scale, scale)
+        for i, line in enumerate(lines):
+            x = 8.0
+            for j, text in enumerate(line):
+                bad = i and j and rows[i - 1][1] and list(rows[i - 1][1])[j - 1] in BAD and text != "0"
+                painter.setPen(QColor(self.theme.error if bad else self.theme.muted if i == 0 else self.theme.text))
+                flag = Qt.AlignmentFlag.AlignLeft if j == 0 else Qt.AlignmentFlag.AlignRight
+                painter.drawText(QRectF(x, 8 + i * height, widths[j] - 10, height), flag, text)
+                x += widths[j]
+        painter.restore()

@@ -1,0 +1,25 @@
+"""Jacobians: norms of the step Jacobian by step, with the line 1 and the bound."""
+
+from __future__ import annotations
+
+from inspector.gui.curvepanel import CurvePanel
+from inspector.gui.shelf import PANELS
+from inspector.records import Channel
+
+
+@PANELS.register("jacobians")
+class Jacobians(CurvePanel):
+    """Every (step,) channel of kind "jacobian"."""
+
+    key, title = "jacobians", "Jacobians"
+    hint = "Norms of the Jacobian of each step of a recurrent layer: above 1 a step stretches, below 1 it shrinks."
+    axis, mark_one = "norm of ∂s_t/∂s_{t−1}", True
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Norms by step."""
+        return channel.kind == "jacobian" and channel.dims == ("step",)
+
+    def concerns(self, name: str) -> bool:
+        """Refused norms."""
+        return ":jacobian/" in name

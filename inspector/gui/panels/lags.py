@@ -1,0 +1,169 @@
+"""Lags: how a change of the state is felt so many steps later, its band and horizon, and the map behind the mean."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.shelf import PANELS
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.quantise import levels_of
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+FLOOR = -300.0
+
+
+@PANELS.register("lags")
+class Lags(Panel):
+    """(statistic, lag) channels as a line with its band; any two-axis channel of kind "map" below it."""
+
+    key, title = "lags", "Lags"
+    hint = "Norms of products of step Jacobians by lag: how far back the past is still felt. Needs a recurrent layer."
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Curves by lag, and maps over (start, lag) or (step, source)."""
+        return (channel.kind == "lag" and channel.dims == ("statistic", "lag")) or (
+            channel.kind == "map" and len(channel.dims) == 2
+        )
+
+    def concerns(self, name: str) -> bool:
+        """Refused products or maps."""
+        return "jacobian/lag" in name or "gradient/lag" in name
+
+    def build(self) -> None:
+        """The curve above the map."""
+        self.where, self.which = chooser([], "Place in the model"), chooser([], "Which map")
+        for widget in (caption("Layer"), self.where, caption("Map"), self.which):
+            self.controls.addWidget(widget)
+        self.where.currentTextChanged.connect(self.redraw)
+        self.which.currentTextChanged.connect(self.redraw)
+        self.plot = StepPlot(None, self.theme, label="norm of the product", bottom="lag in steps")
+        self.plot.getAxis("left").setLogMode(True)
+        self.mean = curve(self.theme, 0, width=1.8)
+        self.low, self.high = curve(self.theme, 0, width=0.6), curve(self.theme, 0, width=0.6)
+        self.band = pg.FillBetweenItem(self.low, self.high)
+        self.horizon = pg.InfiniteLine(angle=90)
+        self.one = pg.InfiniteLine(0, angle=0)
+        for item in (self.band, self.low, self.high, self.mean):
+            self.plot.addItem(item)
+        for item in (self.one, self.horizon):
+            self.plot.addItem(item, ignoreBounds=True)
+        self.figure.addItem(self.plot, row=0, col=0)
+        self.row = MapRow(self.figure, 1, None, self.theme, label="start", bottom="lag in steps")
+        self.row.map.setFlag(self.row.map.GraphicsItemFlag.ItemUsesExtendedStyleOption)
+        self.plots = [self.plot, self.row.plot]
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.row.set_theme(theme)
+        self.mean.setPen(pg.mkPen(theme.series[0], width=1.8))
+        for edge in (self.low, self.high):
+            edge.setPen(pg.mkPen(theme.series[0] + "60", width=0.6))
+        self.band.setBrush(pg.mkBrush(theme.series[0] + "38"))
+        self.horizon.setPen(pg.mkPen(theme.cursor, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
+        self.one.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
+        super().set_theme(theme)
+
+    def of_kind(self, kind: str) -> list[Channel]:
+        """Channels of the chosen place and a kind."""
+        return [c for c in self.channels() if c.kind == kind and c.place == self.where.currentText()]
+
+    def update_contents(self) -> None:
+        """Curve and map of the chosen place."""
+        set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
+        maps = self.of_kind("map")
+        set_options(self.which, [channel.title for channel in maps])
+        self._draw_curve(next(iter(self.of_kind("lag")), None))
+        self._draw_map(next((c for c in maps if c.title == self.which.currentText()), None))
+
+    def _draw_curve(self, channel: Channel | None) -> None:
+        assert self.capture is not None
+        self.plot.setVisible(channel is not None)
+        if channel is None:
+            return
+        values = np.clip(logarithm(self.capture.array(channel.name, self.frame)), FLOOR, -FLOOR)
+        lag = np.arange(values.shape[1])
+        for item, row in ((self.mean, 0), (self.low, 1), (self.high, 2)):
+            item.setData(lag, values[row])
+        finite = values[np.isfinite(values)]
+        if len(finite):
+            bottom, top = (
+                max(float(finite.min()), float(values[0][np.isfinite(values[0])].min()) - 2),
+                float(finite.max()),
+            )
+            self.plot.vb.setYRange(min(bottom, -0.5), max(top, 0.5), padding=0.04)
+        self.plot.vb.setXRange(0, max(1, values.shape[1] - 1), padding=0)
+        horizon = self.horizon_of(channel)
+        self.horizon.setVisible(math.isfinite(horizon))
+        if math.isfinite(horizon):
+            self.horizon.setPos(horizon)
+        self.plot.set_title(self.sentence(channel, values, horizon))
+
+    def horizon_of(self, channel: Channel) -> float:
+        """The lag at which the mean passes 10⁻³ or 10³; NaN if it does not."""
+        assert self.capture is not None
+        wanted = f"{channel.place}:jacobian/lag_horizon"
+        frame = self.capture.frame_of(channel.name, self.frame)
+        return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
+
+    def sentence(self, channel: Channel, logs: Array, horizon: float) -> str:
+        """What the curve says, in words."""
+        if not math.isfinite(horizon):
+            return f"{channel.place}: within {logs.shape[1] - 1} steps the mean stays between 10⁻³ and 10³"
+        below = logs[0][int(horizon)] < 0
+        what = "vanished: the mean is below 10⁻³" if below else "exploded: the mean is above 10³"
+        return f"{channel.place}: after {int(horizon)} steps {what}"
+
+    def _draw_map(self, channel: Channel | None) -> None:
+        for item in (self.row.plot, self.row.bar):
+            item.setVisible(channel is not None)
+        if channel is None:
+            return
+        assert self.capture is not None
+        values = self.capture.array(channel.name, self.frame)
+        levels = replace(levels_of(values, channel.scale, channel.limits), masked=True)
+        shown = np.array(values, dtype=np.float64)
+        if channel.dims == ("step", "source"):
+            shown[np.triu_indices(len(shown), 1)] = -np.inf  # the future cannot be felt
+        elif channel.dims == ("start", "lag"):
+            shown[np.isnan(shown) & self._beyond(channel, shown.shape)] = -np.inf
+        self.row.show_array(shown.T, levels, channel.unit)
+        self.row.plot.setLabel("left", channel.dims[0])
+        self.row.plot.setLabel(
+            "bottom", {"lag": "lag in steps", "source": "source step"}.get(channel.dims[1], channel.dims[1])
+        )
+        self.row.plot.set_title(channel.title)
+        self.row.plot.step_axis.set_names(self.step_names() if channel.dims[1] == "source" else ())
+
+    def _beyond(self, channel: Channel, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
+        """(start, lag) True where the sequence ends before the lag: there is nothing, rather than a NaN."""
+        starts = np.array([int(name) for name in channel.labels.get("start", ())] or range(shape[0]))
+        last = self.steps.length - 1
+        room = starts if channel.place.endswith(".reverse") else last - starts
+        return np.arange(shape[1])[None, :] > room[: shape[0], None]
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """The horizon, and how the numbers were found."""
+        rows = []
+        for channel in self.of_kind("lag"):
+            horizon = self.horizon_of(channel)
+            rows.append((f"lag horizon  {channel.place}", number(horizon) if math.isfinite(horizon) else "not reached"))
+            rows.append((f"method  {channel.place}", channel.method))
+        return rows
+
+    def data(self) -> dict[str, Array]:
+        """Curve and map of the chosen place."""
+        assert self.capture is not None
+        shown = [*self.of_kind("lag"), *(c for c in self.of_kind("map") if c.title == self.which.currentText())]
+        return {channel.name: self.capture.array(channel.name, self.frame) for channel in shown}

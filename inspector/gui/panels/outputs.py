@@ -1,0 +1,137 @@
+"""Outputs: loss and surprise by step, and the most probable classes or tokens of each step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel, number
+from inspector.gui.shelf import PANELS
+from inspector.gui.text import token
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.curves import Curves
+from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.quantise import Levels
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+MOST_TEXTS = 600
+
+
+@PANELS.register("outputs")
+class Outputs(Panel):
+    """(step,) lines and (step, rank) tables of kind "output"."""
+
+    key, title = "outputs", "Outputs"
+    hint = "Loss and surprise by step, and the most probable outputs. Needs a model with a loss or a vocabulary."
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Lines by step and tables by rank."""
+        return channel.kind == "output" and channel.dims in (("step",), ("step", "rank"))
+
+    def concerns(self, name: str) -> bool:
+        """Refused outputs."""
+        return name.startswith("output:")
+
+    def build(self) -> None:
+        """Lines above the table of ranks."""
+        self.curves = Curves(self.steps, self.theme, label="nat", log=False)
+        self.figure.addItem(self.curves.plot, row=0, col=0)
+        self.row = MapRow(self.figure, 1, self.steps, self.theme, label="rank")
+        self.plots = [self.curves.plot, self.row.plot]
+        self.texts: list[pg.TextItem] = []
+        self.steps.changed.connect(self._in_view)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.curves.set_theme(theme)
+        self.row.set_theme(theme)
+        super().set_theme(theme)
+
+    def _in_view(self, _low: float, _high: float) -> None:
+        if self.state == "figure":
+            self.redraw()
+
+    def lines(self) -> list[Channel]:
+        """What is drawn as lines."""
+        return [channel for channel in self.channels() if channel.dims == ("step",)]
+
+    def ranked(self) -> tuple[Channel | None, Channel | None]:
+        """(probabilities, the tokens they belong to)."""
+        tables = [channel for channel in self.channels() if channel.dims == ("step", "rank")]
+        values = next((channel for channel in tables if not channel.value_domain), None)
+        return values, next((channel for channel in tables if channel.value_domain), None)
+
+    def update_contents(self) -> None:
+        """Lines in view, and the table with its tokens where they can be read."""
+        assert self.capture is not None
+        lines = self.lines()
+        self.curves.plot.setVisible(bool(lines))
+        self.curves.plot.step_axis.set_names(self.step_names())
+        self.curves.show(self.capture, lines, self.frame, self.steps.bounds)
+        values, tokens = self.ranked()
+        for item in (self.row.plot, self.row.bar):
+            item.setVisible(values is not None)
+        if values is None:
+            return
+        array = self.capture.array(values.name, self.frame)
+        self.row.show(
+            lambda cut, _cells: (array[cut[0] : cut[1]],) * 2, array.shape[0], array.shape[1], Levels(0.0, 1.0), "1",
+            self.capture.revision(values.name, self.frame), nan=bool(np.isnan(array).any()),
+        )  # fmt: skip
+        self.row.plot.set_title(f"{values.title}: most probable at the top")
+        self.row.plot.step_axis.set_names(self.step_names())
+        self._draw_texts(array, tokens)
+
+    def _draw_texts(self, values: Array, tokens: Channel | None) -> None:
+        for text in self.texts:
+            self.row.plot.removeItem(text)
+        self.texts = []
+        low, high = self.steps.bounds
+        first, stop = max(0, int(low + 0.5)), min(len(values), int(high + 0.5) + 1)
+        width = self.row.plot.vb.width() / max(1.0, high - low)
+        if tokens is None or self.capture is None or width < 16 or (stop - first) * values.shape[1] > MOST_TEXTS:
+            return
+        ids = self.capture.block(tokens.name, self.frame, (slice(first, stop),))
+        names = self.capture.labels(tokens.value_domain, self.frame)
+        for step in range(first, stop):
+            for rank in range(values.shape[1]):
+                shown = token(names[ids[step - first, rank]]) if ids[step - first, rank] < len(names) else "?"
+                bright = values[step, rank] > 0.6
+                item = pg.TextItem(shown, color="#101418" if bright else "#f2f4f8", anchor=(0.5, 0.5))
+                item.setPos(step, rank)
+                self.row.plot.addItem(item, ignoreBounds=True)
+                self.texts.append(item)
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """The cursor goes to the step under the mouse."""
+        self.looking.move(step=round(x))
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """Every line at the step, and the ranks with their tokens."""
+        step, rows = position.step, []
+        if self.capture is None or step is None:
+            return []
+        for channel in self.lines():
+            if step < self.capture.extent(channel.name, self.frame)[0]:
+                value = self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0]
+                rows.append((f"{channel.title} [{step}]", f"{number(value)} {channel.unit}".removesuffix(" 1")))
+        values, tokens = self.ranked()
+        if values is not None and tokens is not None and step < self.capture.extent(values.name, self.frame)[0]:
+            names = self.capture.labels(tokens.value_domain, self.frame)
+            shares = self.capture.block(values.name, self.frame, (slice(step, step + 1),))[0]
+            ids = self.capture.block(tokens.name, self.frame, (slice(step, step + 1),))[0]
+            for rank, (share, number_) in enumerate(zip(shares, ids, strict=True)):
+                name = token(names[number_]) if 0 <= number_ < len(names) else str(number_)
+                rows.append((f"output {rank + 1} [{step}]: {name}", number(share)))
+        return rows
+
+    def data(self) -> dict[str, Array]:
+        """Lines and tables, whole."""
+        assert self.capture is not None
+        return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}

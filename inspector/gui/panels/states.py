@@ -1,0 +1,164 @@
+"""States: every unit at every step, in a chosen order, with the trace of the unit under the cursor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.shelf import PANELS
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.ordering import ORDERS, order_units
+from inspector.gui.widgets.source import glance, overview_of
+from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+
+
+@PANELS.register("states")
+class States(Panel):
+    """Any (step, unit) channel of kind "state"."""
+
+    key, title = "states", "States"
+    hint = "Hidden and cell states of recurrent layers, unit by step. Run a model with a recurrent layer to see them."
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """States over steps and units."""
+        return channel.kind == "state" and channel.dims == ("step", "unit")
+
+    def concerns(self, name: str) -> bool:
+        """Refused hidden or cell states."""
+        return name.rpartition(":")[2] in ("h", "c")
+
+    def build(self) -> None:
+        """A map above the trace of one unit."""
+        self.which, self.order = chooser([], "Which state"), chooser(list(ORDERS), "Order of units")
+        for widget in (caption("State"), self.which, caption("Units"), self.order):
+            self.controls.addWidget(widget)
+        self.which.currentTextChanged.connect(self._chosen)
+        self.order.currentTextChanged.connect(self.redraw)
+        self.row = MapRow(self.figure, 0, self.steps, self.theme, label="unit")
+        self.trace = StepPlot(self.steps, self.theme, label="value")
+        self.figure.addItem(self.trace, row=1, col=0)
+        self.figure.ci.layout.setRowStretchFactor(0, 3)
+        self.figure.ci.layout.setRowStretchFactor(1, 1)
+        self.line = curve(self.theme, 0)
+        self.trace.addItem(self.line)
+        self.trace.addItem(pg.InfiniteLine(0, angle=0, pen=pg.mkPen(self.theme.grid)), ignoreBounds=True)
+        self.plots = [self.row.plot, self.trace]
+        self._order: npt.NDArray[np.intp] | None = None
+        self._order_key: Any = None
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.row.set_theme(theme)
+        self.line.setPen(pg.mkPen(theme.series[0], width=1.4))
+        super().set_theme(theme)
+
+    def _chosen(self, name: str) -> None:
+        if ":" in name and name.rpartition(":")[0] != self.looking.position.place:
+            self.looking.move(place=name.rpartition(":")[0])
+        self.redraw()
+
+    def chosen(self) -> Channel | None:
+        """The channel that is shown."""
+        found = {channel.name: channel for channel in self.channels()}
+        return found.get(self.which.currentText())
+
+    def update_contents(self) -> None:
+        """Map and trace of the chosen channel."""
+        set_options(self.which, [channel.name for channel in self.channels()])
+        channel = self.chosen()
+        assert channel is not None and self.capture is not None
+        steps, units = self.capture.extent(channel.name, self.frame)
+        levels, nan, infinite = glance(self.capture, channel, self.frame)
+        self.row.show(
+            overview_of(self.capture, channel.name, self.frame), steps, units, levels, channel.unit,
+            self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
+        )  # fmt: skip
+        self.row.map.set_order(self._ordering(channel))
+        self.row.plot.set_title(f"{channel.title}, {channel.place}")
+        for plot in self.plots:
+            plot.step_axis.set_names(self.step_names())
+        self._draw_trace(channel)
+
+    def _ordering(self, channel: Channel) -> npt.NDArray[np.intp] | None:
+        assert self.capture is not None
+        how = self.order.currentText()
+        key = (channel.name, self.frame, self.capture.revision(channel.name, self.frame), how)
+        if key != self._order_key:
+            low, high = self.capture.overview(
+                channel.name, self.frame, size=(1000, self.capture.extent(channel.name, self.frame)[1])
+            )
+            self._order_key, self._order = key, order_units((low + high) / 2, how)
+        return self._order
+
+    def unit_at(self, row: int) -> int:
+        """The unit drawn in a row."""
+        return int(self._order[row]) if self._order is not None and row < len(self._order) else row
+
+    def row_of(self, unit: int) -> int:
+        """The row in which a unit is drawn."""
+        return int(np.flatnonzero(self._order == unit)[0]) if self._order is not None else unit
+
+    def _draw_trace(self, channel: Channel) -> None:
+        assert self.capture is not None
+        unit = self.looking.position.unit
+        steps, units = self.capture.extent(channel.name, self.frame)
+        unit = min(unit if unit is not None else self.unit_at(0), units - 1)
+        stride = max(1, steps // 4000)
+        values = self.capture.block(channel.name, self.frame, (slice(None), slice(unit, unit + 1)))[::stride, 0]
+        self.line.setData(np.arange(0, steps, stride), values)
+        self.trace.set_title(f"unit {unit}")
+        self.row.show_row(self.row_of(unit) if self.looking.position.unit is not None else None)
+
+    def follow(self, new: Position, old: Position) -> None:
+        """Another place shows its state; another unit its trace."""
+        if new.place != old.place and new.place:
+            part = self.which.currentText().rpartition(":")[2]
+            for wanted in (f"{new.place}:{part}", f"{new.place}:h"):
+                if self.which.findText(wanted) >= 0:
+                    self.which.setCurrentText(wanted)
+                    return
+        channel = self.chosen()
+        if channel is not None and new.unit != old.unit:
+            self._draw_trace(channel)
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """The cursor goes to the step and, over the map, the unit under the mouse."""
+        changes: dict[str, Any] = {"step": round(x)}
+        channel = self.chosen()
+        if channel is not None:
+            changes["place"] = channel.place
+            assert self.capture is not None
+            if plot is self.row.plot and 0 <= round(y) < self.capture.extent(channel.name, self.frame)[1]:
+                changes["unit"] = self.unit_at(round(y))
+        self.looking.move(**changes)
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """The value at step and unit, of every state of the place."""
+        rows = []
+        for channel in self.channels():
+            at = (position.step, position.unit)
+            if channel.place != (position.place or channel.place) or None in at or self.capture is None:
+                continue
+            extent = self.capture.extent(channel.name, self.frame)
+            step, unit = position.step or 0, position.unit or 0
+            if step < extent[0] and unit < extent[1]:
+                cell = self.capture.block(channel.name, self.frame, (slice(step, step + 1), slice(unit, unit + 1)))
+                rows.append((f"{channel.signal}[{step}, {unit}]  {channel.place}", number(cell[0, 0])))
+        return rows
+
+    def data(self) -> dict[str, Array]:
+        """The chosen state, whole."""
+        channel = self.chosen()
+        return {} if channel is None or self.capture is None else {
+            channel.name: self.capture.array(channel.name, self.frame)
+        }  # fmt: skip

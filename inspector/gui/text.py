@@ -1,0 +1,69 @@
+"""The one rule for text from outside: it is plain text, wherever it is shown.
+
+Qt renders what looks like HTML: `<s>` would vanish and `<img src=…>` would open files. Every label, message box,
+tooltip and axis title goes through here.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QMessageBox, QWidget
+
+MAX_LINE = 2_000
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍", "": "∅"}
+
+
+def clean(text: str) -> str:
+    """Control characters, direction overrides and lone surrogates made visible; overlong text cut."""
+    shown = _CONTROL.sub(lambda match: f"⟨{ord(match.group()):04x}⟩", text)
+    return shown if len(shown) <= MAX_LINE else shown[: MAX_LINE - 1] + "…"
+
+
+def token(text: str) -> str:
+    """A token as it is drawn on an axis: white space is visible, nothing is markup."""
+    if text in _VISIBLE:
+        return _VISIBLE[text]
+    shown = text.replace("\n", "↵").replace("\t", "⇥").replace("\r", "␍")
+    if shown != shown.strip(" "):
+        stripped = shown.strip(" ")
+        before, after = len(shown) - len(shown.lstrip(" ")), len(shown) - len(shown.rstrip(" "))
+        shown = "␣" * before + stripped + ("␣" * after if stripped else "")
+    return clean(shown)
+
+
+def escaped(text: str) -> str:
+    """Text for the places that always read HTML (pyqtgraph's titles, legends and axis labels)."""
+    return html.escape(clean(text), quote=True)
+
+
+def tooltip(text: str) -> str:
+    """Text for a tooltip: marked as HTML and escaped, so that Qt does not guess."""
+    return f"<qt>{escaped(text)}</qt>" if text else ""
+
+
+def plain_label(text: str = "", parent: QWidget | None = None) -> QLabel:
+    """A label that shows its text as it is."""
+    label = QLabel(parent)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setText(clean(text))
+    return label
+
+
+def plain_box(parent: QWidget | None, title: str, text: str, details: str = "") -> QMessageBox:
+    """A message box whose texts are plain; details can be copied."""
+    box = QMessageBox(parent)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setWindowTitle(clean(title))
+    box.setText(clean(text))
+    if details:
+        box.setDetailedText(clean_block(details))
+    return box
+
+
+def clean_block(text: str, limit: int = 200_000) -> str:
+    """Many lines, each cleaned, the whole cut at `limit` characters."""
+    return "\n".join(clean(line) for line in text[:limit].split("\n"))

@@ -1,0 +1,109 @@
+"""Light and dark: one set of colours for widgets and plots, and the colour maps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QPalette
+from PySide6.QtWidgets import QApplication
+
+MAPS = {"sequential": "viridis", "diverging": "CET-D1A", "log": "inferno", "attention": "magma"}
+"""Perceptually uniform colour maps by the scale of a channel; diverging ones are centred on zero."""
+SERIES_LIGHT = ("#1f6fb2", "#c8502d", "#2c8a57", "#8a4fa3", "#a8791a", "#3a8f9c", "#b03a6b", "#5b6770")
+SERIES_DARK = ("#6db3f2", "#f08a65", "#6fcf97", "#c79be0", "#e5c07b", "#76d3df", "#f28ab2", "#a9b7c2")
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Colours as "#rrggbb". `series` are the line colours in order."""
+
+    dark: bool
+    window: str
+    base: str
+    raised: str
+    text: str
+    muted: str
+    grid: str
+    accent: str
+    cursor: str
+    warning: str
+    error: str
+    series: tuple[str, ...]
+
+    def palette(self) -> QPalette:
+        """The same colours for Qt's own widgets."""
+        palette = QPalette()
+        roles = {
+            QPalette.ColorRole.Window: self.window,
+            QPalette.ColorRole.WindowText: self.text,
+            QPalette.ColorRole.Base: self.base,
+            QPalette.ColorRole.AlternateBase: self.raised,
+            QPalette.ColorRole.Text: self.text,
+            QPalette.ColorRole.Button: self.raised,
+            QPalette.ColorRole.ButtonText: self.text,
+            QPalette.ColorRole.ToolTipBase: self.raised,
+            QPalette.ColorRole.ToolTipText: self.text,
+            QPalette.ColorRole.PlaceholderText: self.muted,
+            QPalette.ColorRole.Highlight: self.accent,
+            QPalette.ColorRole.HighlightedText: "#ffffff" if not self.dark else "#0e1116",
+            QPalette.ColorRole.Link: self.accent,
+            QPalette.ColorRole.BrightText: self.error,
+            QPalette.ColorRole.Light: self.raised,
+            QPalette.ColorRole.Mid: self.grid,
+            QPalette.ColorRole.Dark: self.grid,
+            QPalette.ColorRole.Shadow: self.grid,
+        }
+        for role, colour in roles.items():
+            palette.setColor(role, QColor(colour))
+        for role in (QPalette.ColorRole.Text, QPalette.ColorRole.ButtonText, QPalette.ColorRole.WindowText):
+            palette.setColor(QPalette.ColorGroup.Disabled, role, QColor(self.muted))
+        return palette
+
+    def style(self) -> str:
+        """The little that a palette cannot say; sizes are left to the font."""
+        return (
+            f"QMainWindow::separator {{ background: {self.grid}; width: 4px; height: 4px; }}"
+            f"QDockWidget::title {{ background: {self.raised}; padding: 4px 8px; }}"
+            f"QTreeView, QTableView, QPlainTextEdit, QListView {{ border: none; background: {self.base}; }}"
+            f"QHeaderView::section {{ background: {self.raised}; color: {self.muted}; border: none; padding: 3px; }}"
+            f"QStatusBar {{ background: {self.raised}; }}"
+        )
+
+
+LIGHT = Theme(
+    dark=False, window="#f4f5f7", base="#ffffff", raised="#e9ebef", text="#1c2128", muted="#5d6875", grid="#cfd5dc",
+    accent="#1f6fb2", cursor="#d6336c", warning="#9a6700", error="#c02a2a", series=SERIES_LIGHT,
+)  # fmt: skip
+DARK = Theme(
+    dark=True, window="#15191f", base="#1b2027", raised="#242b34", text="#e2e7ee", muted="#94a1b0", grid="#39424e",
+    accent="#4c9be8", cursor="#ff6fa3", warning="#e5b567", error="#ff7b7b", series=SERIES_DARK,
+)  # fmt: skip
+
+
+def system_theme() -> Theme:
+    """Light or dark, as the system says; light where it says nothing."""
+    scheme = QApplication.styleHints().colorScheme()
+    return DARK if scheme == Qt.ColorScheme.Dark else LIGHT
+
+
+@cache
+def colour_table(scale: str) -> npt.NDArray[np.uint32]:
+    """256 ARGB colours of the map for a scale: 0 … 252 data, 253 masked (nothing there), 254 ±∞, 255 NaN."""
+    import pyqtgraph as pg
+
+    name = MAPS.get(scale, scale)
+    table: Any = pg.colormap.get(name).getLookupTable(nPts=253)
+    rgb = np.asarray(table, dtype=np.uint32)[:, :3]
+    packed = np.empty(256, np.uint32)
+    packed[:253] = 0xFF000000 | rgb[:, 0] << 16 | rgb[:, 1] << 8 | rgb[:, 2]
+    packed[253], packed[254], packed[255] = 0x00000000, 0xFF00E5FF, 0xFFFF00B8
+    return packed
+
+
+LAST, MASKED = 252, 253
+INFINITE, NOT_A_NUMBER = 254, 255

@@ -1,0 +1,1 @@
+"""Reusable pictures: they know nothing of runs, channels or captures."""

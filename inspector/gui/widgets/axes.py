@@ -1,0 +1,66 @@
+"""Axes: steps labelled with tokens, and plain numbers with units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyqtgraph as pg
+from PySide6.QtGui import QFont, QFontMetricsF
+
+from inspector.gui.text import token
+from inspector.gui.theme import Theme
+
+
+class StepAxis(pg.AxisItem):  # type: ignore[misc]
+    """A horizontal or vertical axis of steps; shows the token of each step where there is room for it."""
+
+    def __init__(self, orientation: str = "bottom") -> None:
+        super().__init__(orientation)
+        self.names: Sequence[str] = ()
+        self.setStyle(autoExpandTextSpace=False, tickTextHeight=14, tickLength=-4)
+
+    def set_names(self, names: Sequence[str]) -> None:
+        """The label of each step; none: steps are numbered."""
+        if names is not self.names:
+            self.names = names
+            self.picture = None
+            self.update()
+
+    def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
+        """One tick a step where tokens fit, else round numbers of steps."""
+        first, last = max(0, int(low + 0.999)), int(high)
+        if self.names and self._fits(first, last, size):
+            return [(1.0, [float(step) for step in range(first, last + 1)])]
+        levels: list[tuple[float, list[float]]] = super().tickValues(low, high, size)
+        whole = [(gap, [v for v in values if float(v).is_integer()]) for gap, values in levels if gap >= 1]
+        return whole or [(1.0, [float(first)])]
+
+    def _fits(self, first: int, last: int, size: float) -> bool:
+        count = last - first + 1
+        if count <= 0 or size / count < 7:
+            return False
+        metrics = QFontMetricsF(self.style["tickFont"] or QFont())
+        if self.orientation in ("left", "right"):
+            return size / count >= metrics.height() * 0.8
+        shown = self.names[first : min(last + 1, first + 400)]
+        widest = max((metrics.horizontalAdvance(token(name)) for name in shown), default=0.0)
+        return size / count >= min(widest, 60.0) + 2
+
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
+        """Tokens where every step has a tick, numbers otherwise."""
+        if self.names and spacing == 1.0 and len(values) <= 400:
+            return [self._name(int(v)) for v in values]
+        return [str(int(v)) for v in values]
+
+    def _name(self, step: int) -> str:
+        shown = token(self.names[step]) if 0 <= step < len(self.names) else ""
+        return shown if len(shown) <= 10 else shown[:9] + "…"
+
+
+def style_axis(axis: Any, theme: Theme, label: str = "") -> None:
+    """The theme's colours, and a label that is never read as HTML."""
+    axis.setPen(pg.mkPen(theme.grid))
+    axis.setTextPen(pg.mkPen(theme.muted))
+    if label:
+        axis.setLabel(label.replace("&", "&amp;").replace("<", "&lt;"), **{"color": theme.muted, "font-size": "9pt"})

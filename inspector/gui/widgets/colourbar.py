@@ -1,0 +1,86 @@
+"""The colour bar of a map: gradient, limits with unit, and a word when limits clip or NaN is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtWidgets import QSizePolicy, QStyleOptionGraphicsItem, QWidget
+
+from inspector.gui.theme import INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
+from inspector.gui.widgets.quantise import Levels
+
+WIDTH, BAR = 86.0, 12.0
+
+
+def short(value: float) -> str:
+    """A number in few characters."""
+    return f"{value:.3g}"
+
+
+class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
+    """Drawn to the right of a map, as high as the map."""
+
+    def __init__(self, theme: Theme = LIGHT) -> None:
+        super().__init__()
+        self.theme = theme
+        self._levels = Levels(0.0, 1.0)
+        self._unit = ""
+        self._special = (False, False)
+        self.setFixedWidth(WIDTH)
+        self.setMinimumHeight(40)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+
+    def set_levels(self, levels: Levels, unit: str, *, nan: bool = False, infinite: bool = False) -> None:
+        """Show other limits; `nan` and `infinite` add their colours to the legend."""
+        self._levels, self._unit, self._special = levels, unit, (nan, infinite)
+        self.update()
+
+    def sizeHint(self, which: Qt.SizeHint, constraint: QSizeF = QSizeF()) -> QSizeF:  # noqa: B008 - Qt's signature
+        """Narrow, as high as there is room."""
+        return QSizeF(WIDTH, 16_000.0 if which == Qt.SizeHint.MaximumSize else 120.0)
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        """Gradient from the bottom (low) to the top (high), then the texts."""
+        area: QRectF = self.boundingRect().adjusted(6, 8, -2, -8)
+        notes = self._notes()
+        bar = QRectF(area.left(), area.top(), BAR, max(20.0, area.height() - 15 * len(notes) - (6 if notes else 0)))
+        column = np.ascontiguousarray(np.arange(LAST, -1, -1, dtype=np.uint8)[:, None])
+        image = QImage(column.data, 1, LAST + 1, 1, QImage.Format.Format_Indexed8)
+        image.setColorTable([int(colour) for colour in colour_table(self._levels.scale)])
+        painter.drawImage(bar, image)
+        painter.setPen(QColor(self.theme.grid))
+        painter.drawRect(bar)
+        painter.setPen(QColor(self.theme.muted))
+        painter.setFont(self.font())
+        for share, text in self._ticks():
+            y = bar.bottom() - share * bar.height()
+            painter.drawText(QRectF(bar.right() + 5, y - 8, WIDTH, 16), Qt.AlignmentFlag.AlignVCenter, text)
+        for number, (colour, text) in enumerate(notes):
+            y = bar.bottom() + 8 + 15 * number
+            if colour is not None:
+                painter.fillRect(QRectF(bar.left(), y + 2, BAR, 9), colour)
+                painter.drawRect(QRectF(bar.left(), y + 2, BAR, 9))
+            painter.drawText(QRectF(area.left() + (BAR + 5 if colour is not None else 0), y, WIDTH, 14), 0, text)
+
+    def _ticks(self) -> list[tuple[float, str]]:
+        low, high = self._levels.low, self._levels.high
+        values = [(0.0, low), (0.5, (low + high) / 2), (1.0, high)]
+        unit = "" if self._unit in ("", "1") else f" {self._unit}"
+        return [
+            (share, short(10**v if self._levels.log else v) + (unit if share == 1.0 else "")) for share, v in values
+        ]
+
+    def _notes(self) -> list[tuple[QColor | None, str]]:
+        notes: list[tuple[QColor | None, str]] = []
+        table = colour_table(self._levels.scale)
+        if self._levels.clipped > 0:
+            notes.append((None, f"{100 * self._levels.clipped:.2g} % beyond"))
+        if self._levels.masked:
+            notes.append((QColor(self.theme.base), "masked"))
+        if self._special[0]:
+            notes.append((QColor.fromRgb(int(table[NOT_A_NUMBER])), "NaN"))
+        if self._special[1]:
+            notes.append((QColor.fromRgb(int(table[INFINITE])), "±∞"))
+        return notes

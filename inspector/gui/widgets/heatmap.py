@@ -1,0 +1,104 @@
+"""A heatmap drawn as one 8-bit image of what is in view, at any size of the data behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
+
+from inspector.gui.theme import colour_table
+from inspector.gui.widgets.quantise import Levels, extreme
+
+Array = npt.NDArray[Any]
+Overview = Callable[[tuple[int, int], int], tuple[Array, Array]]
+
+
+class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
+    """Columns along x (steps), rows along y. `overview((first, stop), cells)` gives minima and maxima of what is seen.
+
+    Cell (column j, row i) covers x from j − 0.5 to j + 0.5 and y from i − 0.5 to i + 0.5.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._overview: Overview | None = None
+        self._columns = self._rows = 0
+        self._levels = Levels(0.0, 1.0)
+        self._order: npt.NDArray[np.intp] | None = None
+        self._revision = 0
+        self._cache: tuple[Any, QImage, tuple[int, int]] | None = None
+        self._table: list[int] = []
+
+    def set_source(self, overview: Overview, columns: int, rows: int, levels: Levels, revision: int) -> None:
+        """Show another array, or the same one grown. `rows` is its number of units, `columns` of steps."""
+        if (columns, rows) != (self._columns, self._rows):
+            self.prepareGeometryChange()
+            self._columns, self._rows = columns, rows
+        if levels.scale != self._levels.scale or not self._table:
+            self._table = [int(colour) for colour in colour_table(levels.scale)]
+        self._overview, self._levels, self._revision = overview, levels, revision
+        self._cache = None
+        self.update()
+
+    def set_array(self, values: Array, levels: Levels) -> None:
+        """Show a small array (column, row) that is wholly in memory."""
+        self.set_source(lambda cut, _cells: (values[slice(*cut)],) * 2, values.shape[0], values.shape[1], levels, 0)
+
+    def set_order(self, order: npt.NDArray[np.intp] | None) -> None:
+        """Draw rows in this order: row i on screen is unit order[i]."""
+        self._order = order
+        self._cache = None
+        self.update()
+
+    @property
+    def order(self) -> npt.NDArray[np.intp] | None:
+        """The order of rows, or None for as they are."""
+        return self._order
+
+    def boundingRect(self) -> QRectF:
+        """The whole array in plot coordinates."""
+        return QRectF(-0.5, -0.5, max(1, self._columns), max(1, self._rows))
+
+    def dataBounds(self, axis: int, frac: float = 1.0, orthoRange: Any = None) -> tuple[float, float]:
+        """The range that automatic zooming shows."""
+        return (-0.5, max(1, (self._columns, self._rows)[axis]) - 0.5)
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        """Quantise what is in view to the pixels there are, and draw it as one image."""
+        if self._overview is None or not self._columns or not self._rows:
+            return
+        seen = self.viewRect() if self.getViewBox() is not None else self.boundingRect()
+        first = min(self._columns - 1, max(0, int(np.floor(seen.left() + 0.5))))
+        stop = max(first + 1, min(self._columns, int(np.ceil(seen.right() + 0.5))))
+        device = painter.deviceTransform()
+        cells = max(16, min(4096, int(abs(device.m11()) * (stop - first)) + 1))
+        height = max(16, min(4096, int(abs(device.m22()) * self._rows) + 1))
+        key = (first, stop, cells, height, self._revision, self._levels)
+        if self._cache is None or self._cache[0] != key:
+            self._cache = (key, *self._render(first, stop, cells, height))
+        image, (left, right) = self._cache[1], self._cache[2]
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
+        painter.drawImage(QRectF(left - 0.5, -0.5, right - left, self._rows), image)
+
+    def _render(self, first: int, stop: int, cells: int, height: int) -> tuple[QImage, tuple[int, int]]:
+        assert self._overview is not None
+        low, high = self._overview((first, stop), cells)
+        values = extreme(low, high, self._levels.scale)
+        if values.ndim == 1:
+            values = values[:, None]
+        if self._order is not None and len(self._order) == values.shape[1]:
+            values = values[:, self._order]
+        if values.shape[1] > height:
+            starts = np.arange(0, values.shape[1], -(-values.shape[1] // height))
+            low, high = (how.reduceat(values, starts, axis=1) for how in (np.minimum, np.maximum))
+            values = extreme(low, high, self._levels.scale)
+        pixels = np.ascontiguousarray(self._levels.index(values).T)
+        image = QImage(pixels.data, pixels.shape[1], pixels.shape[0], pixels.shape[1], QImage.Format.Format_Indexed8)
+        image.setColorTable(self._table)
+        return image.copy(), (first, stop)

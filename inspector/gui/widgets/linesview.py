@@ -1,0 +1,65 @@
+"""Attention as lines from queries to keys, for inputs short enough to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
+
+from inspector.gui.text import token
+from inspector.gui.theme import LIGHT, Theme
+
+MOST = 48
+FAINT = 0.02
+
+
+class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
+    """Queries on the left, keys on the right; a line's strength is its weight, the cursor's query stands out."""
+
+    def __init__(self, theme: Theme = LIGHT) -> None:
+        super().__init__()
+        self.theme = theme
+        self._weights: npt.NDArray[Any] = np.zeros((0, 0))
+        self._names: tuple[Sequence[str], Sequence[str]] = ((), ())
+        self._query: int | None = None
+
+    def set_weights(self, weights: npt.NDArray[Any], queries: Sequence[str], keys: Sequence[str]) -> None:
+        """Weights (query, key) and the names of both."""
+        self._weights, self._names = weights, (queries, keys)
+        self.update()
+
+    def set_query(self, query: int | None) -> None:
+        """Let one query stand out."""
+        self._query = query
+        self.update()
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        """Names, then lines."""
+        area = self.boundingRect()
+        if not self._weights.size:
+            return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        sides = (area.left() + 90, area.right() - 90)
+        heights = [area.height() / max(1, n) for n in self._weights.shape]
+        for side, (names, height) in enumerate(zip(self._names, heights, strict=True)):
+            for i in range(self._weights.shape[side]):
+                marked = side == 0 and i == self._query
+                painter.setPen(QColor(self.theme.cursor if marked else self.theme.text))
+                box = QRectF(area.left() if side == 0 else sides[1] + 6, area.top() + i * height, 84, height)
+                flag = Qt.AlignmentFlag.AlignRight if side == 0 else Qt.AlignmentFlag.AlignLeft
+                painter.drawText(
+                    box, flag | Qt.AlignmentFlag.AlignVCenter, token(names[i]) if i < len(names) else str(i)
+                )
+        for i, row in enumerate(np.nan_to_num(self._weights)):
+            colour = QColor(self.theme.cursor if i == self._query else self.theme.accent)
+            for j in np.flatnonzero(row > FAINT):
+                colour.setAlphaF(min(1.0, float(row[j])) * (1.0 if self._query in (None, i) else 0.15))
+                painter.setPen(QPen(colour, 0.5 + 3 * float(row[j])))
+                start = QPointF(sides[0], area.top() + (i + 0.5) * heights[0])
+                painter.drawLine(start, QPointF(sides[1], area.top() + (j + 0.5) * heights[1]))

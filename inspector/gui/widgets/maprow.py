@@ -1,0 +1,80 @@
+"""One heatmap with its axes, its colour bar and its crosshair, as a row of a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+
+from inspector.gui.steprange import StepRange
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.colourbar import ColourBar
+from inspector.gui.widgets.heatmap import Heatmap
+from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.stepplot import StepPlot
+
+Array = npt.NDArray[Any]
+
+
+class MapRow:
+    """A map (column along x, row down y) in row `row` of a figure's layout."""
+
+    def __init__(
+        self, layout: Any, row: int, steps: StepRange | None, theme: Theme, *, label: str, bottom: str = "step"
+    ) -> None:
+        self.plot = StepPlot(steps, theme, label=label, bottom=bottom)
+        self.plot.invertY(True)
+        self.map = Heatmap()
+        self.plot.addItem(self.map)
+        self.level_line = pg.InfiniteLine(angle=0, movable=False)
+        self.level_line.hide()
+        self.plot.addItem(self.level_line, ignoreBounds=True)
+        self.bar = ColourBar(theme)
+        layout.addItem(self.plot, row=row, col=0)
+        layout.addItem(self.bar, row=row, col=1)
+        self.set_theme(theme)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.plot.set_theme(theme)
+        self.bar.theme = theme
+        self.level_line.setPen(pg.mkPen(theme.cursor, width=1))
+        self.bar.update()
+
+    def show_array(self, values: Array, levels: Levels, unit: str, *, revision: int = 0) -> None:
+        """Show an array (column, row) that is wholly in memory; −∞ is nothing where the levels say masked."""
+        infinite = np.isposinf(values) if levels.masked else np.isinf(values)
+        self.show(
+            lambda cut, _cells: (values[cut[0] : cut[1]],) * 2, values.shape[0], values.shape[1],
+            levels, unit, revision, nan=bool(np.isnan(values).any()), infinite=bool(infinite.any()),
+        )  # fmt: skip
+
+    def show(
+        self,
+        overview: Callable[[tuple[int, int], int], tuple[Array, Array]],
+        columns: int,
+        rows: int,
+        levels: Levels,
+        unit: str,
+        revision: int,
+        *,
+        nan: bool = False,
+        infinite: bool = False,
+    ) -> None:
+        """Show an array through its overview."""
+        self.map.set_source(overview, columns, rows, levels, revision)
+        self.plot.vb.setYRange(-0.5, max(1, rows) - 0.5, padding=0)
+        if self.plot.steps is None:
+            self.plot.vb.setXRange(-0.5, max(1, columns) - 0.5, padding=0)
+        self.bar.set_levels(levels, unit, nan=nan, infinite=infinite)
+
+    def show_row(self, row: int | None) -> None:
+        """Mark a row, or none."""
+        if row is None:
+            self.level_line.hide()
+        else:
+            self.level_line.setPos(row)
+            self.level_line.show()

@@ -1,0 +1,86 @@
+"""Numbers to 8-bit colours: limits that say what they clip, NaN and infinity as colours of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.gui.theme import INFINITE, LAST, MASKED, NOT_A_NUMBER
+
+Array = npt.NDArray[Any]
+ROBUST = (0.5, 99.5)
+SAMPLE = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Limits of a colour map. `clipped` is the share of numbers beyond them; `log`: limits are log10 of values.
+
+    `masked`: −∞ stands for cells that do not exist (keys a causal mask hides, lags beyond the end).
+    """
+
+    low: float
+    high: float
+    scale: str = "sequential"
+    log: bool = False
+    clipped: float = 0.0
+    masked: bool = False
+
+    def index(self, values: Array) -> npt.NDArray[np.uint8]:
+        """Colour indices: 0 … 252 data, 253 masked, 254 ±∞, 255 NaN."""
+        with np.errstate(all="ignore"):
+            data = (
+                np.log10(values.astype(np.float32, copy=False)) if self.log else values.astype(np.float32, copy=False)
+            )
+            span = self.high - self.low or 1.0
+            scaled = np.clip((data - self.low) * (LAST / span) + 0.5, 0, LAST)
+            nan = np.isnan(values)
+            index = np.where(nan, 0, scaled).astype(np.uint8)
+        infinite = np.isinf(values)
+        if infinite.any():
+            index[infinite] = INFINITE
+            if self.masked:
+                index[np.isneginf(values)] = MASKED
+        if nan.any():
+            index[nan] = NOT_A_NUMBER
+        return index
+
+
+def levels_of(values: Array, scale: str, limits: tuple[float, float] | None) -> Levels:
+    """The declared limits, or the middle 99 % of the finite numbers; diverging ones are symmetric about zero."""
+    if limits is not None:
+        return Levels(limits[0], limits[1], scale)
+    flat = values.reshape(-1)
+    if flat.size > SAMPLE:
+        flat = flat[:: -(-flat.size // SAMPLE)]
+    data = flat[np.isfinite(flat)].astype(np.float64)
+    log = scale == "log"
+    if log:
+        data = np.log10(data[data > 0])
+    if data.size == 0:
+        return Levels(0.0, 1.0, scale)
+    if scale == "diverging":
+        reach = float(np.percentile(np.abs(data), ROBUST[1])) or float(np.abs(data).max()) or 1.0
+        low, high = -reach, reach
+    else:
+        low, high = (float(v) for v in np.percentile(data, ROBUST))
+        if low == high:
+            low, high = float(data.min()), float(data.max())
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    clipped = float(np.mean((data < low) | (data > high)))
+    return Levels(low, high, scale, log, clipped)
+
+
+def extreme(low: Array, high: Array, scale: str) -> Array:
+    """What a cell of several numbers shows: the one farther from zero on diverging maps, else the largest."""
+    if low is high:
+        return low
+    if scale == "diverging":
+        with np.errstate(invalid="ignore"):
+            chosen: Array = np.where(np.abs(low) > np.abs(high), low, high)
+        return chosen
+    return high

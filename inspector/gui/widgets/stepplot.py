@@ -1,0 +1,107 @@
+"""A plot whose horizontal axis is the sequence: linked to all others, with the shared cursor drawn into it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+
+from inspector.gui.steprange import StepRange
+from inspector.gui.text import escaped
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.axes import StepAxis, style_axis
+
+Array = npt.NDArray[Any]
+POINTS = 2400
+
+
+class StepPlot(pg.PlotItem):  # type: ignore[misc]
+    """Steps along x. `steps` is the shared range; None for a plot of its own range (lags, for example)."""
+
+    def __init__(self, steps: StepRange | None, theme: Theme, *, label: str = "", bottom: str = "step") -> None:
+        self.step_axis = StepAxis("bottom")
+        super().__init__(axisItems={"bottom": self.step_axis}, enableMenu=False)
+        self.steps, self.theme = steps, theme
+        self.hideButtons()
+        self.vb.setMouseEnabled(x=True, y=False)
+        self.vb.setDefaultPadding(0.0)
+        self.getAxis("left").setWidth(58)
+        self._line = pg.InfiniteLine(angle=90, movable=False)
+        self._line.setZValue(50)
+        self._line.hide()
+        self.addItem(self._line, ignoreBounds=True)
+        self._labels = (label, bottom)
+        self.set_theme(theme)
+        if steps is not None:
+            self.vb.setXRange(*steps.bounds, padding=0)
+            steps.changed.connect(self._follow)
+            self.vb.sigXRangeChanged.connect(self._lead)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.theme = theme
+        style_axis(self.getAxis("left"), theme, self._labels[0])
+        style_axis(self.step_axis, theme, self._labels[1])
+        self.vb.setBackgroundColor(theme.base)
+        self._line.setPen(pg.mkPen(theme.cursor, width=1))
+
+    def set_title(self, text: str) -> None:
+        """A title that is never read as HTML."""
+        self.setTitle(escaped(text), color=self.theme.text, size="9pt")
+
+    def show_cursor(self, step: int | None) -> None:
+        """Draw the shared cursor at a step, or nowhere."""
+        if step is None:
+            self._line.hide()
+        else:
+            self._line.setPos(step)
+            self._line.show()
+
+    def _follow(self, low: float, high: float) -> None:
+        if self.vb.viewRange()[0] != [low, high]:
+            self.vb.setXRange(low, high, padding=0)
+
+    def _lead(self, _box: object, bounds: Sequence[float]) -> None:
+        assert self.steps is not None
+        if tuple(bounds) != self.steps.bounds:
+            self.steps.set(bounds[0], bounds[1])
+            if tuple(bounds) != self.steps.bounds:
+                self._follow(*self.steps.bounds)
+
+    def release(self) -> None:
+        """Let go of the shared range before the plot is removed."""
+        if self.steps is not None:
+            self.steps.changed.disconnect(self._follow)
+            self.steps = None
+
+
+def decimated(low: Array, high: Array, first: float, width: float) -> tuple[Array, Array]:
+    """A curve through minima and maxima of cells: (x, y), at most two points a cell; NaN stays a gap."""
+    cells = len(low)
+    x = first + (np.arange(cells) + 0.5) * width - 0.5
+    if low is high or np.array_equal(low, high, equal_nan=True):
+        return x, low
+    return np.repeat(x, 2), np.column_stack((low, high)).reshape(-1)
+
+
+def logarithm(values: Array) -> Array:
+    """log10, NaN where there is none (zero, negative): gaps are seen, never invented."""
+    with np.errstate(all="ignore"):
+        safe: Array = np.where(values > 0, np.log10(np.where(values > 0, values, 1.0)), np.nan)
+    safe[np.isinf(values) & (values > 0)] = np.nan
+    return safe
+
+
+def curve(theme: Theme, number: int, *, width: float = 1.4, dashed: bool = False) -> pg.PlotDataItem:
+    """An empty line in the theme's colour of that number; single points between gaps are still seen."""
+    pen = pg.mkPen(theme.series[number % len(theme.series)], width=width)
+    if dashed:
+        pen.setStyle(Qt.PenStyle.DashLine)
+    return pg.PlotDataItem(pen=pen, connect="finite", antialias=True)
+
+
+__all__ = ["POINTS", "StepPlot", "curve", "decimated", "logarithm"]

@@ -1,0 +1,107 @@
+"""Every attention map of a GPT-2-small shape in the capture file, against the plain forward of the same model.
+
+One round of ours is: open a capture, run the model under the probe, write every map and statistic, close the
+capture. One round of the other is the forward alone. Rounds are interleaved; the ratio is the median of rounds.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from harness import Row, interleave
+from torch import Tensor, nn
+
+from inspector.capture import Writer
+from inspector.engine.emitter import Emitter
+from inspector.engine.probes.attention import AttentionProbe
+from inspector.engine.shelves import QUANTITIES
+from inspector.engine.subject import Batch, Subject
+from inspector.engine.trace import Trace
+from inspector.records import Frame, RunStart, RunStop
+
+WIDTH, HEADS, LAYERS, VOCABULARY = 768, 12, 12, 50_257
+AIMS = {512: 1.15, 1024: None}
+KEYS = sorted((key for key in QUANTITIES if key.startswith("attention/")), key=lambda key: QUANTITIES[key].order)
+
+
+class Block(nn.Module):
+    """One pre-norm block with scaled_dot_product_attention."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+        nn.init.normal_(self.qkv.weight, std=0.08)  # logits of the size that trained models have
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(self.norm1(x)).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(attended.transpose(1, 2).flatten(-2))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+
+class Gpt(nn.Module):
+    """GPT-2 small with random weights, its output tied to the embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(1024, WIDTH)
+        self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
+        self.norm = nn.LayerNorm(WIDTH)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.blocks(self.tokens(ids) + self.positions.weight[: ids.shape[1]])
+        return self.norm(x) @ self.tokens.weight.T
+
+
+def captured(model: nn.Module, batch: Batch, folder: Path) -> None:
+    """The whole of it: from an empty folder to a closed capture with every map of every head."""
+    path = folder / "bench.inspect"
+    with Writer(path, RunStart(run="bench", title="attention"), overwrite=True) as writer:
+        writer.write(Frame(index=0))
+        trace, emit, probe = Trace(Subject(model), batch), Emitter(writer), AttentionProbe()
+        probe.attach(model, trace, emit)
+        try:
+            with torch.no_grad():
+                trace.output = model(batch.inputs)
+        finally:
+            probe.detach()
+        probe.finish(trace, emit)
+        for key in KEYS:
+            QUANTITIES[key].run(trace, emit)
+        writer.write(RunStop("done"))
+
+
+def rows() -> list[Row]:
+    """Capture with every map against the plain forward, at T = 512 and T = 1024."""
+    torch.manual_seed(0)
+    model = Gpt().eval().requires_grad_(False)
+    return [_row(model, steps) for steps in AIMS]
+
+
+def _row(model: nn.Module, steps: int) -> Row:
+    batch = Batch(torch.randint(0, VOCABULARY, (1, steps)), torch.tensor([steps]))
+    folder = Path(tempfile.mkdtemp(prefix="bench-attention-"))
+
+    def plain() -> None:
+        with torch.no_grad():
+            model(batch.inputs)
+
+    functions: list[Callable[[], None]] = [lambda: captured(model, batch, folder), plain]
+    try:
+        ours, other = interleave(functions, 7 if steps <= 512 else 4)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    ratios = sorted(a / b for a, b in zip(ours, other, strict=True))
+    size = 2 * LAYERS * HEADS * steps * steps / 1e6
+    return Row(
+        name=f"all {LAYERS * HEADS} attention maps in the capture, T={steps}",
+        ours=sorted(ours)[len(ours) // 2], other=sorted(other)[len(other) // 2], ratio=ratios[len(ratios) // 2],
+        aim=AIMS[steps], note=f"against the plain sdpa forward; {size:.0f} MB of float16 written",
+    )  # fmt: skip
