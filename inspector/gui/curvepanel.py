@@ -24,7 +24,7 @@ class CurvePanel(Panel):
 
     def build(self) -> None:
         """A choice of place, and one plot."""
-        self.where = chooser([EVERY], "Place in the model")
+        self.where = chooser([], "Place in the model")
         self.controls.addWidget(caption("Layer"))
         self.controls.addWidget(self.where)
         self.where.currentTextChanged.connect(self.redraw)

@@ -15,12 +15,14 @@ class Example:
     summary = "a ready sequence of the model, by name"
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
-        """The example named `value`, or the first; without any, a short default sequence."""
+        """The example named `value` (a beginning that is unique will do), or the first; without any, a default."""
         if not subject.examples:
             if spec.value:
                 raise InputError(f"{subject.name} brings no examples, so there is no {spec.value!r}; type a sequence.")
             return default_sequence(subject, seed)
         name = spec.value or next(iter(subject.examples))
+        alike = [known for known in subject.examples if known.lower().startswith(name.lower())]
+        name = alike[0] if name not in subject.examples and len(alike) == 1 else name
         if name not in subject.examples:
             known = ", ".join(subject.examples)
             raise InputError(f"{subject.name} has no example {name!r}; there are: {known}.")

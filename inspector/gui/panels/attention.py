@@ -159,7 +159,9 @@ class Attention(Panel):
         top = float(np.nanmax(shown)) if np.isfinite(shown).any() else 1.0
         if causal:
             shown[np.triu_indices(len(shown), 1)] = -np.inf  # those keys were never looked at
-        self.row.show_array(shown.T, Levels(0.0, top or 1.0, "attention", masked=causal), "1", revision=id(weights))
+        self.row.show_array(
+            shown.T, Levels(0.0, top or 1.0, "attention", masked=causal, root=True), "1", revision=id(weights)
+        )
         self.row.plot.set_title(title)
         self.row.plot.step_axis.set_names(names if len(names) == weights.shape[1] else ())
         self.query_axis.set_names(names if len(names) == weights.shape[0] else ())

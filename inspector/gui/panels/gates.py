@@ -64,6 +64,7 @@ class Gates(Panel):
         self.scatter.vb.setBackgroundColor(theme.base)
         self.edge.setPen(pg.mkPen(theme.grid))
         self.key_lines.setLabelTextColor(theme.text)
+        self.key_lines.setBrush(pg.mkBrush(theme.base + "e0"))
         for row in self.rows:
             row.set_theme(theme)
         super().set_theme(theme)
@@ -166,10 +167,8 @@ class Gates(Panel):
                 rows.append((f"{channel.title} [{position.step}, {position.unit}]", number(value)))
             shares = self.saturation(channel)
             if shares is not None:
-                text = ", ".join(
-                    f"{name} {share:.3f}" for name, share in zip(SATURATION, shares[:, position.unit], strict=True)
-                )
-                rows.append((f"{channel.title} saturation, unit {position.unit}", text))
+                text = " / ".join(f"{share:.2f}" for share in shares[:, position.unit])
+                rows.append((f"{channel.title}: {' / '.join(SATURATION)} saturation", text))
         return rows
 
     def data(self) -> dict[str, Array]:

@@ -14,6 +14,7 @@ from inspector.gui.cursor import Position
 from inspector.gui.panel import Panel, caption, chooser, number, set_options
 from inspector.gui.shelf import PANELS
 from inspector.gui.theme import Theme
+from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
@@ -49,7 +50,8 @@ class Lags(Panel):
         self.where.currentTextChanged.connect(self.redraw)
         self.which.currentTextChanged.connect(self.redraw)
         self.plot = StepPlot(None, self.theme, label="norm of the product", bottom="lag in steps")
-        self.plot.getAxis("left").setLogMode(True)
+        self.plot.setAxisItems({"left": LogAxis()})
+        self.plot.getAxis("left").setWidth(58)
         self.mean = curve(self.theme, 0, width=1.8)
         self.low, self.high = curve(self.theme, 0, width=0.6), curve(self.theme, 0, width=0.6)
         self.band = pg.FillBetweenItem(self.low, self.high)
@@ -120,10 +122,11 @@ class Lags(Panel):
     def sentence(self, channel: Channel, logs: Array, horizon: float) -> str:
         """What the curve says, in words."""
         if not math.isfinite(horizon):
-            return f"{channel.place}: within {logs.shape[1] - 1} steps the mean stays between 10⁻³ and 10³"
+            within = f"within {logs.shape[1] - 1} steps the mean stays between 10⁻³ and 10³"
+            return f"{channel.place}: {within} ({channel.method})"
         below = logs[0][int(horizon)] < 0
         what = "vanished: the mean is below 10⁻³" if below else "exploded: the mean is above 10³"
-        return f"{channel.place}: after {int(horizon)} steps {what}"
+        return f"{channel.place}: after {int(horizon)} steps {what} ({channel.method})"
 
     def _draw_map(self, channel: Channel | None) -> None:
         for item in (self.row.plot, self.row.bar):
@@ -158,8 +161,9 @@ class Lags(Panel):
         rows = []
         for channel in self.of_kind("lag"):
             horizon = self.horizon_of(channel)
-            rows.append((f"lag horizon  {channel.place}", number(horizon) if math.isfinite(horizon) else "not reached"))
-            rows.append((f"method  {channel.place}", channel.method))
+            rows.append(
+                (f"lag horizon in steps  {channel.place}", number(horizon) if math.isfinite(horizon) else "not reached")
+            )
         return rows
 
     def data(self) -> dict[str, Array]:

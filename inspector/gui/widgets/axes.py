@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,6 +57,33 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
     def _name(self, step: int) -> str:
         shown = token(self.names[step]) if 0 <= step < len(self.names) else ""
         return shown if len(shown) <= 10 else shown[:9] + "…"
+
+
+class LogAxis(pg.AxisItem):  # type: ignore[misc]
+    """A vertical axis of powers of ten for data that are already log10; few ticks, none on top of another."""
+
+    def __init__(self) -> None:
+        super().__init__("left")
+
+    def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
+        """Whole decades, every so many of them; 1, 2, 5 where less than two decades are seen."""
+        room = max(2.0, size / 28.0)
+        if high - low >= 2:
+            gap = max(1, math.ceil((high - low) / room))
+            first = math.ceil(low / gap) * gap
+            return [(float(gap), [float(v) for v in range(first, math.floor(high) + 1, gap)])]
+        parts = (1, 2, 5) if (high - low) * 3 <= room else (1, 3) if (high - low) * 2 <= room else (1,)
+        decades = range(math.floor(low), math.ceil(high) + 1)
+        values = [decade + math.log10(part) for decade in decades for part in parts]
+        return [(1.0, [value for value in values if low <= value <= high])]
+
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
+        """Plain numbers near 1, powers of ten farther away."""
+        return [f"{10**v:.3g}" if -3 < v < 4 else f"10{_raised(round(v))}" for v in values]
+
+
+def _raised(exponent: int) -> str:
+    return str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def style_axis(axis: Any, theme: Theme, label: str = "") -> None:

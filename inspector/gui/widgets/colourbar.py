@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QStyleOptionGraphicsItem, QWidget
 from inspector.gui.theme import INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
 from inspector.gui.widgets.quantise import Levels
 
-WIDTH, BAR = 86.0, 12.0
+WIDTH, BAR = 98.0, 12.0
 
 
 def short(value: float) -> str:
@@ -66,7 +66,8 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
 
     def _ticks(self) -> list[tuple[float, str]]:
         low, high = self._levels.low, self._levels.high
-        values = [(0.0, low), (0.5, (low + high) / 2), (1.0, high)]
+        middle = low + (high - low) * (0.25 if self._levels.root else 0.5)
+        values = [(0.0, low), (0.5, middle), (1.0, high)]
         unit = "" if self._unit in ("", "1") else f" {self._unit}"
         return [
             (share, short(10**v if self._levels.log else v) + (unit if share == 1.0 else "")) for share, v in values

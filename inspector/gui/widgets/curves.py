@@ -9,6 +9,7 @@ from inspector.capture import Capture
 from inspector.gui.steprange import StepRange
 from inspector.gui.text import escaped
 from inspector.gui.theme import Theme
+from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.source import line_of
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
 from inspector.records import Channel
@@ -21,7 +22,8 @@ class Curves:
         self.plot = StepPlot(steps, theme, label=label)
         self.log = log
         if log:
-            self.plot.getAxis("left").setLogMode(True)
+            self.plot.setAxisItems({"left": LogAxis()})
+            self.plot.getAxis("left").setWidth(58)
         self.legend = pg.LegendItem(offset=(-8, 6), labelTextSize="8pt", brush=(128, 128, 128, 40))
         self.legend.setParentItem(self.plot.vb)
         self.lines: dict[str, pg.PlotDataItem] = {}
@@ -36,6 +38,7 @@ class Curves:
         self.plot.set_theme(theme)
         self.one.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
         self.legend.setLabelTextColor(theme.text)
+        self.legend.setBrush(pg.mkBrush(theme.base + "e0"))
         for number, line in enumerate(self.lines.values()):
             line.setPen(pg.mkPen(theme.series[number % len(theme.series)], width=1.4))
 

@@ -19,7 +19,8 @@ SAMPLE = 200_000
 class Levels:
     """Limits of a colour map. `clipped` is the share of numbers beyond them; `log`: limits are log10 of values.
 
-    `masked`: −∞ stands for cells that do not exist (keys a causal mask hides, lags beyond the end).
+    `masked`: −∞ stands for cells that do not exist (keys a causal mask hides, lags beyond the end). `root`: colour
+    goes with the square root, so that faint attention is seen.
     """
 
     low: float
@@ -28,6 +29,7 @@ class Levels:
     log: bool = False
     clipped: float = 0.0
     masked: bool = False
+    root: bool = False
 
     def index(self, values: Array) -> npt.NDArray[np.uint8]:
         """Colour indices: 0 … 252 data, 253 masked, 254 ±∞, 255 NaN."""
@@ -36,7 +38,8 @@ class Levels:
                 np.log10(values.astype(np.float32, copy=False)) if self.log else values.astype(np.float32, copy=False)
             )
             span = self.high - self.low or 1.0
-            scaled = np.clip((data - self.low) * (LAST / span) + 0.5, 0, LAST)
+            share = np.clip((data - self.low) / span, 0, 1)
+            scaled = (np.sqrt(share) if self.root else share) * LAST + 0.5
             nan = np.isnan(values)
             index = np.where(nan, 0, scaled).astype(np.uint8)
         infinite = np.isinf(values)

@@ -1,0 +1,76 @@
+"""Starting the window. Importing this module imports neither torch nor the plotting library."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import signal
+import sys
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+
+from inspector.gui.platform import has_display
+from inspector.gui.session import Session
+from inspector.gui.settings import Settings
+from inspector.gui.window import Window
+from inspector.records import InputSpec
+from inspector.streams.process import WorkerProcess
+
+DEMO, DEMO_EXAMPLE = "char-lstm", "long passage"
+
+
+def refused() -> str:
+    """Why this Qt cannot be used, in one sentence, or ""."""
+    try:
+        version = importlib.metadata.version("PySide6_Essentials")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+    if version.split(".")[:2] == ["6", "12"] and sys.version_info < (3, 12):
+        return (
+            f"PySide6 {version} aborts on Python {sys.version_info.major}.{sys.version_info.minor}: install "
+            "PySide6_Essentials 6.10.3 (pip install -c constraints.txt …), or use Python 3.12."
+        )
+    return ""
+
+
+def make_window() -> Window:
+    """A window with a session of its own, not yet shown."""
+    return Window(Session(WorkerProcess), Settings())
+
+
+def run(paths: list[str], demo: bool = False) -> int:
+    """Show the window, with files open or with the demo running, until it is closed. Returns the exit code."""
+    reason = refused()
+    if not reason and not has_display():
+        reason = "There is no display to show a window on; `inspector demo` and `inspector run` work without one."
+    if reason:
+        sys.stderr.write(reason + "\n")
+        return 2
+    application = QApplication.instance() or QApplication(["inspector"])
+    assert isinstance(application, QApplication)
+    application.setApplicationName("inspector")
+    application.setStyle("Fusion")
+    window = make_window()
+    window.show()
+    application.processEvents()
+    signal.signal(signal.SIGINT, lambda *_: window.close())
+    QTimer.singleShot(0, lambda: begin(window, paths, demo))
+    return int(application.exec())
+
+
+def begin(window: Window, paths: list[str], demo: bool) -> None:
+    """What happens once the window stands: panels, worker, what was asked for."""
+    from inspector.gui.crash import install
+
+    install(window)
+    window.load_panels()
+    window.tick()
+    for path in paths:
+        window.open_path(path)
+    if demo:
+        window.open_sample(DEMO, "", demo_input())
+
+
+def demo_input() -> InputSpec:
+    """The passage that the demo runs: long enough to be seen growing."""
+    return InputSpec(kind="example", value=DEMO_EXAMPLE)

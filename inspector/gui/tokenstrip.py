@@ -1,0 +1,150 @@
+"""The sequence as a strip of tokens, coloured by any number a step has; only what is seen is painted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
+from PySide6.QtWidgets import QWidget
+
+from inspector.gui.cursor import Cursor, Position
+from inspector.gui.text import clean, token, tooltip
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.quantise import levels_of
+
+SHADES = 64
+
+
+class TokenStrip(QWidget):
+    """One box a step; the cursor's box is framed and kept in view."""
+
+    def __init__(self, cursor: Cursor, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.cursor_, self.theme = cursor, theme
+        self._names: Sequence[str] = ()
+        self._steps = 0
+        self._edges: npt.NDArray[np.int64] = np.zeros(1, np.int64)
+        self._shade: npt.NDArray[np.int16] | None = None
+        self._left = 0
+        self._caption = ""
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName("The sequence, step by step")
+        cursor.moved.connect(self._follow)
+
+    def sizeHint(self) -> QSize:
+        """One line of text and its frame."""
+        return QSize(400, QFontMetrics(self.font()).height() + 14)
+
+    minimumSizeHint = sizeHint
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.theme = theme
+        self.update()
+
+    def set_sequence(self, names: Sequence[str], steps: int) -> None:
+        """Other tokens, or more of them; without names the steps are numbered."""
+        if names is self._names and steps == self._steps:
+            return
+        self._names, self._steps = names, steps
+        metrics = QFontMetrics(self.font())
+        if names:
+            width = {name: metrics.horizontalAdvance(token(name)[:24]) + 8 for name in set(names)}
+            sizes = np.array([max(12, width[name]) for name in names], np.int64)
+        else:
+            sizes = np.full(steps, metrics.horizontalAdvance(str(max(0, steps - 1))) + 8, np.int64)
+        self._edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+        self._left = min(self._left, max(0, int(self._edges[-1]) - self.width()))
+        self.update()
+
+    def set_values(self, values: npt.NDArray[Any] | None, caption: str) -> None:
+        """Colour by these numbers (one a step), or not at all."""
+        self._caption = caption
+        if values is None or not len(values):
+            self._shade = None
+        else:
+            index = levels_of(values, "sequential", None).index(values).astype(np.int16)
+            self._shade = np.where(index > 252, -1, index * SHADES // 256).astype(np.int16)
+        self.update()
+
+    def step_at(self, x: int) -> int | None:
+        """The step under a horizontal position, or None."""
+        step = int(np.searchsorted(self._edges, x + self._left, side="right")) - 1
+        return step if 0 <= step < len(self._edges) - 1 else None
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The boxes in view."""
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(self.theme.base))
+        if len(self._edges) < 2:
+            painter.setPen(QColor(self.theme.muted))
+            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, "no sequence yet")
+            return
+        first = max(0, int(np.searchsorted(self._edges, self._left, side="right")) - 1)
+        last = min(len(self._edges) - 2, int(np.searchsorted(self._edges, self._left + self.width())))
+        low, high = QColor(self.theme.base), QColor(self.theme.accent)
+        for step in range(first, last + 1):
+            box = QRect(
+                int(self._edges[step]) - self._left,
+                3,
+                int(self._edges[step + 1] - self._edges[step]),
+                self.height() - 6,
+            )
+            share = self._share(step)
+            painter.fillRect(
+                box.adjusted(1, 0, -1, 0), _mixed(low, high, share) if share is not None else QColor(self.theme.raised)
+            )
+            light = share is not None and share > 0.55 and not self.theme.dark
+            painter.setPen(QColor("#ffffff" if light else self.theme.text))
+            name = token(self._names[step])[:24] if step < len(self._names) else str(step)
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, name)
+            if step == self.cursor_.position.step:
+                painter.setPen(QColor(self.theme.cursor))
+                painter.drawRect(box.adjusted(0, 0, -1, -1))
+
+    def _share(self, step: int) -> float | None:
+        if self._shade is None or step >= len(self._shade) or self._shade[step] < 0:
+            return None
+        return float(self._shade[step]) / SHADES
+
+    def _follow(self, new: Position, old: Position) -> None:
+        if new.step is not None and new.step + 1 < len(self._edges):
+            left, right = int(self._edges[new.step]), int(self._edges[new.step + 1])
+            if left < self._left:
+                self._left = left
+            elif right > self._left + self.width():
+                self._left = right - self.width()
+        self.update()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """A click moves the cursor."""
+        step = self.step_at(event.position().toPoint().x())
+        if step is not None:
+            self.cursor_.move(step=step)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """The cursor follows a drag; a tooltip tells what is pointed at."""
+        step = self.step_at(event.position().toPoint().x())
+        if step is None:
+            return
+        name = clean(repr(self._names[step])) if step < len(self._names) else ""
+        self.setToolTip(tooltip(f"step {step} {name} {self._caption}".strip()))
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self.cursor_.move(step=step)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll along the sequence."""
+        delta = event.angleDelta().x() or event.angleDelta().y()
+        self._left = min(max(0, self._left - delta), max(0, int(self._edges[-1]) - self.width()))
+        self.update()
+
+
+def _mixed(low: QColor, high: QColor, share: float) -> QColor:
+    return QColor(
+        *(round(a + (b - a) * share) for a, b in zip(low.getRgb()[:3], high.getRgb()[:3], strict=True))  # type: ignore[index]
+    )
