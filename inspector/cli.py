@@ -292,6 +292,9 @@ def main() -> int:
     """Entry point of the command `inspector`."""
     try:
         cli.main(standalone_mode=False)
+    except click.UsageError as problem:
+        click.echo(f"{problem.format_message()} See inspector --help.", err=True)
+        return 2
     except click.ClickException as problem:
         problem.show()
         return problem.exit_code

@@ -23,7 +23,7 @@ from inspector.capture.layout import (
     NewerVersionError,
     elements,
 )
-from inspector.records import DTYPES, BadRecordError, decode
+from inspector.records import BadRecordError, decode
 
 PATIENCE = 5.0
 """Seconds after which one query of an index is given up: no honest index needs a tenth of it."""
@@ -65,14 +65,13 @@ class Index:
     def _connect(self) -> sqlite3.Connection:
         for attempt in (self._live, self._copied):
             try:
-                connection = attempt()
-                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-                return connection
+                return _tried(attempt())
             except sqlite3.OperationalError as problem:
-                last: sqlite3.Error = problem
-            except sqlite3.DatabaseError as problem:
+                last: Exception = problem
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as problem:
                 last = problem
                 break
+        self._forget_copy()
         raise CaptureError(f"The index of {self.path.parent.name} cannot be read ({last}); the capture is damaged.")
 
     def _live(self) -> sqlite3.Connection:
@@ -126,7 +125,7 @@ class Index:
         self._deadline = time.monotonic() + PATIENCE
         try:
             return self.connection.execute(query, values).fetchall()
-        except (sqlite3.Error, OverflowError) as problem:
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as problem:
             raise CaptureError(f"The index of {self.path.parent.name} is damaged ({problem}).") from None
         finally:
             self._deadline = 0.0
@@ -138,9 +137,22 @@ class Index:
     def close(self) -> None:
         """Close the connection and remove the private copy, if there was one."""
         self.connection.close()
+        self._forget_copy()
+
+    def _forget_copy(self) -> None:
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
+
+
+def _tried(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """The connection, after its first read; closed again if that fails."""
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except (sqlite3.Error, UnicodeDecodeError):
+        connection.close()
+        raise
+    return connection
 
 
 def _uri(path: Path) -> str:
@@ -183,6 +195,3 @@ def _ints(text: Any) -> tuple[int, ...]:
     if not isinstance(values, list) or not all(type(v) is int and 0 <= v < 2**40 for v in values):
         raise CaptureError("A page has a damaged shape.")
     return tuple(values)
-
-
-KNOWN_DTYPES = frozenset(DTYPES)

@@ -37,16 +37,17 @@ class Capture:
         self.path = Path(path)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         folder, spans = self.path, None
-        if self.path.is_file():
-            self._temporary = tempfile.TemporaryDirectory(prefix="inspector-")
-            folder = Path(self._temporary.name)
-            spans = unpack_index(self.path, folder)
-        elif not self.path.is_dir():
+        if not self.path.exists():
             raise CaptureError(f"There is no capture at {self.path}.")
-        self._index = Index(folder)
-        self._files = PageFiles(folder, spans, self.path if spans is not None else None)
-        self._reset()
+        self._index: Index | None = None
         try:
+            if self.path.is_file():
+                self._temporary = tempfile.TemporaryDirectory(prefix="inspector-")
+                folder = Path(self._temporary.name)
+                spans = unpack_index(self.path, folder)
+            self._files = PageFiles(folder, spans, self.path if spans is not None else None)
+            self._index = Index(folder)
+            self._reset()
             self.refresh()
             if not hasattr(self, "start"):
                 raise CaptureError(f"{self.path.name} is empty: its run never began.")
@@ -80,8 +81,10 @@ class Capture:
 
     def close(self) -> None:
         """Close the index and the maps; arrays that were handed out stay valid."""
-        self._index.close()
-        self._files.forget()
+        if self._index is not None:
+            self._index.close()
+            self._index = None
+            self._files.forget()
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
@@ -90,11 +93,16 @@ class Capture:
 
     def changed(self) -> bool:
         """True when something was committed since the last refresh; cheap enough for every tick of a timer."""
-        return self._index.data_version() != self._version
+        return self._open_index().data_version() != self._version
+
+    def _open_index(self) -> Index:
+        if self._index is None:
+            raise CaptureError(f"{self.path.name} is closed.")
+        return self._index
 
     def refresh(self) -> frozenset[str]:
         """Take in what is new; the names of the channels that are new or got pages."""
-        self._version = self._index.data_version()
+        self._version = self._open_index().data_version()
         for (text,) in self._new("run", "record"):
             record = read_record(text, object, "run row")
             if isinstance(record, RunStart):
@@ -108,7 +116,9 @@ class Capture:
         return frozenset(touched | self._new_pages())
 
     def _new(self, table: str, columns: str) -> list[tuple[Any, ...]]:
-        rows = self._index.rows(f"SELECT id, {columns} FROM {table} WHERE id > ? ORDER BY id", (self._seen[table],))
+        rows = self._open_index().rows(
+            f"SELECT id, {columns} FROM {table} WHERE id > ? ORDER BY id", (self._seen[table],)
+        )
         if rows:
             self._seen[table] = int(rows[-1][0])
         return [row[1:] for row in rows]
@@ -167,7 +177,7 @@ class Capture:
             return self.stop.status
         alive = any(
             isinstance(pid, int) and isinstance(mark, str) and is_alive(pid, mark)
-            for pid, mark in self._index.rows("SELECT pid, started FROM lease")
+            for pid, mark in self._open_index().rows("SELECT pid, started FROM lease")
         )
         return "running" if alive else "unfinished"
 

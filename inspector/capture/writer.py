@@ -163,8 +163,16 @@ class _Store:
         """Append the pages of `records`, then commit all their rows in one transaction."""
         if not records:
             return
-        placed = [self._place(record) if isinstance(record, Page) else None for record in records]
-        self.file.flush()
+        try:
+            placed = [self._place(record) if isinstance(record, Page) else None for record in records]
+            self.file.flush()
+        except OSError:
+            words = [record for record in records if not isinstance(record, Page)]
+            self._commit_rows(words, [None] * len(words))  # a full disk may still have room for what was said
+            raise
+        self._commit_rows(records, placed)
+
+    def _commit_rows(self, records: list[Any], placed: list[tuple[int, int, int, int] | None]) -> None:
         self.index.execute("BEGIN IMMEDIATE")
         try:
             for record, place in zip(records, placed, strict=True):

@@ -1,0 +1,82 @@
+"""Exported numbers equal the captured ones in every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from inspector.capture import Capture, CaptureError, Writer, export_channel, open_capture
+from inspector.capture.tables import safe_cell
+from inspector.records import Channel, Frame, Labels, Page, RunStart, RunStop
+
+VALUES = np.array([[1.5, -2.0], [np.nan, np.inf], [0.25, 3.0]], np.float32)
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Capture:
+    with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t")) as writer:
+        writer.write(Channel(name="a:h", kind="state", dims=("step", "unit"), shape=(3, 2), title="h"))
+        writer.write(
+            Channel(name="a:attention", kind="attention", dims=("head", "query", "key"), shape=(2, 2, 2), title="x")
+        )
+        writer.write(Frame(index=0))
+        writer.write(Labels("step", ("=cmd()", "<s>", "b,\n"), 0))
+        writer.write(Page("a:h", 0, (0, 0), VALUES))
+        writer.write(Page("a:attention", 0, (0, 0, 0), np.arange(8, dtype=np.float32).reshape(2, 2, 2)))
+        writer.write(RunStop("done"))
+    return open_capture(tmp_path / "a.inspect")
+
+
+def test_npy_and_npz(capture: Capture, tmp_path: Path) -> None:
+    np.testing.assert_array_equal(np.load(export_channel(capture, "a:h", -1, tmp_path / "x.npy")), VALUES)
+    with np.load(export_channel(capture, "a:h", 0, tmp_path / "x.npz"), allow_pickle=False) as archive:
+        np.testing.assert_array_equal(archive["values"], VALUES)
+        assert list(archive["dims"]) == ["step", "unit"]
+    capture.close()
+
+
+def test_csv_is_safe_for_spreadsheets(capture: Capture, tmp_path: Path) -> None:
+    text = export_channel(capture, "a:h", -1, tmp_path / "x.csv").read_text(encoding="utf-8")
+    rows = list(csv.reader(io.StringIO(text)))
+    assert rows[0] == ["step", "label", "unit 0", "unit 1"]
+    assert rows[1] == ["0", "'=cmd()", "1.5", "-2.0"]
+    assert rows[2][2:] == ["nan", "inf"]
+    long = list(csv.reader(io.StringIO(export_channel(capture, "a:attention", -1, tmp_path / "y.csv").read_text())))
+    assert long[0] == ["head", "query", "key", "attention"] and long[-1] == ["1", "1", "1", "7.0"]
+    capture.close()
+
+
+def test_parquet(capture: Capture, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(export_channel(capture, "a:h", -1, tmp_path / "x.parquet"))
+    np.testing.assert_array_equal(np.array(table["h"]).reshape(3, 2), VALUES)
+    capture.close()
+
+
+def test_xarray(capture: Capture) -> None:
+    pytest.importorskip("xarray")
+    data = capture.to_xarray()
+    np.testing.assert_array_equal(data["a:h"].values, VALUES)
+    assert data["a:h"].attrs["long_name"] == "h" and data["a:attention"].dims == ("head", "query", "key")
+    capture.close()
+
+
+def test_unknown_suffix_and_channel_say_what_exists(capture: Capture, tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match=r"\.xls.*\.csv"):
+        export_channel(capture, "a:h", -1, tmp_path / "x.xls")
+    with pytest.raises(CaptureError, match=r"no channel 'b:h'.*a:h"):
+        export_channel(capture, "b:h", -1, tmp_path / "x.csv")
+    with pytest.raises(CaptureError, match="Cannot write"):
+        export_channel(capture, "a:h", -1, tmp_path / "missing" / "x.csv")
+    capture.close()
+
+
+@pytest.mark.parametrize(
+    ("cell", "safe"), [("=1", "'=1"), ("-2.5e-3", "-2.5e-3"), ("-inf", "-inf"), ("@a", "'@a"), ("a", "a")]
+)
+def test_safe_cell(cell: str, safe: str) -> None:
+    assert safe_cell(cell) == safe
