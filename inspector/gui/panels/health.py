@@ -104,7 +104,7 @@ class Health(Panel):
 
     def data(self) -> dict[str, Array]:
         """The counts of every tensor."""
-        return {self.tensor(channel): np.array(list(counts.values())) for channel, counts in self.rows()}
+        return {channel.name: np.array(list(counts.values())) for channel, counts in self.rows()}
 
     def paint(self, painter: QPainter, rect: QRectF) -> None:
         """The whole table, as text."""

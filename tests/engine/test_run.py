@@ -1,0 +1,156 @@
+"""A run leaves the model as it was, and a fault of one part leaves the others."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from inspector.engine.errors import CancelledError, InputError, ModelError
+from inspector.engine.run import perform
+from inspector.engine.shelves import QUANTITIES
+from inspector.engine.subject import Batch, Subject, adopt
+from inspector.records import Channel, Page, Refusal
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+
+    def write(self, record: Any) -> None:
+        self.records.append(record)
+
+    def names(self) -> set[str]:
+        return {record.name for record in self.records if isinstance(record, Channel)}
+
+
+class Model(nn.Module):
+    def __init__(self, fails_at: int = -1) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4)
+        self.rnn = nn.LSTM(4, 5, 2, batch_first=True, dropout=0.3)
+        self.drop = nn.Dropout(0.2)
+        self.attention = nn.MultiheadAttention(5, 1, batch_first=True)
+        self.head = nn.Linear(5, 3)
+        self.fails_at = fails_at
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(x.transpose(1, 2)).transpose(1, 2)
+        h, _ = self.rnn(x)
+        if self.fails_at == 1:
+            raise RuntimeError("half-way")
+        h = h + self.attention(h, h, h, need_weights=False)[0]
+        out: torch.Tensor = self.head(self.drop(h))
+        return out
+
+
+def fingerprint(model: nn.Module) -> tuple[Any, ...]:
+    data = b"".join(t.detach().numpy().tobytes() for t in (*model.parameters(), *model.buffers()))
+    hooks = [
+        [dict(getattr(m, name)) for name in vars(m) if "hooks" in name and isinstance(getattr(m, name), dict)]
+        for m in model.modules()
+    ]
+    gradients = [None if p.grad is None else p.grad.clone() for p in model.parameters()]
+    flags = [m.training for m in model.modules()]
+    return hashlib.sha256(data).hexdigest(), hooks, [g is None for g in gradients], flags
+
+
+def subject(training: bool, fails_at: int = -1) -> tuple[Subject, Batch]:
+    torch.manual_seed(3)
+    model = Model(fails_at).train(training)
+    made = Subject(model=model, kind="vectors", width=4, labels="abc", loss=lambda out, batch: out.square().mean(-1))
+    return made, Batch(torch.randn(2, 9, 4), torch.tensor([9, 6]))
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("fails_at", [-1, 1])
+def test_nothing_of_the_model_changes(training: bool, fails_at: int) -> None:
+    made, batch = subject(training, fails_at)
+    before, state = fingerprint(made.model), torch.get_rng_state()
+    if fails_at > 0:
+        with pytest.raises(ModelError, match="half-way"):
+            perform(made, batch, Kept())
+    else:
+        perform(made, batch, Kept())
+    assert fingerprint(made.model) == before
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not torch._C._is_torch_function_mode_enabled()
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_outputs_are_bit_identical_with_and_without_looking(training: bool) -> None:
+    made, batch = subject(training)
+    torch.manual_seed(11)
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        buffers = [b.clone() for b in made.model.buffers()]
+        plain = made.run(batch).detach()
+        with torch.no_grad():
+            for buffer, old in zip(made.model.buffers(), buffers, strict=True):
+                buffer.copy_(old)
+    trace = perform(made, batch, Kept(), seed=5)
+    assert torch.equal(trace.output.detach(), plain)
+
+
+def test_a_model_that_raises_half_way_shows_what_was_seen() -> None:
+    made, batch = subject(False, fails_at=1)
+    kept = Kept()
+    with pytest.raises(ModelError, match=r"RuntimeError \(test_run\.py, line \d+\): half-way\."):
+        perform(made, batch, kept)
+    assert {"rnn.l0:h", "rnn.l1:gate/forget"} <= kept.names()
+
+
+def test_a_quantity_that_raises_is_refused_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    from inspector.engine.quantity import Quantity
+
+    def broken(trace: object, emit: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setitem(QUANTITIES._entries, "states", Quantity(summary="broken", run=broken, order=0))
+    made, batch = subject(False)
+    kept = Kept()
+    perform(made, batch, kept)
+    refused = [record for record in kept.records if isinstance(record, Refusal)]
+    assert any("ZeroDivisionError: oh" in refusal.reason for refusal in refused)
+    assert "rnn.l0:gate/input" in kept.names() and "rnn.l0:h" not in kept.names()
+
+
+def test_a_cancel_stops_between_pages() -> None:
+    made, batch = subject(False)
+    kept = Kept()
+    with pytest.raises(CancelledError):
+        perform(made, batch, kept, cancelled=lambda: sum(isinstance(r, Page) for r in kept.records) >= 3)
+    assert sum(isinstance(record, Page) for record in kept.records) == 3
+
+
+def test_unknown_quantities_are_told() -> None:
+    made, batch = subject(False)
+    with pytest.raises(InputError, match=r"no quantity 'x'; there are .*states"):
+        perform(made, batch, Kept(), quantities=("x",))
+
+
+def test_a_subject_is_anything_with_a_model() -> None:
+    class Thing:
+        model = nn.GRU(3, 4)
+        name = "mine"
+
+    assert adopt(Thing()).name == "mine" and adopt(Thing()).width == 3
+    assert adopt(nn.Embedding(4, 2)).kind == "tokens"
+    with pytest.raises(InputError, match="returned a int"):
+        adopt(3, "factory")
+
+
+def test_only_the_sample_looked_at_may_be_kept() -> None:
+    made, batch = subject(False)
+    batch.look_at = 1
+    whole, part = Kept(), Kept()
+    perform(made, batch, whole, quantities=("states", "gates", "gradients"))
+    trace = perform(made, batch, part, quantities=("states", "gates", "gradients"), only_looked_at=True)
+    assert all(recurrence.states.shape[1] == 1 for recurrence in trace.recurrences)
+    pages = [{(r.channel, r.offset): r.array for r in k.records if isinstance(r, Page)} for k in (whole, part)]
+    assert pages[0].keys() == pages[1].keys()
+    for key, array in pages[0].items():
+        torch.testing.assert_close(torch.from_numpy(array.copy()), torch.from_numpy(pages[1][key].copy()))

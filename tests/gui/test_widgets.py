@@ -1,0 +1,150 @@
+"""Colours, levels, thumbnails, tokens: the parts that pictures are made of."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import inspector.gui
+from inspector.gui.cursor import Cursor
+from inspector.gui.steprange import StepRange
+from inspector.gui.text import clean, escaped, plain_label, token, tooltip
+from inspector.gui.theme import DARK, INFINITE, LAST, LIGHT, MASKED, NOT_A_NUMBER, colour_table
+from inspector.gui.tokenstrip import TokenStrip
+from inspector.gui.widgets.atlas import CELL, thumbnail
+from inspector.gui.widgets.quantise import Levels, extreme, levels_of
+from inspector.gui.widgets.stepplot import decimated, logarithm
+
+
+def test_colour_indices_keep_nan_and_infinity_apart() -> None:
+    index = Levels(0.0, 1.0).index(np.array([0.0, 1.0, -5.0, 5.0, np.nan, np.inf, -np.inf]))
+    assert list(index) == [0, LAST, 0, LAST, NOT_A_NUMBER, INFINITE, INFINITE]
+    assert Levels(0.0, 1.0, masked=True).index(np.array([-np.inf]))[0] == MASKED
+
+
+def test_robust_limits_say_what_they_clip() -> None:
+    values = np.concatenate((np.random.default_rng(0).normal(size=10_000), [1e6]))
+    levels = levels_of(values, "sequential", None)
+    assert levels.high < 10 and 0 < levels.clipped < 0.02
+    even = levels_of(values, "diverging", None)
+    assert even.low == -even.high
+    assert levels_of(values, "sequential", (0, 1)).clipped == 0
+
+
+@pytest.mark.parametrize("values", [np.full(5, np.nan), np.zeros(0), np.full(3, 7.0), np.array([-1.0, 0.0])])
+@pytest.mark.parametrize("scale", ["sequential", "diverging", "log"])
+def test_levels_of_degenerate_data(values: np.ndarray, scale: str) -> None:
+    levels = levels_of(values, scale, None)
+    assert np.isfinite([levels.low, levels.high]).all() and levels.low < levels.high
+
+
+@pytest.mark.parametrize("scale", ["sequential", "diverging", "log", "attention"])
+def test_colour_maps_are_perceptually_uniform_enough(scale: str) -> None:
+    table = colour_table(scale)[: LAST + 1]
+    red, green, blue = (((table >> shift) & 255) / 255 for shift in (16, 8, 0))
+    light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
+    halves = [light] if scale != "diverging" else [light[: LAST // 2], light[LAST // 2 :][::-1]]
+    for half in halves:
+        assert (np.diff(half) > -0.01).all() and half[-1] - half[0] > 0.3
+
+
+def test_extremes_of_a_cell() -> None:
+    low, high = np.array([-3.0, -1.0, np.nan]), np.array([1.0, 2.0, np.nan])
+    np.testing.assert_array_equal(extreme(low, high, "diverging"), [-3, 2, np.nan])
+    np.testing.assert_array_equal(extreme(low, high, "sequential"), [1, 2, np.nan])
+
+
+def test_thumbnails_keep_the_largest_weight_and_nan() -> None:
+    weights = np.zeros((500, 500))
+    weights[250, 3] = 1.0
+    assert thumbnail(weights).shape == (CELL, CELL) and thumbnail(weights).max() == LAST
+    weights[7] = np.nan
+    assert (thumbnail(weights) == NOT_A_NUMBER).any()
+    assert thumbnail(np.ones((1, 3))).shape == (CELL, CELL)
+
+
+def test_curves_keep_gaps_and_extremes() -> None:
+    x, y = decimated(np.array([0.0, -1.0]), np.array([1.0, 3.0]), 10.0, 5.0)
+    np.testing.assert_array_equal(y, [0, 1, -1, 3])
+    assert list(x) == [12.0, 12.0, 17.0, 17.0]
+    np.testing.assert_array_equal(np.isnan(logarithm(np.array([1.0, 0.0, -1.0, np.nan, np.inf]))), [False] + [True] * 4)
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("<s>", "<s>"),
+        (" ", "␣"),
+        ("\n", "↵"),
+        ("", "∅"),
+        (" the", "␣the"),
+        ("a\u202eb", "a⟨202e⟩b"),
+        ("\x00", "⟨0000⟩"),
+        ("日", "日"),
+    ],
+)
+def test_tokens_are_seen_as_they_are(raw: str, shown: str) -> None:
+    assert token(raw) == shown
+
+
+def test_text_from_outside_is_plain(qapp: object) -> None:
+    label = plain_label("<img src=file:///dev/zero>")
+    assert label.text() == "<img src=file:///dev/zero>" and label.textFormat().name == "PlainText"
+    assert escaped("<s>") == "&lt;s&gt;" and tooltip("<b>").startswith("<qt>&lt;")
+    assert len(clean("x" * 5000)) == 2000
+
+
+def test_no_label_with_outside_text_is_made_bare() -> None:
+    for path in Path(inspector.gui.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("QLabel", "QMessageBox", "QTextEdit"):
+                assert path.name == "text.py", f"{path.name}:{node.lineno} makes a bare {node.func.id}"
+
+
+def test_the_cursor_clamps_and_tells_once(qapp: object) -> None:
+    cursor = Cursor()
+    told: list[object] = []
+    cursor.moved.connect(lambda new, old: told.append(new))
+    cursor.set_length(10)
+    cursor.move(step=50)
+    assert cursor.position.step == 9
+    cursor.move(step=9)
+    assert len(told) == 1
+    cursor.set_length(3)
+    assert cursor.position.step == 2
+    cursor.advance(-7)
+    assert cursor.position.step == 0
+
+
+def test_the_step_range_stays_inside(qapp: object) -> None:
+    steps = StepRange()
+    steps.set_length(100)
+    assert steps.bounds == (-0.5, 99.5)
+    steps.set(-50, 10)
+    assert steps.bounds == (-0.5, 59.5)
+    steps.set(40, 41)
+    assert steps.bounds[1] - steps.bounds[0] == 2
+    steps.show_all()
+    steps.set_length(200)
+    assert steps.bounds == (-0.5, 199.5)
+
+
+def test_the_strip_paints_only_what_is_seen_and_finds_steps(qtbot: object) -> None:
+    cursor = Cursor()
+    strip = TokenStrip(cursor, LIGHT)
+    qtbot.addWidget(strip)
+    strip.resize(400, 30)
+    strip.set_sequence([f"<{i}>" for i in range(100_000)], 100_000)
+    strip.set_values(np.random.default_rng(0).random(100_000), "surprise")
+    cursor.set_length(100_000)
+    cursor.move(step=99_999)
+    strip.set_theme(DARK)
+    image = strip.grab().toImage()
+    assert len({image.pixel(x, 15) for x in range(0, 400, 3)}) > 3
+    assert strip.step_at(395) in (99_998, 99_999)
+    strip.set_sequence([], 0)
+    strip.grab()
+    assert strip.step_at(5) is None
