@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +15,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 FOLDER = Path(__file__).parent
-SAVED_AT = (0, 10, 40, 160, 640, 1600, 3200)
+SAVED_AT = (0, 20, 80, 320, 1280, 3200)
 """Training steps whose weights are kept: early ones close together, where most changes."""
 
 
@@ -80,9 +82,34 @@ def write_checkpoint(model: nn.Module, folder: Path, step: int, seed: int, loss:
     tensors = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
     about = {"step": str(step), "seed": str(seed), "loss": f"{loss:.4f}"}
     partial = path.with_suffix(".part")
-    partial.write_bytes(save(tensors, about))
+    partial.write_bytes(_sorted_header(save(tensors, about)))
     partial.replace(path)
     return path
+
+
+def _sorted_header(data: bytes) -> bytes:
+    """The same file with its JSON header sorted: safetensors writes metadata in random order."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.dumps(json.loads(data[8 : 8 + length]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + data[8 + length :]
+
+
+@contextmanager
+def seeded(seed: int = 0) -> Iterator[None]:
+    """A seeded random state inside, the caller's own afterwards: building a sample disturbs nobody."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def vary_layers(stack: nn.Module) -> None:
+    """Initialise every module again: nn.TransformerEncoder copies one layer, so all would start with equal weights."""
+    for module in stack.modules():
+        for name in ("reset_parameters", "_reset_parameters"):
+            if hasattr(module, name):
+                getattr(module, name)()
+                break
 
 
 def train(
@@ -100,7 +127,9 @@ def train(
     last = plan.steps if steps is None else steps
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(sample.model.parameters(), lr=plan.rate)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: 0.5 * (1 + math.cos(math.pi * min(1, s / last))))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda s: 0.5 * (1 + math.cos(math.pi * min(1, s / max(1, last))))
+    )
     sample.model.train()
     mean = math.nan
     for step in range(last + 1):

@@ -6,10 +6,9 @@ memory timescales are spread over more than a decade.
 
 from __future__ import annotations
 
-import torch
 from torch import nn
 
-from sample_models.base import Sample
+from sample_models.base import Sample, seeded
 from sample_models.text import EMBEDDED, CharacterRnn, character_sample
 
 SAMPLE = {
@@ -23,5 +22,6 @@ SAMPLE = {
 
 def build() -> Sample:
     """One layer of 48 units, untrained."""
-    torch.manual_seed(0)
-    return character_sample("char-gru", CharacterRnn(nn.GRU(EMBEDDED, 48, batch_first=True), EMBEDDED))
+    with seeded():
+        model = CharacterRnn(nn.GRU(EMBEDDED, 48, batch_first=True), EMBEDDED)
+    return character_sample("char-gru", model)

@@ -6,10 +6,9 @@ Look at the cell state beside the gates: units whose forget gate stays near 1 ca
 
 from __future__ import annotations
 
-import torch
 from torch import nn
 
-from sample_models.base import Sample
+from sample_models.base import Sample, seeded
 from sample_models.text import EMBEDDED, CharacterRnn, character_sample
 
 SAMPLE = {
@@ -23,5 +22,6 @@ SAMPLE = {
 
 def build() -> Sample:
     """Two layers of 32 units, untrained."""
-    torch.manual_seed(0)
-    return character_sample("char-lstm", CharacterRnn(nn.LSTM(EMBEDDED, 32, 2, batch_first=True), EMBEDDED), rate=6e-3)
+    with seeded():
+        model = CharacterRnn(nn.LSTM(EMBEDDED, 32, 2, batch_first=True), EMBEDDED)
+    return character_sample("char-lstm", model, rate=6e-3)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sample_models.base import FOLDER, Batch, Plain, Sample, Training
+from sample_models.base import FOLDER, Batch, Plain, Sample, Training, seeded, vary_layers
 
 SAMPLE = {
     "name": "digits-attention",
@@ -22,7 +22,7 @@ SAMPLE = {
     "task": "which digit: 8 × 8 images read as eight rows",
     "shows": "bidirectional attention over eight steps, every head, on inputs that are vectors",
 }
-WIDTH, HEADS, LAYERS, ROWS = 32, 4, 2, 32
+WIDTH, HEADS, LAYERS, ROWS = 28, 4, 2, 32
 
 
 class DigitReader(nn.Module):
@@ -34,14 +34,21 @@ class DigitReader(nn.Module):
         self.positions = nn.Parameter(0.1 * torch.randn(8, WIDTH))
         layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 2 * WIDTH, dropout=0.0, batch_first=True)
         self.encoder = nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
+        vary_layers(self.encoder)
         self.head = nn.Linear(WIDTH, 10)
 
-    def forward(self, rows: Tensor) -> Tensor:
-        """Scores of the ten classes after the last row."""
-        if rows.shape[1] > 8:
-            raise ValueError(f"A digit has 8 rows; given were {rows.shape[1]}.")
-        x = self.embedding(rows) + self.positions[: rows.shape[1]]
-        scores: Tensor = self.head(self.encoder(x).mean(dim=1, keepdim=True))
+    def forward(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Scores of the ten classes after the last row; rows beyond a digit's length are neither seen nor averaged."""
+        t = rows.shape[1]
+        if t > 8:
+            raise ValueError(f"A digit has 8 rows; given were {t}.")
+        padding = None
+        if lengths is not None and bool((lengths < t).any()):
+            padding = torch.arange(t)[None] >= lengths[:, None]
+        x = self.encoder(self.embedding(rows) + self.positions[:t], src_key_padding_mask=padding)
+        if padding is not None:
+            x = x.masked_fill(padding[..., None], 0.0) * (t / lengths[:, None, None])  # type: ignore[index]
+        scores: Tensor = self.head(x.mean(dim=1, keepdim=True))
         return scores
 
 
@@ -78,8 +85,10 @@ def examples() -> dict[str, Any]:
 
 def build() -> Sample:
     """Two layers of four heads, untrained."""
-    torch.manual_seed(0)
+    with seeded():
+        model = DigitReader()
     return Sample(
-        model=DigitReader(), name="digits-attention", kind="vectors", width=8, labels=tuple("0123456789"),
+        model=model, forward=lambda reader, rows, lengths: reader(rows, lengths),
+        name="digits-attention", kind="vectors", width=8, labels=tuple("0123456789"),
         logits=lambda output: output, loss=last_step_loss, examples=examples(), training=Training(draw, rate=2e-3),
     )  # fmt: skip

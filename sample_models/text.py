@@ -7,7 +7,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from sample_models.base import FOLDER, Batch, Plain, Sample, Training
+from sample_models.base import FOLDER, Batch, Plain, Sample, Training, seeded
 
 WINDOW, ROWS = 64, 32
 HELD_OUT = 0.95
@@ -47,11 +47,10 @@ def held_out() -> str:
     return book()[int(HELD_OUT * len(book())) :]
 
 
-def draw(generator: torch.Generator) -> Plain:
+def draw(generator: torch.Generator, window: int = WINDOW, rows: int = ROWS) -> Plain:
     """A batch of random windows of the training part."""
-    size = int(HELD_OUT * len(book())) - WINDOW
-    starts = torch.randint(0, size, (ROWS, 1), generator=generator)
-    return Plain(_ids()[starts + torch.arange(WINDOW)], torch.full((ROWS,), WINDOW))
+    starts = torch.randint(0, int(HELD_OUT * len(book())) - window, (rows, 1), generator=generator)
+    return Plain(_ids()[starts + torch.arange(window)], torch.full((rows,), window))
 
 
 def next_character_loss(logits: Tensor, batch: Batch) -> Tensor:
@@ -110,9 +109,9 @@ EMBEDDED = 16
 
 def elman(name: str, *, gain: float | None = None, hidden: int = 64, clip: float | None = 1.0) -> Sample:
     """The Elman network of three samples; `gain` sets W_hh to that multiple of a random orthogonal matrix."""
-    torch.manual_seed(0)
-    rnn = nn.RNN(EMBEDDED, hidden, batch_first=True)
-    model = CharacterRnn(rnn, EMBEDDED)
-    if gain is not None:
-        nn.init.orthogonal_(rnn.get_parameter("weight_hh_l0"), gain)
+    with seeded():
+        rnn = nn.RNN(EMBEDDED, hidden, batch_first=True)
+        model = CharacterRnn(rnn, EMBEDDED)
+        if gain is not None:
+            nn.init.orthogonal_(rnn.get_parameter("weight_hh_l0"), gain)
     return character_sample(name, model, clip=clip)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib
+import shutil
 import sys
 
 import torch
@@ -39,9 +40,11 @@ def main() -> int:
     for name in known if given.name == "all" else [given.name]:
         sample = importlib.import_module(f"sample_models.{known[name]}").build()
         folder = FOLDER / "checkpoints" / known[name]
-        for old in folder.glob("step-*.safetensors"):
-            old.unlink()
-        train(sample, folder, seed=given.seed, steps=given.steps, tell=say)
+        fresh = folder.with_name(f"{folder.name}.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        train(sample, fresh, seed=given.seed, steps=given.steps, tell=say)
+        shutil.rmtree(folder, ignore_errors=True)  # only now: an interrupted run leaves the old checkpoints
+        fresh.rename(folder)
     return 0
 
 

@@ -107,7 +107,7 @@ def check_vectors(subject: Subject, values: Tensor) -> Tensor:
     if len(bad):
         step, feature = (int(v) for v in bad[0])
         raise InputError(
-            f"The sequence holds {float(values[step, feature])} at step {step}, feature {feature}; numbers must be finite."
+            f"The sequence holds {float(values[step, feature])} at step {step}, feature {feature}; it must be finite."
         )
     return values
 

@@ -187,6 +187,11 @@ class _Opened:
     h: Tensor
 
 
+def class_name(module: nn.Module) -> str:
+    """The class as the user wrote it: parametrisations make a subclass of their own."""
+    return type(module).__name__.removeprefix("Parametrized")
+
+
 def make_cell(module: nn.RNNBase, layer: int, reverse: bool) -> Cell:
     """The step of one layer in one direction with the module's effective weights."""
     suffix = f"_l{layer}" + ("_reverse" if reverse else "")
@@ -230,7 +235,7 @@ def _direction(place: str, module: nn.RNNBase, plain: Unfolded, below: Tensor, l
     size = float(states.abs().nan_to_num(0.0, 0.0, 0.0).max()) if states.numel() else 1.0
     check = Check(error, allowed_error(plain.output.dtype, size))
     recurrence = Recurrence(
-        name, type(module).__name__, cell, x.to(dtype), states, lengths.clone(), reverse, check, base=plain.base
+        name, class_name(module), cell, x.to(dtype), states, lengths.clone(), reverse, check, base=plain.base
     )
     return _Opened(recurrence, h)
 

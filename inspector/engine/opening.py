@@ -106,7 +106,7 @@ def _unknown(subject: str) -> str:
         return f"{subject} is {REFUSED[suffix]}, which is not opened; give file.py:callable and a state dict."
     if suffix == ".py":
         return f"{subject} is a Python file; say which callable in it makes the model: {subject}:NAME."
-    return f"There is no sample {subject!r}; expected file.py:callable, package.module:callable, or one of the samples {names}."
+    return f"There is no sample {subject!r}; expected file.py:callable, module:callable, or one of the samples {names}."
 
 
 def _import_module(name: str) -> ModuleType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +58,7 @@ def test_arrays_of_every_dtype_split_anyhow(
     with Writer(path, START) as writer:
         writer.write(channel(shape=tuple(shape), dtype=dtype))
         edges = sorted({0, shape[0], *(min(sum(cuts[:i]), shape[0]) for i in range(len(cuts)))})
-        for low, high in zip(edges, edges[1:], strict=False):
+        for low, high in pairwise(edges):
             writer.write(Page("rnn.l0:h", 0, (low, *[0] * (len(shape) - 1)), values[low:high]))
         writer.write(RunStop("done"))
     with open_capture(path) as capture:

@@ -12,7 +12,19 @@ from inspector.capture import Writer
 from inspector.gui import session as module
 from inspector.gui.session import Session
 from inspector.records import (
-    Cancel, Catalog, CheckpointReport, Failure, Finished, InputSpec, Load, Loaded, Log, Progress, Run, RunStart, RunStop,
+    Cancel,
+    Catalog,
+    CheckpointReport,
+    Failure,
+    Finished,
+    InputSpec,
+    Load,
+    Loaded,
+    Log,
+    Progress,
+    Run,
+    RunStart,
+    RunStop,
 )  # fmt: skip
 from inspector.streams.process import Exit
 

@@ -9,8 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector.records import (
-    BadRecordError, Cancel, Channel, CheckpointReport, Finished, InputSpec, Load, Loaded, Log, Mismatch, Place, Run,
-    RunStart, RunStop, Scalar, decode, encode,
+    BadRecordError,
+    Cancel,
+    Channel,
+    CheckpointReport,
+    Finished,
+    InputSpec,
+    Load,
+    Loaded,
+    Log,
+    Mismatch,
+    Place,
+    Run,
+    RunStart,
+    RunStop,
+    Scalar,
+    decode,
+    encode,
 )  # fmt: skip
 
 RECORDS = [

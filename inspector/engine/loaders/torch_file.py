@@ -83,9 +83,7 @@ def _load(path: Path) -> Any:
         raise InputError(_refused(path)) from None
     except (RuntimeError, EOFError, OSError, ValueError, KeyError, AttributeError, IndexError, TypeError) as problem:
         text = " ".join(str(problem).split())[:160] or type(problem).__name__
-        raise InputError(
-            f"{path.name} cannot be read as a checkpoint; it is damaged or cut short ({path.stat().st_size} bytes: {text})."
-        ) from None
+        raise InputError(f"{path.name} cannot be read as a checkpoint; it is damaged or cut short ({text}).") from None
     except (RecursionError, MemoryError) as problem:
         raise InputError(f"{path.name} asks for too much to be read ({type(problem).__name__}).") from None
 

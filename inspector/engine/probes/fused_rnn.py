@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from inspector.engine.emitter import Emitter
-from inspector.engine.fused import FusedCall, lay_open
+from inspector.engine.fused import FusedCall, class_name, lay_open
 from inspector.engine.shelves import PROBES
 from inspector.engine.trace import Trace
 
@@ -85,7 +85,7 @@ class FusedRnn:
         for name, module in model.named_modules():
             if not isinstance(module, nn.RNNBase):
                 continue
-            place = name.removeprefix("_orig_mod.") or type(module).__name__.lower()
+            place = name.removeprefix("_orig_mod.") or class_name(module).lower()
             recorder = self._recorder
             self._handles.append(module.register_forward_hook(_Hook(recorder, place), with_kwargs=True))
 

@@ -94,7 +94,11 @@ def _write(trace: Trace, attention: Attention, emit: Emitter) -> None:
     )  # fmt: skip
 
     def write(heads: slice, block: RowBlock) -> None:
-        emit.page(name, (heads.start, block.first, 0), block.weights.to(torch.float16))
+        page = block.weights.to(torch.float16)
+        missing = block.keys - page.shape[2]
+        if missing and block.first + page.shape[1] == rows.queries:  # the last rows say how many keys there are
+            page = torch.nn.functional.pad(page, (0, missing))
+        emit.page(name, (heads.start, block.first, 0), page)
 
     result = statistics(trace, attention, emit, write)
     emit.array(_allowed_channel(name, attention, rows), rows.reach())

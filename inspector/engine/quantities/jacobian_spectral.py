@@ -16,7 +16,7 @@ from inspector.engine.steps.spectral import ACCEPTED, spectral_norms
     Describe(
         kind="jacobian", title="spectral norm σ₁", formula="σ₁(∂s_t/∂s_{t−1}); above 1 the step expands",
         source="Pascanu, Mikolov & Bengio 2013", scale="log",
-        method="full SVD up to 48 state entries; else Golub–Kahan–Lanczos, relative residual at most 1e-3 (or NaN)",
+        method="full SVD up to 48 entries; else 20 to 60 steps of Golub–Kahan–Lanczos, residual ≤ 1e-3 (or NaN)",
     ),
     signal="jacobian/spectral_norm", summary="spectral norm of the step Jacobian", order=50,
 )  # fmt: skip

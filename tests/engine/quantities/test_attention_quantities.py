@@ -38,7 +38,7 @@ class Listed(list[Any]):
 
     def array(self, name: str) -> np.ndarray:
         channel = next(record for record in self.of(Channel) if record.name == name)
-        fill = np.nan if "float" in channel.dtype else 0
+        fill = channel.fill if channel.fill is not None else np.nan if "float" in channel.dtype else 0
         out = np.full(channel.shape, fill, channel.dtype)
         for page in self.of(Page):
             if page.channel == name:
