@@ -23,7 +23,7 @@ class Fault(click.ClickException):
 
     def __init__(self, sentence: str, code: int = 2) -> None:
         super().__init__(sentence)
-        self.exit_code = code
+        self.code = code
 
     def show(self, file: Any = None) -> None:
         """The sentence alone, without a prefix."""
@@ -297,7 +297,7 @@ def main() -> int:
         return 2
     except click.ClickException as problem:
         problem.show()
-        return problem.exit_code
+        return problem.code if isinstance(problem, Fault) else problem.exit_code
     except click.Abort:
         click.echo("Interrupted.", err=True)
         return 130

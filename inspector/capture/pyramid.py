@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-LEVELS = (16, 256)
+LEVELS = (4, 16, 64, 256)
 """Steps of one cell at each stored level."""
 
 
@@ -64,11 +64,17 @@ class Pyramid:
 
 
 def reduce_rows(values: Array, factor: int, how: np.ufunc) -> Array:
-    """Every `factor` rows reduced to one by minimum or maximum; the last group may be smaller."""
+    """Every `factor` rows reduced to one by minimum or maximum; the last group may be smaller.
+
+    A reduction over a reshaped view is several times faster than `reduceat`.
+    """
     if factor <= 1 or len(values) == 0:
         return values
-    reduced: Array = how.reduceat(values, np.arange(0, len(values), factor), axis=0)
-    return reduced
+    whole = len(values) // factor
+    body: Array = how.reduce(values[: whole * factor].reshape(whole, factor, *values.shape[1:]), axis=1)
+    if whole * factor == len(values):
+        return body
+    return np.concatenate((body, how.reduce(values[whole * factor :], axis=0, keepdims=True)))
 
 
 def shrink(low: Array, high: Array, size: tuple[int, ...]) -> tuple[Array, Array]:
@@ -76,7 +82,6 @@ def shrink(low: Array, high: Array, size: tuple[int, ...]) -> tuple[Array, Array
     for axis, wanted in enumerate(size[: low.ndim]):
         factor = -(-low.shape[axis] // max(1, wanted))
         if factor > 1:
-            starts = np.arange(0, low.shape[axis], factor)
-            low = np.minimum.reduceat(low, starts, axis=axis)
-            high = np.maximum.reduceat(high, starts, axis=axis)
+            low = np.moveaxis(reduce_rows(np.moveaxis(low, axis, 0), factor, np.minimum), 0, axis)
+            high = np.moveaxis(reduce_rows(np.moveaxis(high, axis, 0), factor, np.maximum), 0, axis)
     return low, high

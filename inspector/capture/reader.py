@@ -20,6 +20,7 @@ from inspector.records import Channel, Finding, Frame, Labels, Log, Refusal, Run
 
 Array = npt.NDArray[Any]
 RunState = Literal["running", "done", "failed", "cancelled", "unfinished"]
+SMALL_BYTES = 64 << 20
 RAW_ROWS = 2_000
 """Fewer rows than this are reduced directly; more go through the pyramid."""
 
@@ -236,7 +237,7 @@ class Capture:
         pyramid = self._pyramid(name, data, frame) if stop - first > RAW_ROWS else None
         level = pyramid.level_for(wanted) if pyramid is not None else 1
         if pyramid is None or level == 1:
-            raw = self._read(name, data, (slice(first, stop), *rest))
+            raw = self._rows(name, data, first, stop)[(slice(None), *rest)]
             factor = max(1, int(-(-wanted // 1)))
             low, high = reduce_rows(raw, factor, np.minimum), reduce_rows(raw, factor, np.maximum)
         else:
@@ -247,9 +248,16 @@ class Capture:
         key = (name, self.frame_of(name, frame))
         pyramid, used = self._pyramids.get(key, (Pyramid(), 0))
         for first, stop in _spans(data.pages[used:]):
-            pyramid.update(first, stop, data.extent[0], lambda a, b: self._read(name, data, (slice(a, b),)))
+            pyramid.update(first, stop, data.extent[0], lambda a, b: self._rows(name, data, a, b))
         self._pyramids[key] = (pyramid, len(data.pages))
         return pyramid
+
+    def _rows(self, name: str, data: Assembly, first: int, stop: int) -> Array:
+        """Some rows: from the array that grows with the run where it is small, else from the pages that hold them."""
+        size = np.prod(data.extent, dtype=float) * np.dtype(data.channel.dtype).itemsize
+        if size <= SMALL_BYTES:
+            return self._read(name, data, None)[first:stop]
+        return self._read(name, data, (slice(first, stop),))
 
     def labels(self, domain: str, frame: int = -1) -> tuple[str, ...]:
         """Names of the positions of a label domain; the newest frame's for -1, else those for every frame."""

@@ -123,7 +123,8 @@ def _directions(s: int, p: int, dtype: torch.dtype) -> Tensor:
     if p == s:
         return torch.eye(s, dtype=dtype)
     random = torch.randn(s, p, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
-    return torch.linalg.qr(random).Q.to(dtype)
+    basis: Tensor = torch.linalg.qr(random).Q
+    return basis.to(dtype)
 
 
 def by_lag(logs: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from inspector.gui.widgets.stepplot import POINTS, decimated
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
-GLANCE = 512
+GLANCE = 128
 
 
 def overview_of(capture: Capture, name: str, frame: int) -> Callable[[tuple[int, int], int], tuple[Array, Array]]:
