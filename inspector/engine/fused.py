@@ -20,7 +20,7 @@ from inspector.engine.steps.gru import GruStep
 from inspector.engine.steps.lstm import LstmStep
 from inspector.engine.steps.rnn import RnnStep
 from inspector.engine.steps.sweep import sweep
-from inspector.engine.trace import Recurrence
+from inspector.engine.trace import KEPT_BYTES, Recurrence
 
 
 @dataclass(slots=True)
@@ -224,7 +224,7 @@ def _direction(place: str, module: nn.RNNBase, plain: Unfolded, below: Tensor, l
     else:
         h = _run_layer(module, layer, direction, x, start)
     dtype = cell_dtype(cell)
-    states, error = _states_and_error(
+    states, known, error = _states_and_error(
         cell, x.to(dtype), {name: value.to(dtype) for name, value in start.items()}, h.to(dtype), lengths
     )
     steps = x.shape[0]
@@ -235,27 +235,43 @@ def _direction(place: str, module: nn.RNNBase, plain: Unfolded, below: Tensor, l
     size = float(states.abs().nan_to_num(0.0, 0.0, 0.0).max()) if states.numel() else 1.0
     check = Check(error, allowed_error(plain.output.dtype, size))
     recurrence = Recurrence(
-        name, class_name(module), cell, x.to(dtype), states, lengths.clone(), reverse, check, base=plain.base
+        name,
+        class_name(module),
+        cell,
+        x.to(dtype),
+        states,
+        lengths.clone(),
+        reverse,
+        check,
+        base=plain.base,
+        known=known,
     )
     return _Opened(recurrence, h)
 
 
 def _states_and_error(
     cell: Cell, x: Tensor, start: dict[str, Tensor], h: Tensor, lengths: Tensor
-) -> tuple[Tensor, float]:
-    """(states (t + 1, b, s), largest difference between h and one recomputed step from the h before it)."""
+) -> tuple[Tensor, tuple[Tensor, ...], float]:
+    """(states (t + 1, b, s), what was computed on the way, largest difference between h and one recomputed step)."""
     before = torch.cat((start["h"][None], h[:-1]))
-    states = torch.cat((start["h"][None], h))
+    known: tuple[Tensor, ...] = ()
     if isinstance(cell, LstmStep):
         gates = cell.gates(x, before)
         c = cell.cells(gates, start["c"])
-        made = cell.exposed_state(gates, c)
-        states = torch.cat((states, torch.cat((start["c"][None], c))), dim=-1)
+        made, known = cell.exposed_state(gates, c), tuple(gates.values())
+        states = torch.cat((torch.cat((start["h"], start["c"]), -1)[None], torch.cat((h, c), dim=-1)))
     else:
-        assert isinstance(cell, (RnnStep, GruStep))
-        made = cell.outputs(x, before)
+        states = torch.cat((start["h"][None], h))
+        if isinstance(cell, GruStep):
+            known = cell.compute(x, before)
+            made = torch.lerp(known[2], before, known[1])
+        else:
+            assert isinstance(cell, RnnStep)
+            made = cell.outputs(x, before)
+    if sum(value.nbytes for value in known) > KEPT_BYTES:
+        known = ()
     real = torch.arange(h.shape[0])[:, None] < lengths
-    return states, _distance(made, h) if bool(real.all()) else _distance(made[real], h[real])
+    return states, known, _distance(made, h) if bool(real.all()) else _distance(made[real], h[real])
 
 
 def cell_dtype(cell: Cell) -> torch.dtype:

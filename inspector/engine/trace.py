@@ -40,6 +40,7 @@ class Recurrence:
             None where it is to be swept from `arriving`.
         shown: signals whose pages the probe has already written live.
         base: number of the first sample of the batch that is held here (not 0 when only one was kept).
+        known: (t, b, h) each: intermediate values that the check has computed already (see Cell.block).
     """
 
     place: str
@@ -54,6 +55,7 @@ class Recurrence:
     delta: Tensor | None = None
     shown: set[str] = field(default_factory=set)
     base: int = 0
+    known: tuple[Tensor, ...] = ()
     _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
 
     @property
@@ -68,7 +70,10 @@ class Recurrence:
     def block(self, start: int, stop: int, samples: slice | Tensor = slice(None)) -> StepBlock:
         """Steps start … stop-1 (processing order) of the given samples."""
         return self.cell.block(
-            self.x[start:stop, samples], self.states[start:stop, samples], self.states[start + 1 : stop + 1, samples]
+            self.x[start:stop, samples],
+            self.states[start:stop, samples],
+            self.states[start + 1 : stop + 1, samples],
+            tuple(values[start:stop, samples] for values in self.known),
         )
 
     def blocks(self, sample: int, size: int) -> Iterator[tuple[int, StepBlock]]:

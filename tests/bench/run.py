@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+from inspector.streams.process import KEEP_MEMORY
 
 HERE = Path(__file__).parent
 ONE = (
@@ -19,7 +22,8 @@ def main() -> int:
     failed = 0
     for name in names:
         code = ONE.format(folder=str(HERE), name=name)
-        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        environment = {**os.environ, **KEEP_MEMORY}  # as the worker runs
+        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
         lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
         table += lines if not table else lines[2:]
         failed += bool(done.returncode)

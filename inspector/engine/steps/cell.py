@@ -43,8 +43,12 @@ class Cell(ABC):
         """
 
     @abstractmethod
-    def block(self, x: Tensor, previous: Tensor, following: Tensor) -> StepBlock:
-        """The steps from `previous` (t, b, s) to `following` (t, b, s) under inputs x (t, b, i)."""
+    def block(self, x: Tensor, previous: Tensor, following: Tensor, known: tuple[Tensor, ...] = ()) -> StepBlock:
+        """The steps from `previous` (t, b, s) to `following` (t, b, s) under inputs x (t, b, i).
+
+        `known` are intermediate values of these steps, (t, b, h) each, where somebody has computed them already;
+        what they are is the cell's own business (the four gates of an LSTM, r, z, n, q of a GRU).
+        """
 
 
 class StepBlock(ABC):

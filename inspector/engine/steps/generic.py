@@ -54,7 +54,7 @@ class FunctionStep(Cell):
         t, b = x.shape[:2]
         return self.function(x.flatten(0, 1), previous.flatten(0, 1)).view(t, b, -1)
 
-    def block(self, x: Tensor, previous: Tensor, following: Tensor) -> FunctionBlock:
+    def block(self, x: Tensor, previous: Tensor, following: Tensor, known: tuple[Tensor, ...] = ()) -> FunctionBlock:
         """The steps from `previous` to `following`."""
         return FunctionBlock(self, x, previous, following)
 

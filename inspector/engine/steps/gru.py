@@ -75,9 +75,13 @@ class GruStep(Cell):
         _, z, n, _ = self.compute(x, previous)
         return torch.lerp(n, previous, z)
 
-    def block(self, x: Tensor, previous: Tensor, following: Tensor) -> GruBlock:
-        """The steps from `previous` to `following`."""
-        return GruBlock(self, x, previous, following)
+    def block(self, x: Tensor, previous: Tensor, following: Tensor, known: tuple[Tensor, ...] = ()) -> GruBlock:
+        """The steps from `previous` to `following`; `known` are r, z, n, q."""
+        block = GruBlock(self, x, previous, following)
+        if known:
+            r, z, n, q = known
+            block._values = (r, z, n, q)
+        return block
 
 
 class GruBlock(StepBlock):

@@ -85,9 +85,12 @@ class LstmStep(Cell):
         h = gates["gate/output"] * torch.tanh(c)
         return h if self.w_hr is None else h @ self.w_hr.T
 
-    def block(self, x: Tensor, previous: Tensor, following: Tensor) -> LstmBlock:
-        """The steps from `previous` to `following`."""
-        return LstmBlock(self, x, previous, following)
+    def block(self, x: Tensor, previous: Tensor, following: Tensor, known: tuple[Tensor, ...] = ()) -> LstmBlock:
+        """The steps from `previous` to `following`; `known` are the gates in the order of `gate_names`."""
+        block = LstmBlock(self, x, previous, following)
+        if known:
+            block.gates = dict(zip(self.gate_names, known, strict=True))
+        return block
 
 
 class LstmBlock(StepBlock):

@@ -76,8 +76,8 @@ class RnnStep(Cell):
         """The states that the recomputed pre-activations give, (t, b, h): what the check compares."""
         return self.activation.function(pre_activations(x, previous, self.w_ih, self.w_hh, self.bias))
 
-    def block(self, x: Tensor, previous: Tensor, following: Tensor) -> RnnBlock:
-        """The steps from `previous` to `following`."""
+    def block(self, x: Tensor, previous: Tensor, following: Tensor, known: tuple[Tensor, ...] = ()) -> RnnBlock:
+        """The steps from `previous` to `following`; there is nothing between them to be known."""
         return RnnBlock(self, x, previous, following)
 
 
