@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
-from PySide6.QtWidgets import QFileDialog, QMenu
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from inspector.capture import SUFFIX, CaptureError, pack
 from inspector.gui.dialogs import Palette, show_keys
 from inspector.gui.text import clean
 
 if TYPE_CHECKING:
+    from inspector.gui.panel import Panel
     from inspector.gui.window import Window
 
 Standard = QKeySequence.StandardKey
@@ -79,7 +80,7 @@ def add_panel_menus(window: Window) -> None:
     for key, panel in window.panels.items():
         menu = window.panel_menu.addMenu(clean(panel.title))  # type: ignore[attr-defined]
         for text, do in (
-            ("Copy figure", lambda panel=panel: export.copy_figure(panel)),
+            ("Copy figure", lambda panel=panel: _copy(panel)),
             (
                 "Save figure…",
                 lambda panel=panel, key=key: _save(
@@ -99,6 +100,15 @@ def add_panel_menus(window: Window) -> None:
             window.menu_actions.append(named)
     for dock in window.docks.values():
         window.dock_menu.addAction(dock.toggleViewAction())  # type: ignore[attr-defined]
+
+
+def _copy(panel: Panel) -> None:
+    from inspector.gui.export import copy_figure, forget_clipboard
+
+    copy_figure(panel)
+    application = QApplication.instance()
+    assert application is not None
+    application.aboutToQuit.connect(forget_clipboard)
 
 
 def _save(window: Window, panel: object, key: str, save: Callable[..., Path], kinds: str) -> None:

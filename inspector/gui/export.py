@@ -116,6 +116,15 @@ def copy_figure(panel: Panel) -> None:
     QGuiApplication.clipboard().setMimeData(mime)
 
 
+def forget_clipboard() -> None:
+    """Let go of what was copied, before Qt ends: a clipboard that outlives the interpreter crashes the process.
+
+    Only where the display server would lose the contents anyway; Windows and macOS keep what was copied.
+    """
+    if QGuiApplication.platformName() not in ("windows", "cocoa"):
+        QGuiApplication.clipboard().clear()
+
+
 def save_data(panel: Panel, path: Path | str) -> Path:
     """Write what the panel shows as numbers. Raises CaptureError in one sentence."""
     target = Path(path)

@@ -113,6 +113,7 @@ def test_keys_are_literal() -> None:
                     assert isinstance(node.args[0], ast.Constant), f"{path.name} registers a computed key"
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
 @pytest.mark.parametrize("steps", [1, 2, 37])
 @pytest.mark.parametrize("key", sorted(MODELS))
 def test_every_quantity_runs_on_every_family(key: str, steps: int) -> None:
@@ -130,6 +131,7 @@ def test_every_quantity_runs_on_every_family(key: str, steps: int) -> None:
             assert length is None or start + count <= length, page.channel
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
 @pytest.mark.parametrize("key", sorted(MODELS))
 def test_every_channel_describes_itself(key: str) -> None:
     for channel in run(key, 9).of(Channel):

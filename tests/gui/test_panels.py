@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QGuiApplication, QImage
 
 from inspector.capture import CaptureError, open_capture
 from inspector.gui.cursor import Cursor
-from inspector.gui.export import copy_figure, picture, save_data, save_figure
+from inspector.gui.export import copy_figure, forget_clipboard, picture, save_data, save_figure
 from inspector.gui.panel import Panel
 from inspector.gui.shelf import ORDER, PANELS, ordered
 from inspector.gui.stage import Stage
@@ -139,6 +139,9 @@ def test_figures_and_numbers_as_files(a_capture: Path, tmp_path: Path, key: str)
             assert len(archive.files) == len(panel.data())
         assert save_data(panel, tmp_path / "d.csv").read_text(encoding="utf-8").startswith("channel,index 0")
         copy_figure(panel)
+        mime = QGuiApplication.clipboard().mimeData()
+        assert mime.hasImage() and mime.hasFormat("image/svg+xml")
+        forget_clipboard()
         with pytest.raises(CaptureError, match="there are"):
             save_figure(panel, tmp_path / "f.bmp")
         stage.close()

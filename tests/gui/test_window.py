@@ -194,6 +194,17 @@ def test_themes_and_layout_are_remembered(window: Window, qtbot: object) -> None
     again.close()
 
 
+def test_copying_a_figure_from_the_menu(window: Window, a_capture: Path) -> None:
+    from PySide6.QtGui import QGuiApplication
+
+    from inspector.gui.export import forget_clipboard
+
+    window.open_path(str(a_capture))
+    next(a for a in window.menu_actions if a.text() == "States: Copy figure").trigger()
+    assert QGuiApplication.clipboard().mimeData().hasImage()
+    forget_clipboard()
+
+
 def test_every_action_has_a_name_and_the_usual_ones_a_key(window: Window) -> None:
     names = {action.text().replace("&", "") for action in window.menu_actions}
     assert {"Open capture…", "Open model…", "Run again", "Cancel run", "Whole sequence", "Keys"} <= names
