@@ -74,11 +74,11 @@ def _whole_run() -> Row:
                 Run(
                     path=str(Path(folder) / f"{number}.inspect"),
                     input=InputSpec(kind="example", value=name),
-                    quantities=("states", "gates", "gradients", "output", "saturation"),
+                    quantities=("states", "gates", "gradients", "output/loss", "saturation"),
                 )
             )
             taken.append(time.perf_counter() - began)
-            assert isinstance(said[-1], Finished), said[-1]
+            assert isinstance(said[-1], Finished) and said[-1].stop.status == "done", said[-1]
             began = time.perf_counter()
             with torch.no_grad():
                 subject.model(ids)
