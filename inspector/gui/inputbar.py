@@ -94,7 +94,8 @@ class InputBar(QWidget):
         self.signal.setVisible(kind == "Signal")
         self.steps.setVisible(kind == "Signal")
         self.browse.setVisible(kind == "File")
-        self.line.setVisible(kind in ("Text", "Ids", "File", "Example"))
+        self.line.setVisible(kind != "Signal")
+        self.kind.setVisible(bool(kind))
         self.line.setReadOnly(False)
         hints = {
             "Text": f"Type text and press Enter ({LINE_BREAK} is a line break)",

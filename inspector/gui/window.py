@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QProgressBar,
     QPushButton,
+    QTabBar,
     QTabWidget,
     QVBoxLayout,
     QWidget,
@@ -153,13 +154,14 @@ class Window(QMainWindow):
             dock.visibilityChanged.connect(lambda seen, panel=panel: panel.redraw() if seen else None)
         self._arrange()
         add_panel_menus(self)
-        QApplication.processEvents()
-        self._proportions()
         self._default_state = self.saveState(LAYOUT_VERSION)
         remembered = self.settings.layout()
-        if remembered is not None:
+        if remembered is not None:  # before anything is painted: Qt leaves ghosts of tab bars otherwise
             self.restoreGeometry(remembered[0])
             self.restoreState(remembered[1], LAYOUT_VERSION)
+        else:
+            QApplication.processEvents()
+            self._proportions()
         self.session.start_worker()
         self._ticker.start()
 
@@ -190,6 +192,21 @@ class Window(QMainWindow):
         self.restoreState(self._default_state, LAYOUT_VERSION)
         for dock in self.docks.values():
             dock.setVisible(dock is not self.docks["log"])
+        QApplication.processEvents()
+        self._proportions()
+        self._hide_ghosts()
+
+    def _hide_ghosts(self) -> None:
+        """Tab bars that Qt leaves where a group of docks stood before a layout was restored."""
+        titles = {dock.windowTitle() for dock in self.docks.values()}
+        seen: set[tuple[str, ...]] = set()
+        bars = [bar for bar in self.findChildren(QTabBar) if bar.parent() is self and bar.isVisible()]
+        for bar in sorted(bars, key=lambda bar: bar.y()):
+            names = tuple(bar.tabText(i) for i in range(bar.count()))
+            ghost = not names or names in seen or not set(names) <= titles
+            seen.add(names)
+            if ghost:
+                bar.hide()
 
     # -- opening
 
@@ -400,7 +417,7 @@ class Window(QMainWindow):
     def _read_out(self) -> None:
         rows: list[tuple[str, str]] = []
         position = self.looking.position
-        if position.step is not None:
+        if position.step is not None and self.looking.length:
             names = self.session.capture.labels("step") if self.session.capture is not None else ()
             rows.append(
                 (
