@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -44,8 +46,9 @@ class PathsAllowed(click.Group):
 
 @click.group(cls=PathsAllowed, invoke_without_command=True)
 @click.version_option(__version__, prog_name="inspector")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli(ctx: click.Context, debug: bool) -> None:
     """See, step by step, what happens inside a sequence model. Without a command: the window."""
     if ctx.invoked_subcommand is None:
         ctx.exit(_window([]))
@@ -91,9 +94,9 @@ def samples(as_json: bool) -> None:
 @cli.command()
 @click.argument("subject")
 @click.option("--checkpoint", default="", help="Weights to load; for a sample also a number or a file name.")
-@click.option("--text", default=None, help="The sequence as text in the model's vocabulary.")
-@click.option("--input", "file", default=None, help="A file: .txt .ids .npy .npz .csv .wav .flac")
-@click.option("--ids", default=None, help="Token ids, for example '3 1 4'; ';' begins the next sequence.")
+@click.option("--text", multiple=True, help="The sequence as text in the model's vocabulary; repeated: a batch.")
+@click.option("--input", "file", multiple=True, help="A file: .txt .ids .npy .npz .csv .wav .flac; repeated: a batch.")
+@click.option("--ids", multiple=True, help="Token ids, for example '3 1 4'; repeated, or after ';': a batch.")
 @click.option("--generate", default=None, help="noise, impulse, constant or sine, for models that read vectors.")
 @click.option("--example", default=None, help="One of the subject's ready sequences, by name.")
 @click.option("--option", "options", multiple=True, help="NAME=VALUE for the input: steps=200, at=10, key=x …")
@@ -101,7 +104,7 @@ def samples(as_json: bool) -> None:
 @click.option("--arguments", default="{}", help="Keyword arguments of the callable, as JSON.")
 @click.option("--partial", is_flag=True, help="Load what fits of a checkpoint that does not fit whole.")
 @click.option("--look-at", default=0, help="Which sequence of a batch is shown.")
-@click.option("--seed", default=0, help="Seed of everything random.")
+@click.option("--seed", default=0, type=click.IntRange(0, 2**63 - 1), help="Seed of everything random.")
 @click.option("--device", default="cpu", help="cpu, cuda:0 …")
 @click.option("--out", default=None, help="Folder of the capture; default: NAME.inspect here.")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
@@ -168,11 +171,10 @@ def _json_object(text: str) -> dict[str, Any]:
 
 def _input_spec(given: dict[str, Any], options: tuple[str, ...]) -> InputSpec:
     kinds = {"text": "text", "file": "file", "ids": "ids", "generate": "generated", "example": "example"}
-    chosen = [name for name in kinds if given[name] is not None]
+    chosen = [name for name in kinds if given[name] not in (None, ())]
     if len(chosen) > 1:
-        raise Fault(
-            f"One sequence is run at a time; given were --{' and --'.join(chosen)}.".replace("--file", "--input")
-        )
+        told = " and ".join(f"--{name}" for name in chosen).replace("--file", "--input")
+        raise Fault(f"One kind of sequence is run at a time; given were {told}.")
     parsed: dict[str, Any] = {}
     for option in options:
         name, separator, value = option.partition("=")
@@ -181,6 +183,12 @@ def _input_spec(given: dict[str, Any], options: tuple[str, ...]) -> InputSpec:
         parsed[name] = _number(value)
     kind = kinds[chosen[0]] if chosen else "example"
     value = given[chosen[0]] if chosen else ""
+    if isinstance(value, tuple):
+        value, more = value[0], list(value[1:])
+        if kind == "ids":
+            value = ";".join((value, *more))
+        elif more:
+            parsed["texts" if kind == "text" else "files"] = more
     return InputSpec(kind=kind, value=value, options=parsed, look_at=given["look_at"])
 
 
@@ -272,24 +280,57 @@ def demo(debug: bool) -> None:
     """Open the window on a run of a trained LSTM; without a display write the capture and every panel as PNG."""
     from inspector.gui.platform import has_display
 
-    if has_display():
+    if has_display() and _qt_starts():
         from inspector.gui.app import run as run_window
 
         raise SystemExit(run_window([], demo=True))
     folder = Path.cwd()
     target = folder / f"demo{SUFFIX}"
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
     run_and_report(Load(subject="char-lstm"), Run(path=str(target)), debug)
     from inspector.gui.headless import export_all
 
-    pictures = export_all(target, folder / "demo-panels")
+    try:
+        pictures = export_all(target, folder / "demo-panels")
+    except ImportError as problem:
+        raise Fault(f"The run is in {target}, but no figure could be drawn: {_no_qt(problem)}", 1) from None
     click.echo(f"No display was found, so the run was made without a window: {_summary(target)}")
     for path in (target, *pictures):
         click.echo(f"  {path}")
     click.echo(f"Open it on a machine with a display: inspector {target.name}")
 
 
+def _qt_starts() -> bool:
+    """Whether Qt can open the display, tried in a process of its own: where it cannot, it aborts the process."""
+    code = "from PySide6.QtWidgets import QApplication; QApplication([])"
+    quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    try:
+        return subprocess.run([sys.executable, "-P", "-c", code], timeout=30, **quiet).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def _no_qt(problem: ImportError) -> str:
+    text = " ".join(str(problem).split())[:200].rstrip(".")
+    return f"Qt cannot be loaded ({text}); README names the system packages that it needs."
+
+
 def main() -> int:
     """Entry point of the command `inspector`."""
+    try:
+        return _main()
+    except Exception as fault:  # a fault of ours is told in one sentence too
+        if "--debug" in sys.argv:
+            raise
+        text = " ".join(str(fault).split())[:200]
+        told = f"inspector met a fault of its own ({type(fault).__name__}: {text}); inspector --debug … shows where."
+        if isinstance(fault, ImportError) and "PySide6" in f"{fault.name} {fault.path} {fault}":
+            told = _no_qt(fault)
+        click.echo(told, err=True)
+        return 1
+
+
+def _main() -> int:
     try:
         cli.main(standalone_mode=False)
     except click.UsageError as problem:
@@ -303,6 +344,10 @@ def main() -> int:
         return 130
     except CaptureError as problem:
         click.echo(str(problem), err=True)
+        return 2
+    except OSError as problem:
+        where = f"{problem.filename}: " if problem.filename else ""
+        click.echo(f"{where}{problem.strerror or problem}.", err=True)
         return 2
     except SystemExit as end:
         return int(end.code or 0)

@@ -66,6 +66,17 @@ def test_figures_without_a_display(run: Path, panel: str, suffix: str, head: byt
     assert data.startswith(head) and len(data) > 5000
 
 
+def test_a_repeated_text_is_a_batch_whose_chosen_sequence_is_shown(tmp_path: Path) -> None:
+    texts = ["--text", "Alice", "--text", "The White Rabbit"]
+    call("run", "char-gru", *texts, "--look-at", "1", "--out", "b.inspect", cwd=tmp_path)
+    with (
+        inspector.open_capture(tmp_path / "b.inspect") as batch,
+        inspector.run("char-gru", "The White Rabbit") as alone,
+    ):
+        assert batch.array("rnn.l0:h").shape[0] == 16
+        np.testing.assert_allclose(batch.array("rnn.l0:h"), alone.array("rnn.l0:h"), rtol=1e-4, atol=1e-5)
+
+
 def test_pack(run: Path) -> None:
     call("pack", "a.inspect", "--to", "b.inspect.zip", cwd=run)
     assert "rnn.l0:h" in call("list", "b.inspect.zip", cwd=run).stdout
@@ -82,8 +93,8 @@ def test_pack(run: Path) -> None:
         (["run", "char-gru", "--input", "missing.npy"], 2, "no file missing.npy"),
         (["run", "char-gru", "--generate", "noise"], 2, "reads tokens"),
         (["run", "digits-attention", "--text", "abc"], 2, "vectors of 8"),
-        (["run", "char-gru", "--text", "a", "--ids", "1"], 2, "One sequence"),
-        (["run", "char-gru", "--with", "nonsense"], 1, "no quantity 'nonsense'"),
+        (["run", "char-gru", "--text", "a", "--ids", "1"], 2, "One kind of sequence"),
+        (["run", "char-gru", "--with", "nonsense"], 2, "no quantity 'nonsense'"),
         (["run", "char-gru", "--arguments", "{"], 2, "not JSON"),
         (["run", "no.such.module:Model"], 2, "no module"),
         (["run", "weights.pt"], 2, "it holds weights, not the model"),

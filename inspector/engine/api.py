@@ -17,9 +17,9 @@ from inspector.capture import SUFFIX, Capture, Writer, open_capture
 from inspector.engine.batching import of_value, pad
 from inspector.engine.errors import InputError, ModelError
 from inspector.engine.opening import Opened, open_subject, places
-from inspector.engine.run import perform
+from inspector.engine.run import chosen_quantities, perform
 from inspector.engine.shelves import INPUTS
-from inspector.engine.subject import Batch, Subject, adopt
+from inspector.engine.subject import Batch, Subject, adopt, to_device
 from inspector.records import Frame, InputSpec, Load, RunStart, RunStop
 
 
@@ -34,15 +34,21 @@ def run_here(
     seed: int = 0,
     partial: bool = False,
     look_at: int = 0,
+    device: str = "cpu",
 ) -> Capture:
-    """See `inspector.run`. Raises InputError, ModelError or CaptureError; naming a file runs its code."""
-    opened = _opened(subject, checkpoint, arguments or {}, seed, partial)
-    batch = make_batch(opened.subject, sequence, seed, look_at)
+    """See `inspector.run`. Raises InputError, ModelError or CaptureError; naming a file runs its code.
+
+    `device` is for a subject that is named; a model that is handed over stays where it is, and in the mode it is in.
+    """
+    opened = _opened(subject, checkpoint, arguments or {}, seed, partial, device)
+    chosen_quantities(quantities)
+    where = next((str(p.device) for p in opened.subject.model.parameters()), "cpu")
+    batch = to_device(make_batch(opened.subject, sequence, seed, look_at), where)
     folder = Path(out) if out is not None else _temporary()
     start = RunStart(
         run=uuid.uuid4().hex, title=f"{opened.title}: {batch.title}".rstrip(": "), created=time.time(), seed=seed,
         subject=subject if isinstance(subject, str) else opened.title, checkpoint=opened.checkpoint,
-        places=places(opened.subject.model), meta={"torch": torch.__version__, "device": "cpu"},
+        places=places(opened.subject.model), meta={"torch": torch.__version__, "device": where},
     )  # fmt: skip
     began = time.monotonic()
     with Writer(folder, start, overwrite=out is None) as writer:
@@ -57,12 +63,22 @@ def run_here(
     return open_capture(folder)
 
 
-def _opened(subject: Any, checkpoint: str, arguments: Mapping[str, Any], seed: int, partial: bool) -> Opened:
+def _opened(
+    subject: Any, checkpoint: str, arguments: Mapping[str, Any], seed: int, partial: bool, device: str
+) -> Opened:
     if not isinstance(subject, str):
         found = adopt(subject)
         return Opened(found, found.name)
     opened = open_subject(
-        Load(subject=subject, checkpoint=checkpoint, arguments=arguments, seed=seed, partial=partial, trusted=True)
+        Load(
+            subject=subject,
+            checkpoint=checkpoint,
+            arguments=arguments,
+            seed=seed,
+            partial=partial,
+            trusted=True,
+            device=device,
+        )
     )
     if opened.pending:
         raise InputError(misfit(opened))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +11,56 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import InputError
+from inspector.engine.run import model_error
 from inspector.engine.subject import Batch, Subject
 from inspector.records import InputSpec
 
 MAX_STEPS = 2_000_000
 MAX_FILE = 1 << 30
+MAX_TEXT = 256 << 20
+"""Bytes of a file that is parsed as text: its cells take twenty times their room while they are read."""
 DEFAULT_STEPS = 64
 
 
-def of_value(subject: Subject, value: Any) -> Tensor:
+def of_value(subject: Subject, value: Any, *, allow_nonfinite: bool = False) -> Tensor:
     """One sequence from text, an array or a tensor: (t,) ids or (t, i) floats. Raises InputError."""
     if isinstance(value, str):
         return encode_text(subject, value)
-    tensor = torch.as_tensor(np.asarray(value)) if not isinstance(value, Tensor) else value
-    return check_ids(subject, tensor) if subject.kind == "tokens" else check_vectors(subject, tensor)
+    tensor = tensor_of(value)
+    if subject.kind == "tokens":
+        return check_ids(subject, tensor)
+    return check_vectors(subject, tensor, allow_nonfinite=allow_nonfinite)
+
+
+def tensor_of(value: Any) -> Tensor:
+    """A tensor of any numbers, of its own memory; byte order and types that torch lacks are converted exactly,
+    except long doubles, which become doubles. Raises InputError for what is no rectangle of numbers.
+    """
+    if isinstance(value, Tensor):
+        return value.detach()
+    try:
+        array = np.array(value)  # a copy: arrays may be read-only, or mapped from a file that is cut meanwhile
+    except (ValueError, TypeError) as problem:
+        raise InputError(f"The sequence is no array of numbers: {' '.join(str(problem).split())}.") from None
+    kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "c": np.complex128, "f": np.float64}
+    if array.dtype.kind not in kinds:
+        raise InputError(f"The sequence is a {type(value).__name__} of {array.dtype}; expected numbers.")
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
+        return torch.from_numpy(array.astype(array.dtype.newbyteorder("=")))
+    return torch.from_numpy(array.astype(kinds[array.dtype.kind]))
+
+
+def ask(subject: Subject, what: str, function: Callable[..., Any], *given: Any) -> Any:
+    """Call a function of the user's subject: its ValueErrors are sentences for the user, anything else is a fault.
+
+    Raises InputError or ModelError.
+    """
+    try:
+        return function(*given)
+    except ValueError as problem:
+        raise InputError(" ".join(str(problem).split()) or f"{what} of {subject.name} refused it.") from None
+    except (Exception, SystemExit) as fault:
+        raise model_error(fault, f"{what} of {subject.name}") from fault
 
 
 def encode_text(subject: Subject, text: str) -> Tensor:
@@ -36,11 +72,7 @@ def encode_text(subject: Subject, text: str) -> Tensor:
     if not text:
         raise InputError("The text is empty; at least one character is needed.")
     if subject.encode is not None:
-        try:
-            ids = torch.as_tensor(subject.encode(text))
-        except ValueError as problem:
-            raise InputError(str(problem)) from None
-        return check_ids(subject, ids)
+        return check_ids(subject, tensor_of(ask(subject, "encode", subject.encode, text)))
     if subject.vocabulary is None:
         raise InputError(
             f"{subject.name} says nothing about its vocabulary, so text cannot be encoded; give ids instead."
@@ -75,6 +107,8 @@ def check_ids(subject: Subject, ids: Tensor) -> Tensor:
     if ids.dim() != 1:
         raise InputError(f"Token ids have one axis (steps); given were {ids.dim()} axes of shape {tuple(ids.shape)}.")
     check_length(len(ids))
+    if ids.is_complex():
+        raise InputError("Token ids are whole numbers; the sequence given holds complex ones.")
     if ids.is_floating_point():
         if bool((ids != ids.round()).any()):
             raise InputError("Token ids are whole numbers; the sequence given holds fractions.")
@@ -83,12 +117,13 @@ def check_ids(subject: Subject, ids: Tensor) -> Tensor:
     wrong = torch.nonzero((ids < 0) | (ids >= (size if size is not None else 2**62)))
     if len(wrong):
         place = int(wrong[0, 0])
-        raise InputError(f"Id {int(ids[place])} at step {place} does not exist; ids go from 0 to {(size or 0) - 1}.")
+        known = f"ids go from 0 to {size - 1}" if size is not None else "ids begin at 0"
+        raise InputError(f"Id {int(ids[place])} at step {place} does not exist; {known}.")
     return ids.long()
 
 
-def check_vectors(subject: Subject, values: Tensor) -> Tensor:
-    """(t, i) floats of the model's width, finite. One axis is taken as one number a step when the width is 1."""
+def check_vectors(subject: Subject, values: Tensor, *, allow_nonfinite: bool = False) -> Tensor:
+    """(t, i) floats of the model's width, finite unless allowed. One axis is one number a step when the width is 1."""
     if values.dim() == 1 and subject.width == 1:
         values = values[:, None]
     if values.dim() != 2:
@@ -104,10 +139,11 @@ def check_vectors(subject: Subject, values: Tensor) -> Tensor:
         raise InputError("The sequence holds complex numbers; the model reads real ones.")
     values = values.to(model_dtype(subject))
     bad = torch.nonzero(~torch.isfinite(values))
-    if len(bad):
+    if len(bad) and not allow_nonfinite:
         step, feature = (int(v) for v in bad[0])
         raise InputError(
-            f"The sequence holds {float(values[step, feature])} at step {step}, feature {feature}; it must be finite."
+            f"The sequence holds {float(values[step, feature])} at step {step}, feature {feature}; it must be finite "
+            "(the option allow_nonfinite=1 runs it all the same)."
         )
     return values
 
@@ -117,7 +153,7 @@ def check_length(steps: int) -> None:
     if steps == 0:
         raise InputError("The sequence is empty; at least one step is needed.")
     if steps > MAX_STEPS:
-        raise InputError(f"The sequence has {steps} steps; at most {MAX_STEPS} are run.")
+        raise InputError(f"The sequence has {steps:,} steps; at most {MAX_STEPS:,} are run.")
 
 
 def model_dtype(subject: Subject) -> torch.dtype:
@@ -165,20 +201,35 @@ def default_sequence(subject: Subject, seed: int) -> Batch:
 def number_option(spec: InputSpec, name: str, default: float) -> float:
     """A number among the options. Raises InputError."""
     value = spec.options.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"Option {name} is {value!r}; expected a number.")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e18:
+        raise InputError(f"Option {name} is {str(value)[:40]!r}; expected a number.")
     return float(value)
 
 
-def regular_file(path: str) -> Path:
+def allows_nonfinite(spec: InputSpec) -> bool:
+    """Whether NaN and infinities may be run: asked for by somebody who looks for where they spread."""
+    return bool(spec.options.get("allow_nonfinite", False))
+
+
+def more_of(spec: InputSpec, name: str) -> list[str]:
+    """The option that lists further sequences of the batch, `texts` or `files`. Raises InputError."""
+    more = spec.options.get(name, [])
+    if not isinstance(more, (list, tuple)) or not all(isinstance(item, str) for item in more):
+        raise InputError(f"Option {name} is a list of {name}.")
+    return list(more)
+
+
+def regular_file(path: str, most: int = MAX_FILE) -> Path:
     """An existing ordinary file of bearable size; FIFOs and devices would hang the reader. Raises InputError."""
-    found = Path(path).expanduser()
-    if not found.exists():
+    try:
+        found = Path(path).expanduser()
+        known, ordinary = found.exists(), found.is_file()
+    except (OSError, ValueError, RuntimeError) as problem:
+        raise InputError(f"{path[:80]!r} is no path of a file: {getattr(problem, 'strerror', problem)}.") from None
+    if not known:
         raise InputError(f"There is no file {found}.")
-    if not found.is_file():
+    if not ordinary:
         raise InputError(f"{found} is not an ordinary file.")
-    if found.stat().st_size > MAX_FILE:
-        raise InputError(
-            f"{found.name} has {found.stat().st_size >> 20} MiB; at most {MAX_FILE >> 20} MiB are read as input."
-        )
+    if found.stat().st_size > most:
+        raise InputError(f"{found.name} has {found.stat().st_size >> 20} MiB; at most {most >> 20} MiB are read here.")
     return found

@@ -22,7 +22,7 @@ from inspector.engine.run import model_error
 from inspector.engine.shelves import LOADERS
 from inspector.engine.subject import Subject, adopt
 from inspector.records import CheckpointReport, Load, Place
-from inspector.streams.samples import find_sample, list_samples
+from inspector.streams.samples import Sample, find_sample, list_samples
 
 CHECKPOINT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 REFUSED = {
@@ -30,8 +30,12 @@ REFUSED = {
     ".onnx": "an ONNX graph",
     ".gguf": "a GGUF file",
     ".h5": "an HDF5 file",
+    ".hdf5": "an HDF5 file",
     ".keras": "a Keras file",
 }
+MAGIC = {b"GGUF": ".gguf", b"\x89HDF\r\n\x1a\n": ".h5"}
+ONNX_FIELDS = (b"\x12", b"\x1a", b"\x3a", b"\x42")
+"""What may follow the version in an ONNX file: producer, its version, the graph, the operator sets."""
 
 
 @dataclass(slots=True)
@@ -48,16 +52,15 @@ class Opened:
 def open_subject(load: Load) -> Opened:
     """The subject that a Load asks for, in eval mode, with its checkpoint. Raises InputError or ModelError."""
     torch.manual_seed(load.seed)
-    sample = find_sample(load.subject)
+    sample, wanted = _sample(load)
     if sample is not None:
         subject = _call(_import_module(f"sample_models.{sample.file.stem}"), "build", load.arguments, sample.name)
-        chosen = sample.checkpoint(load.checkpoint)
-        path = chosen if chosen is not None else Path(load.checkpoint) if load.checkpoint else None
-        title = sample.title
+        path, title = _sample_checkpoint(sample, wanted), sample.title
     else:
         subject = _named(load)
         path = Path(load.checkpoint).expanduser() if load.checkpoint else None
         title = subject.name
+    _check_ready(subject)
     subject.model.eval()
     opened = Opened(subject, title, str(path or ""))
     if path is not None:
@@ -71,13 +74,50 @@ def open_subject(load: Load) -> Opened:
     return opened
 
 
+def _sample(load: Load) -> tuple[Sample | None, str]:
+    """The sample that is meant, by its name or by one of its checkpoint files, and which checkpoint of it."""
+    named = find_sample(load.subject)
+    if named is None and not load.checkpoint and Path(load.subject).suffix == ".safetensors":
+        path = Path(load.subject).expanduser().resolve()
+        named = next((s for s in list_samples() if path in (own.resolve() for own in s.checkpoints)), None)
+        return named, str(path)
+    return named, load.checkpoint
+
+
+def _sample_checkpoint(sample: Sample, wanted: str) -> Path | None:
+    """One of the sample's own checkpoints, or any file. Raises InputError listing what exists."""
+    chosen = sample.checkpoint(wanted)
+    if chosen is not None or not wanted:
+        return chosen
+    path = Path(wanted).expanduser()
+    if not path.exists():
+        own = ", ".join(known.name for known in sample.checkpoints) or "none"
+        raise InputError(f"{sample.name} has no checkpoint {wanted!r}, and no such file exists; it has {own}.")
+    return path
+
+
+def _check_ready(subject: Subject) -> None:
+    for name, parameter in subject.model.named_parameters():
+        if torch.nn.parameter.is_lazy(parameter):
+            raise InputError(
+                f"{subject.name} has parameters without a shape yet ({name}); let the callable run the lazy model once "
+                "before it returns it."
+            )
+
+
 def _move(subject: Subject, device: str) -> None:
     if device == "cpu":
         return
+    known = ", ".join(("cpu", *(f"cuda:{n}" for n in range(torch.cuda.device_count()))))
+    try:
+        torch.device(device)
+    except RuntimeError:
+        raise InputError(f"{device!r} is no device; there are {known}.") from None
     try:
         subject.model.to(device)
-    except (RuntimeError, AssertionError) as problem:
-        raise InputError(f"The device {device!r} cannot be used ({problem}); there is cpu.") from None
+    except (RuntimeError, AssertionError, NotImplementedError) as problem:
+        text = " ".join(str(problem).split())[:160]
+        raise InputError(f"The device {device!r} cannot be used ({text}); there are {known}.") from None
 
 
 def _named(load: Load) -> Subject:
@@ -85,11 +125,12 @@ def _named(load: Load) -> Subject:
     windows_drive = len(where) == 1 and where.isalpha()
     if not separator or windows_drive:
         raise InputError(_unknown(load.subject))
+    if not load.trusted:
+        raise InputError(f"{where} is code; it runs only after you have agreed to trust it.")
     if where.endswith(".py"):
-        if not load.trusted:
-            raise InputError(f"{where} is code; it runs only after you have agreed to trust it.")
         module = import_file(Path(where).expanduser())
     else:
+        _append_to_path(str(Path.cwd()))
         module = _import_module(where)
     return _call(module, name, load.arguments, f"{Path(where).name}:{name}")
 
@@ -98,8 +139,9 @@ def _unknown(subject: str) -> str:
     suffix = Path(subject).suffix
     names = ", ".join(sample.name for sample in list_samples()) or "none installed"
     if suffix in CHECKPOINT_SUFFIXES:
+        held = _held(read_checkpoint(Path(subject).expanduser())) if Path(subject).exists() else ""
         return (
-            f"{subject} is a checkpoint: it holds weights, not the model. Name the model too, for example "
+            f"{subject} is a checkpoint: it holds weights, not the model{held}. Name the model too, for example "
             f"file.py:callable with --checkpoint {Path(subject).name}."
         )
     if suffix in REFUSED:
@@ -109,27 +151,40 @@ def _unknown(subject: str) -> str:
     return f"There is no sample {subject!r}; expected file.py:callable, module:callable, or one of the samples {names}."
 
 
+def _held(state: State) -> str:
+    """What a checkpoint holds, in a few words."""
+    count = sum(tensor.numel() for tensor in state.tensors.values())
+    first = ", ".join(f"{name[:60]} {tuple(tensor.shape)}" for name, tensor in list(state.tensors.items())[:3])
+    more = " …" if len(state.tensors) > 3 else ""
+    return f" ({len(state.tensors)} tensors, {count:,} numbers, {state.layout}: {first}{more})"
+
+
+def _append_to_path(folder: str) -> None:
+    """Behind everything else: a user's queue.py must not hide the standard one."""
+    if folder not in sys.path:
+        sys.path.append(folder)
+
+
 def _import_module(name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise InputError(f"{name!r} is no name of a module; expected file.py:callable or package.module:callable.")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as problem:
         raise InputError(f"There is no module {problem.name!r} (asked for {name}).") from None
-    except Exception as fault:  # importing runs the user's code
+    except (Exception, SystemExit) as fault:  # importing runs the user's code
         raise _import_failure(name, fault) from fault
 
 
-def _import_failure(name: str, fault: Exception) -> ModelError:
-    failure = model_error(fault)
-    return ModelError(str(failure).replace("The model raised", f"Importing {name} raised"), failure.details)
+def _import_failure(name: str, fault: BaseException) -> ModelError:
+    return model_error(fault, f"Importing {name}")
 
 
 def import_file(path: Path) -> ModuleType:
     """Run a user's file as a module; its folder is appended to the path, so it cannot hide a standard module."""
     if not path.is_file():
         raise InputError(f"There is no file {path}.")
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.append(folder)
+    _append_to_path(str(path.resolve().parent))
     name = f"inspected_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -138,7 +193,7 @@ def import_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as fault:  # importing runs the user's code
+    except (Exception, SystemExit) as fault:  # importing runs the user's code
         sys.modules.pop(name, None)
         raise _import_failure(path.name, fault) from fault
     return module
@@ -162,9 +217,8 @@ def _call(module: ModuleType, name: str, arguments: Mapping[str, Any], title: st
         pass  # no signature to check against: calling will tell
     try:
         made = thing(**arguments)
-    except Exception as fault:  # the user's factory may raise anything
-        failure = model_error(fault)
-        raise ModelError(str(failure).replace("The model raised", f"{title} raised"), failure.details) from fault
+    except (Exception, SystemExit) as fault:  # the user's factory may raise anything
+        raise model_error(fault, title) from fault
     return adopt(made, title)
 
 
@@ -182,10 +236,10 @@ def read_checkpoint(path: Path) -> State:
         raise InputError(f"There is no checkpoint {path}.")
     if not path.is_file():
         raise InputError(f"{path} is not an ordinary file; expected a checkpoint.")
-    if path.suffix in REFUSED:
-        raise InputError(f"{path.name} is {REFUSED[path.suffix]}, which is not read; save a state dict instead.")
-    with path.open("rb") as file:
-        head = file.read(4096)
+    head = _head(path)
+    foreign = REFUSED.get(path.suffix.lower()) or _foreign(head)
+    if foreign:
+        raise InputError(f"{path.name} is {foreign}, which is not read; save a state dict instead.")
     if not head:
         raise InputError(f"{path.name} is empty; expected a checkpoint.")
     for _key, loader in sorted(LOADERS.items(), key=lambda item: path.suffix not in item[1].suffixes):
@@ -193,6 +247,24 @@ def read_checkpoint(path: Path) -> State:
             return loader.load(path)
     known = ", ".join(suffix for _, loader in LOADERS.items() for suffix in loader.suffixes)
     raise InputError(f"{path.name} is not a checkpoint of a known format; there are {known}.")
+
+
+def _head(path: Path) -> bytes:
+    """The first 4096 bytes. Raises InputError."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4096)
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read: {problem.strerror or problem}.") from None
+
+
+def _foreign(head: bytes) -> str:
+    """What other format a file is in by its first bytes, whatever it is called; "" when it may be a checkpoint."""
+    for magic, suffix in MAGIC.items():
+        if head.startswith(magic):
+            return REFUSED[suffix]
+    onnx = head[:1] == b"\x08" and 1 <= (head[1] if len(head) > 1 else 0) <= 20 and head[2:3] in ONNX_FIELDS
+    return REFUSED[".onnx"] if onnx else ""
 
 
 def places(model: nn.Module) -> tuple[Place, ...]:

@@ -17,8 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from inspector.capture import CaptureError
 from inspector.engine.emitter import Emitter, Sink
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.probes import Probe
@@ -47,7 +48,7 @@ def perform(
     The model runs in the mode it is in (`opening` puts it into eval mode). Raises InputError for unknown
     quantities, ModelError when the model raised (after writing what was seen), CancelledError.
     """
-    chosen = _chosen(quantities)
+    chosen = chosen_quantities(quantities)
     moment = frame if frame is not None else Frame(index=0, label=batch.title)
     emit = Emitter(sink, moment.index, cancelled, progress)
     sink.write(moment)
@@ -68,7 +69,8 @@ def perform(
     return trace
 
 
-def _chosen(quantities: Sequence[str]) -> list[str]:
+def chosen_quantities(quantities: Sequence[str]) -> list[str]:
+    """The keys to compute, small first; empty means the default set. Raises InputError for an unknown one."""
     for key in quantities:
         if key not in QUANTITIES:
             raise InputError(f"There is no quantity {key!r}; there are {', '.join(QUANTITIES)}.")
@@ -91,7 +93,11 @@ def unchanged(model: nn.Module, seed: int) -> Iterator[None]:
     states = (random.getstate(), np.random.get_state(), torch.get_rng_state())
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     modes = [(module, module.training) for module in model.modules()]
-    buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+    buffers = [
+        (module, name, buffer, None if buffer is None else buffer.detach().clone())
+        for module in model.modules()
+        for name, buffer in module._buffers.items()
+    ]
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
@@ -106,8 +112,9 @@ def unchanged(model: nn.Module, seed: int) -> Iterator[None]:
         for module, mode in modes:
             module.training = mode
         with torch.no_grad():
-            for buffer, value in buffers:
-                if not torch.equal(buffer, value):
+            for module, name, buffer, value in buffers:
+                module._buffers[name] = buffer  # a model may have put another tensor in its place
+                if buffer is not None and value is not None and not torch.equal(buffer, value):
                     buffer.copy_(value)
 
 
@@ -122,9 +129,11 @@ def _observe(trace: Trace, emit: Emitter) -> ModelError | None:
         with torch.set_grad_enabled(wants):
             try:
                 _forward(trace, emit)
-            except CancelledError:
+            except (CancelledError, CaptureError):
                 raise
-            except Exception as fault:  # noqa: BLE001 - the user's model may raise anything
+            except ModelError as fault:
+                failure = fault
+            except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's model may raise anything
                 failure = model_error(fault)
     finally:
         for probe in probes:
@@ -145,8 +154,9 @@ def _forward(trace: Trace, emit: Emitter) -> None:
     trace.logits = None if scores is None else scores.detach()
     if subject.loss is None:
         return
-    loss = subject.loss(output, batch)
-    trace.loss = loss.detach()
+    loss = _loss(trace, output, emit)
+    if loss is None:
+        return
     wanted = [(tensor, take) for tensor, take in trace.wants_gradient if tensor.requires_grad]
     if wanted and loss.requires_grad:
         gradients = torch.autograd.grad(loss.nansum(), [tensor for tensor, _ in wanted], allow_unused=True)
@@ -154,22 +164,48 @@ def _forward(trace: Trace, emit: Emitter) -> None:
             take(gradient)
 
 
-def model_error(fault: BaseException) -> ModelError:
-    """One sentence about what the user's model raised, with the user's own frames as details."""
+def _loss(trace: Trace, output: object, emit: Emitter) -> Tensor | None:
+    """The subject's loss; kept by step only where it has one value a step, refused with the reason elsewhere."""
+    subject, batch = trace.subject, trace.batch
+    assert subject.loss is not None
+    call: Callable[..., object] = subject.loss
+    try:
+        loss = call(output, batch)
+    except (Exception, SystemExit) as fault:
+        raise model_error(fault, f"The loss of {subject.name}") from fault
+    expected = tuple(batch.inputs.shape[:2])
+    if not isinstance(loss, Tensor):
+        emit.refuse("output:loss", f"The loss is a {type(loss).__name__}; expected a tensor of shape {expected}.")
+        return None
+    if tuple(loss.shape) == expected:
+        trace.loss = loss.detach()
+    else:
+        emit.refuse(
+            "output:loss",
+            f"The loss has shape {tuple(loss.shape)}; expected one value a step, {expected}: reduction='none', and NaN "
+            "where a step carries none. Gradients are those of its sum.",
+        )
+    return loss
+
+
+def model_error(fault: BaseException, who: str = "The model") -> ModelError:
+    """One sentence about what the user's code (`who`) raised, with the user's own frames as details."""
     own = str(Path(__file__).parent.parent)
     frames = [f for f in traceback.extract_tb(fault.__traceback__) if not f.filename.startswith(own)]
     user = [f for f in frames if f"{Path(torch.__file__).parent}" not in f.filename] or frames
     where = f" ({Path(user[-1].filename).name}, line {user[-1].lineno})" if user else ""
     text = " ".join(str(fault).split())[:200]
+    if isinstance(fault, SystemExit):
+        text = f"it asked Python to exit with {text or 0}"
     details = "".join(traceback.format_list(frames)) + f"{type(fault).__name__}: {fault}"
-    sentence = f"The model raised {type(fault).__name__}{where}: {text or 'no message'}"
+    sentence = f"{who} raised {type(fault).__name__}{where}: {text or 'no message'}"
     return ModelError(sentence.rstrip(".") + ".", details)
 
 
 def _compute(key: str, trace: Trace, emit: Emitter) -> None:
     try:
         QUANTITIES[key].run(trace, emit)
-    except CancelledError:
+    except (CancelledError, CaptureError):
         raise
     except Exception as fault:  # noqa: BLE001 - one quantity may not take the others along
         where = traceback.extract_tb(fault.__traceback__)[-1]

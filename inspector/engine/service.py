@@ -14,7 +14,7 @@ import torch
 from inspector.capture import CaptureError, Writer
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.opening import Opened, open_subject, places
-from inspector.engine.run import perform, set_threads
+from inspector.engine.run import chosen_quantities, perform, set_threads
 from inspector.engine.shelves import INPUTS, LOADERS, PROBES, QUANTITIES
 from inspector.engine.subject import Subject, to_device
 from inspector.records import (
@@ -58,6 +58,10 @@ def _entries(shelf: Shelf[Any]) -> tuple[Entry, ...]:
     )
 
 
+class CaptureLostError(Exception):
+    """The capture could not be written to its end; what was committed before stays readable (exit code 1)."""
+
+
 class Service:
     """Holds the model that is open. `send` takes the answers; `cancel` may be called from another thread."""
 
@@ -89,6 +93,8 @@ class Service:
                 raise InputError(f"The worker does not know the request {name}.")
         except (InputError, CaptureError) as problem:
             self.send(Failure(message=str(problem), request=name, kind="input", generation=generation))
+        except CaptureLostError as problem:
+            self.send(Failure(message=str(problem), request=name, kind="capture", generation=generation))
         except ModelError as problem:
             self.send(
                 Failure(
@@ -108,6 +114,7 @@ class Service:
         if isinstance(request, Analyse):
             raise InputError("More quantities are computed by running again with them; the model is still open.")
         subject = self.opened.subject
+        chosen_quantities(request.quantities)
         if request.input.kind not in INPUTS:
             raise InputError(f"There is no input {request.input.kind!r}; there are {', '.join(INPUTS)}.")
         batch = to_device(INPUTS[request.input.kind].make(subject, request.input, request.seed), self._load.device)
@@ -119,10 +126,14 @@ class Service:
         step = self.opened.report.step if self.opened.report is not None else None
         frame = Frame(index=0, label=request.frame_label or batch.title, step=step)
         began = time.monotonic()
-        with Writer(request.path, start, overwrite=True) as writer:
-            stop = self._perform(subject, batch, writer, request, frame, began)
-            writer.write(stop)
-            writer.flush()
+        writer = Writer(request.path, start, overwrite=True)  # a folder that cannot be used is bad input
+        try:
+            with writer:
+                stop = self._perform(subject, batch, writer, request, frame, began)
+                writer.write(stop)
+                writer.flush()
+        except CaptureError as problem:  # a disk that fills meanwhile is not
+            raise CaptureLostError(str(problem)) from None
         self.send(Finished(path=request.path, stop=stop, generation=request.generation))
 
     def _perform(

@@ -7,6 +7,7 @@ a run goes on; everything else happens in the main thread. It ends with its pare
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import queue
 import sys
@@ -16,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from inspector.streams.process import ParentLink, die_with_parent
+
+SILENT_SECONDS = 30.0
+"""After so long without a word from a request, the log gets the stack that it hangs in, once; C code included."""
 
 
 def main() -> int:
@@ -27,7 +31,12 @@ def main() -> int:
     from inspector.records import Cancel, Failure, Quit
 
     requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    service = Service(link.send)
+
+    def say(record: Any) -> None:
+        _heartbeat(True)
+        link.send(record)
+
+    service = Service(say)
 
     def listen() -> None:
         while True:
@@ -48,6 +57,7 @@ def main() -> int:
     link.send(catalog())
     threading.Thread(target=listen, name="requests", daemon=True).start()
     while not isinstance(request := requests.get(), Quit):
+        _heartbeat(True)
         try:
             service.serve(request)
         except Exception:  # noqa: BLE001 - the worker outlives any single request
@@ -56,10 +66,21 @@ def main() -> int:
                 Failure(message="The worker met a fault of its own; see the log.", details=details, kind="worker")
             )
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            _heartbeat(False)
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(ValueError, OSError):  # the model may have closed it
+                    stream.flush()
     service.close()
     return 0
+
+
+def _heartbeat(working: bool) -> None:
+    """Arm the stack dump anew, or disarm it between requests. It needs no interpreter lock: native hangs are seen."""
+    with contextlib.suppress(ValueError, OSError, AttributeError):  # the model may have replaced or closed stderr
+        if working:
+            faulthandler.dump_traceback_later(SILENT_SECONDS, exit=False)
+        else:
+            faulthandler.cancel_dump_traceback_later()
 
 
 def _be_the_first_to_go() -> None:

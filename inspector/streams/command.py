@@ -55,7 +55,7 @@ def _ended(outcome: Outcome, event: Failure | Finished | Exit) -> Outcome:
         outcome.code = 0 if event.stop.status == "done" else 1
         outcome.sentence = event.stop.message
     else:
-        outcome.sentence = event.sentence
+        outcome.sentence, outcome.details = event.sentence, event.stack
     return outcome
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import signal
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import AuthenticationError
@@ -25,6 +27,7 @@ MODULE = "inspector.engine.worker"
 ADDRESS, KEY = "INSPECTOR_WORKER_ADDRESS", "INSPECTOR_WORKER_KEY"
 MAX_MESSAGE = 64 << 20
 MAX_LINE = 4_000
+KEPT_LINES = 80
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
 """glibc keeps freed memory: taking fresh pages from the system for every large tensor cost up to a third of a run."""
 HIDDEN_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY")
@@ -32,7 +35,8 @@ HIDDEN_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY")
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a worker ended: its exit code (negative: the signal), whether it was asked to, and one sentence."""
+    """How a worker ended: its exit code (negative: the signal), whether it was asked to, one sentence, and the stack
+    that Python printed where native code crashed (or "")."""
 
     code: int
     expected: bool
@@ -40,8 +44,20 @@ class Exit:
     stack: str = ""
 
 
-def explain(code: int, last: str = "") -> str:
-    """One sentence for a person about an exit code."""
+def _where(stack: str) -> str:
+    """The innermost line of a fatal error's Python stack that is neither torch's nor the standard library's."""
+    current = stack.partition("Current thread")[2]  # other threads may be listed before it
+    found = re.findall(r'File "([^"]+)", line (\d+) in', current)
+    own = [
+        (path, line)
+        for path, line in found
+        if "site-packages" not in path and f"python3.{sys.version_info[1]}" not in path
+    ]
+    return f"{own[0][0].replace(chr(92), '/').rpartition('/')[2]}, line {own[0][1]}" if own else ""
+
+
+def explain(code: int, last: str = "", where: str = "") -> str:
+    """One sentence for a person about an exit code; `last`: the last line of stderr, `where`: the line that crashed."""
     if code < 0:
         try:
             name = signal.Signals(-code).name
@@ -54,7 +70,7 @@ def explain(code: int, last: str = "") -> str:
             "SIGBUS": "lost a file that it was reading (the file changed meanwhile)",
             "SIGTERM": "was ended from outside",
         }.get(name, f"was ended by {name}")
-        return f"The worker {what}; what was captured so far is kept."
+        return f"The worker {what}{f' at {where}' if where else ''}; what was captured so far is kept."
     if code == 0:
         return "The worker ended by itself in the middle of its work; the model probably called exit."
     return f"The worker ended with exit code {code}{': ' + last if last else ''}; what was captured so far is kept."
@@ -77,7 +93,7 @@ class WorkerProcess:
         self._waiting: list[bytes] = []
         self._lock = threading.Lock()
         self._closing = False
-        self._last_error = ""
+        self._errors: deque[str] = deque(maxlen=KEPT_LINES)
 
     @property
     def pid(self) -> int:
@@ -153,7 +169,7 @@ class WorkerProcess:
             while raw := pipe.readline(MAX_LINE):
                 line = raw.decode("utf-8", "replace").rstrip("\r\n")
                 if name == "stderr" and line.strip():
-                    self._last_error = line[:200]
+                    self._errors.append(line[:400])
                 self.on_output(name, line)
 
     def _read(self, listener: Listener) -> None:
@@ -180,13 +196,21 @@ class WorkerProcess:
         assert self._process is not None
         code = self._process.wait()
         with contextlib.suppress(OSError):
-            if self._connection is None:  # it died before it listened: let accept() go
-                with contextlib.suppress(OSError, EOFError, AuthenticationError):
-                    Client(listener.address, authkey=b"nobody").close()
+            if self._connection is None:  # it died before it listened: let accept() go, without waiting for an answer
+                with contextlib.suppress(OSError, EOFError):
+                    Client(listener.address).close()
             listener.close()
         for thread in threads:
             thread.join(1.0)
-        self.on_exit(Exit(code, self._closing, explain(code, self._last_error)))
+        self.on_exit(self._last_words(code))
+
+    def _last_words(self, code: int) -> Exit:
+        lines = list(self._errors)
+        fatal = next(
+            (n for n, line in enumerate(lines) if line.startswith(("Fatal Python error", "Windows fatal"))), None
+        )
+        stack = "\n".join(lines[fatal:]) if fatal is not None else ""
+        return Exit(code, self._closing, explain(code, lines[-1][:200] if lines else "", _where(stack)), stack)
 
 
 class ParentLink:

@@ -154,3 +154,56 @@ def test_only_the_sample_looked_at_may_be_kept() -> None:
     assert pages[0].keys() == pages[1].keys()
     for key, array in pages[0].items():
         torch.testing.assert_close(torch.from_numpy(array.copy()), torch.from_numpy(pages[1][key].copy()))
+
+
+class Exits(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        raise SystemExit(3)
+
+
+def test_a_model_that_calls_exit_is_a_fault_of_the_model() -> None:
+    made = Subject(model=Exits(), kind="vectors", width=4)
+    with pytest.raises(ModelError, match="exit with 3"):
+        perform(made, Batch(torch.zeros(1, 3, 4), torch.tensor([3])), Kept())
+
+
+class Replaces(nn.Module):
+    """Puts another tensor where its buffer was, and writes into a second one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("memory", torch.zeros(3))
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.memory = self.memory + 1
+        self.count += 1
+        return x * 2
+
+
+def test_buffers_that_the_model_replaces_are_put_back() -> None:
+    model = Replaces()
+    kept = model.memory
+    perform(Subject(model=model, kind="vectors", width=4), Batch(torch.zeros(1, 3, 4), torch.tensor([3])), Kept())
+    assert model.memory is kept and not model.memory.any() and not model.count.any()
+
+
+def test_a_loss_of_one_number_is_told_and_its_gradients_are_shown() -> None:
+    made, batch = subject(False)
+    made.loss = lambda out, batch: out.square().mean()
+    kept = Kept()
+    perform(made, batch, kept)
+    reasons = [record.reason for record in kept.records if isinstance(record, Refusal)]
+    assert any("The loss has shape ()" in reason and "(2, 9)" in reason for reason in reasons)
+    assert "output:loss" not in kept.names() and "rnn.l0:gradient/state_norm" in kept.names()
+
+
+def test_a_loss_that_raises_is_named() -> None:
+    made, batch = subject(False)
+
+    def loss(out: torch.Tensor, batch: Batch) -> torch.Tensor:
+        raise ValueError("no targets")
+
+    made.loss = loss
+    with pytest.raises(ModelError, match=r"The loss of .* raised ValueError .*no targets"):
+        perform(made, batch, Kept())

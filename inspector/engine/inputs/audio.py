@@ -2,41 +2,55 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import soundfile
 import torch
+from torch import Tensor
 
-from inspector.engine.batching import check_vectors, pad, regular_file
+from inspector.engine.batching import allows_nonfinite, ask, check_vectors, more_of, pad, regular_file, tensor_of
 from inspector.engine.errors import InputError
 from inspector.engine.shelves import INPUTS
 from inspector.engine.subject import Batch, Subject
 from inspector.records import InputSpec
 
-SUFFIXES = (".wav", ".flac", ".ogg")
+MAX_SAMPLES = 100_000_000
+"""Over all channels: 100 minutes at 16 kHz. A compressed file, or one that lies, may claim any number."""
 
 
 class Audio:
-    """A recording; several channels are averaged."""
+    """Recordings; several channels are averaged; `options["files"]` adds more sequences."""
 
     summary = "sound from .wav or .flac, framed by the subject"
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
-        """The frames of the recording as vectors."""
+        """The frames of each recording as vectors."""
         if subject.frames is None:
             raise InputError(
                 f"{subject.name} does not say how sound is framed (`frames`), so it cannot be run on audio."
             )
-        path = regular_file(spec.value)
-        try:
-            samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
-        except (RuntimeError, OSError) as problem:
-            raise InputError(f"{path.name} cannot be read as sound: {problem}.") from None
-        if len(samples) == 0:
-            raise InputError(f"{path.name} holds no sound.")
-        try:
-            rows = subject.frames(torch.from_numpy(samples.mean(axis=1)), int(rate))
-        except ValueError as problem:
-            raise InputError(str(problem)) from None
-        return pad(subject, [check_vectors(subject, rows)], targets=[None], title=path.name)
+        paths = [regular_file(path) for path in (spec.value, *more_of(spec, "files"))]
+        rows = []
+        for path in paths:
+            frames = tensor_of(ask(subject, "frames", subject.frames, *read_sound(path)))
+            rows.append(check_vectors(subject, frames, allow_nonfinite=allows_nonfinite(spec)))
+        return pad(subject, rows, targets=[None] * len(rows), title=paths[0].name, look_at=spec.look_at)
+
+
+def read_sound(path: Path) -> tuple[Tensor, int]:
+    """Samples (n,) float32 as the mean of the channels, and their rate in hertz. Raises InputError."""
+    try:
+        with soundfile.SoundFile(path) as file:
+            if file.frames * file.channels > MAX_SAMPLES:
+                raise InputError(f"{path.name} claims {file.frames:,} samples; at most {MAX_SAMPLES:,} are read.")
+            samples, rate = file.read(dtype="float32", always_2d=True), int(file.samplerate)
+    except (RuntimeError, OSError, ValueError, TypeError, MemoryError) as problem:
+        if isinstance(problem, InputError):
+            raise
+        raise InputError(f"{path.name} cannot be read as sound: {str(problem).rstrip('.')}.") from None
+    if len(samples) == 0:
+        raise InputError(f"{path.name} holds no sound.")
+    return torch.from_numpy(samples.mean(axis=1)), rate
 
 
 INPUTS.register("audio")(Audio())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from inspector.engine.batching import regular_file
+from inspector.engine.batching import MAX_TEXT, more_of, regular_file
 from inspector.engine.errors import InputError
 from inspector.engine.shelves import INPUTS
 from inspector.engine.subject import Batch, Subject
@@ -17,26 +17,42 @@ BY_SUFFIX = {
 
 
 class File:
-    """Hands the file to the input that its suffix names."""
+    """Hands the file to the input that its suffix names; `options["files"]` adds more sequences of the same kind."""
 
     summary = "a file: .txt .ids .npy .npz .csv .wav .flac"
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
-        """What the other input makes of the file."""
-        path = regular_file(spec.value)
-        kind = BY_SUFFIX.get(path.suffix.lower())
-        if kind is None:
-            raise InputError(f"{path.name} has a suffix that is not known; there are {', '.join(sorted(BY_SUFFIX))}.")
+        """What the other input makes of the files."""
+        paths = [regular_file(path) for path in (spec.value, *more_of(spec, "files"))]
+        kinds = [BY_SUFFIX.get(path.suffix.lower()) for path in paths]
+        for path, kind in zip(paths, kinds, strict=True):
+            if kind is None:
+                raise InputError(f"{path.name} has an unknown suffix; there are {', '.join(sorted(BY_SUFFIX))}.")
+            if kind != kinds[0]:
+                raise InputError(
+                    f"{path.name} is a file of {kind}, {paths[0].name} of {kinds[0]}; a batch has one kind."
+                )
+        kind = str(kinds[0])
         if kind not in ("text", "ids"):
             return INPUTS[kind].make(subject, replace(spec, kind=kind), seed)
-        try:
-            content = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise InputError(f"{path.name} is not UTF-8 text.") from None
-        content = content.removesuffix("\n")
-        batch = INPUTS[kind].make(subject, replace(spec, kind=kind, value=content), seed)
-        batch.title = path.name
+        contents = [_content(str(path)) for path in paths]
+        value = contents[0] if kind == "text" else ";".join(contents)
+        more = {"texts": contents[1:]} if kind == "text" else {}
+        batch = INPUTS[kind].make(
+            subject, replace(spec, kind=kind, value=value, options={**spec.options, **more}), seed
+        )
+        batch.title = paths[0].name
         return batch
+
+
+def _content(path: str) -> str:
+    file = regular_file(path, MAX_TEXT)
+    try:
+        return file.read_text(encoding="utf-8").removesuffix("\n")
+    except UnicodeDecodeError:
+        raise InputError(f"{file.name} is not UTF-8 text.") from None
+    except OSError as problem:
+        raise InputError(f"{file.name} cannot be read: {problem.strerror or problem}.") from None
 
 
 INPUTS.register("file")(File())

@@ -13,6 +13,7 @@ from inspector.engine.shelves import INPUTS
 from inspector.engine.subject import Batch, Subject
 from inspector.records import InputSpec
 
+MAX_NUMBERS = 1 << 28
 KINDS = ("noise", "impulse", "constant", "sine")
 
 
@@ -31,6 +32,10 @@ class Generated:
         check_length(max(0, steps))
         if not 1 <= count <= 1024:
             raise InputError(f"A batch of {count} sequences was asked for; 1 to 1024 are made.")
+        if steps * count * subject.width > MAX_NUMBERS:
+            raise InputError(
+                f"{count} × {steps} × {subject.width} numbers were asked for; at most {MAX_NUMBERS:,} are made."
+            )
         rows = [_signal(spec, steps, subject.width, seed + i).to(model_dtype(subject)) for i in range(count)]
         return pad(subject, rows, targets=[None] * count, title=f"{spec.value}, {steps} steps", look_at=spec.look_at)
 

@@ -3,83 +3,133 @@
 from __future__ import annotations
 
 import csv
+import math
+import zipfile
+import zlib
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib import format as npy
 
-from inspector.engine.batching import of_value, pad, regular_file
+from inspector.engine.batching import MAX_FILE, MAX_TEXT, allows_nonfinite, more_of, of_value, pad, regular_file
 from inspector.engine.errors import InputError
 from inspector.engine.shelves import INPUTS
 from inspector.engine.subject import Batch, Subject
 from inspector.records import InputSpec
 
 SUFFIXES = (".npy", ".npz", ".csv")
+UNREADABLE = (
+    ValueError, OSError, EOFError, KeyError, MemoryError, RuntimeError, OverflowError, zipfile.BadZipFile, zlib.error,
+    csv.Error,
+)  # fmt: skip
 
 
 class Numbers:
-    """An array (steps, width), a batch (samples, steps, width), or ids; `options["key"]` chooses in an .npz."""
+    """An array (steps, width), a batch (samples, steps, width), or ids; `options["key"]` chooses in an .npz.
+
+    `options["files"]` adds sequences of other lengths; `allow_nonfinite` lets NaN and infinities pass.
+    """
 
     summary = "numbers from .npy, .npz or .csv"
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
-        """The file's sequence, or a batch where the file has one axis more than a sequence."""
-        path = regular_file(spec.value)
-        array = read_numbers(path, str(spec.options.get("key", "")))
-        axes = 1 if subject.kind == "tokens" else 2
-        if array.ndim == 2 and axes == 1 and 1 in array.shape:
-            array = array.reshape(-1)
-        rows = list(array) if array.ndim == axes + 1 else [array]
-        if len(rows) == 0:
-            raise InputError(f"{path.name} holds no sequences.")
-        sequences = [of_value(subject, row) for row in rows]
-        return pad(subject, sequences, targets=[None] * len(rows), title=path.name, look_at=spec.look_at)
+        """The sequences of all files, one or several a file."""
+        paths = [regular_file(path) for path in (spec.value, *more_of(spec, "files"))]
+        key = str(spec.options.get("key", ""))
+        rows = [row for path in paths for row in _sequences(subject, read_numbers(path, key), path)]
+        sequences = [of_value(subject, row, allow_nonfinite=allows_nonfinite(spec)) for row in rows]
+        return pad(subject, sequences, targets=[None] * len(rows), title=paths[0].name, look_at=spec.look_at)
+
+
+def _sequences(subject: Subject, array: npt.NDArray[Any], path: Path) -> list[npt.NDArray[Any]]:
+    """The one sequence of an array, or several where it has one axis more than a sequence."""
+    axes = 1 if subject.kind == "tokens" else 2
+    if array.ndim == 2 and axes == 1 and 1 in array.shape:
+        array = array.reshape(-1)
+    rows = list(array) if array.ndim == axes + 1 else [array]
+    if len(rows) == 0:
+        raise InputError(f"{path.name} holds no sequences.")
+    return rows
 
 
 def read_numbers(path: Path, key: str) -> npt.NDArray[Any]:
-    """The array in a file. Raises InputError in one sentence."""
+    """The array in a file, by what the file is rather than by its name. Raises InputError in one sentence."""
     try:
-        if path.suffix == ".csv":
-            array = _csv(path)
-        elif path.suffix == ".npz":
-            array = _npz(path, key)
-        else:
-            array = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError, KeyError) as problem:
-        raise InputError(f"{path.name} cannot be read as numbers: {problem}.") from None
+        with path.open("rb") as file:
+            head = file.read(6)
+            file.seek(0)
+            if head.startswith(b"PK\x03\x04"):
+                array = _npz(path, key)
+            elif head == npy.MAGIC_PREFIX:
+                array = _npy(file, path.stat().st_size)
+            elif path.suffix.lower() == ".csv":
+                array = _csv(regular_file(str(path), MAX_TEXT))
+            else:
+                raise ValueError("it does not begin as an .npy or .npz file does")
+    except UnicodeDecodeError:
+        raise InputError(f"{path.name} cannot be read as numbers: it is not UTF-8 text.") from None
+    except InputError:
+        raise
+    except UNREADABLE as problem:
+        text = " ".join(str(problem).split()).rstrip(".") or type(problem).__name__
+        raise InputError(f"{path.name} cannot be read as numbers: {text}.") from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"{path.name} holds {array.dtype}; expected numbers.")
     return array
 
 
+def _npy(stream: IO[bytes], size: int) -> npt.NDArray[Any]:
+    """One array of at most `size` bytes: what the header claims is checked before room is made for it."""
+    version = npy.read_magic(stream)
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"it is of version {version[0]}.{version[1]} of the format; expected 1.0 or 2.0")
+    shape, _, dtype = readers[version](stream)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects, which are never unpickled; expected numbers")
+    claimed = math.prod(shape) * dtype.itemsize
+    if claimed > size - stream.tell() or claimed > MAX_FILE:
+        raise ValueError(f"its header claims {claimed:,} bytes, the file has {size - stream.tell():,}")
+    stream.seek(0)
+    array: npt.NDArray[Any] = npy.read_array(stream, allow_pickle=False)
+    return array
+
+
 def _npz(path: Path, key: str) -> npt.NDArray[Any]:
-    with np.load(path, allow_pickle=False) as archive:
-        names = list(archive)
+    with zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
         if not key and len(names) > 1:
-            raise ValueError(f"it holds {', '.join(names[:10])}: say which with key=NAME")
+            raise ValueError(f"it holds {', '.join(names[:10])}: say which with the option key=NAME")
         chosen = key or (names[0] if names else "")
         if chosen not in names:
-            raise ValueError(f"it holds {', '.join(names[:10]) or 'nothing'}, not {chosen!r}")
-        array: npt.NDArray[Any] = archive[chosen]
-        return array
+            raise ValueError(f"it holds {', '.join(names[:10]) or 'no arrays'}, not {chosen!r}")
+        with archive.open(f"{chosen}.npy") as stream:
+            return _npy(stream, min(MAX_FILE, archive.getinfo(f"{chosen}.npy").file_size))
 
 
 def _csv(path: Path) -> npt.NDArray[Any]:
+    """Cells between commas, semicolons, tabs or spaces; a first row without any number is taken as a header."""
     with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = [row for row in csv.reader(file) if row]
-    if rows and not all(_is_number(cell) for cell in rows[0]):
+        first = file.readline()
+        file.seek(0)
+        between = next((mark for mark in (",", ";", "\t", " ") if mark in first.strip()), ",")
+        rows = [(number, row) for number, row in enumerate(csv.reader(file, delimiter=between), 1) if any(row)]
+    if between == " ":
+        rows = [(number, [cell for cell in row if cell]) for number, row in rows]
+    if rows and not any(_is_number(cell) for cell in rows[0][1]):
         rows = rows[1:]
     if not rows:
         raise ValueError("it has no rows of numbers")
-    width = len(rows[0])
-    for number, row in enumerate(rows):
+    width = len(rows[0][1])
+    for number, row in rows:
         if len(row) != width:
-            raise ValueError(f"row {number + 1} has {len(row)} cells, the first has {width}")
+            raise ValueError(f"row {number} has {len(row)} cells, the first has {width}")
         for cell in row:
             if not _is_number(cell):
-                raise ValueError(f"{cell[:40]!r} in row {number + 1} is not a number")
-    return np.array(rows, dtype=np.float64)
+                raise ValueError(f"{cell[:40]!r} in row {number} is not a number")
+    return np.array([row for _, row in rows], dtype=np.float64)
 
 
 def _is_number(cell: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.engine.batching import encode_text, pad, regular_file
+from inspector.engine.batching import MAX_TEXT, encode_text, more_of, pad, regular_file
 from inspector.engine.errors import InputError
 from inspector.engine.shelves import INPUTS
 from inspector.engine.subject import Batch, Subject
@@ -19,18 +19,16 @@ class Text:
         vocabulary = spec.options.get("vocabulary")
         if vocabulary is not None:
             subject.vocabulary = read_vocabulary(str(vocabulary))
-        more = spec.options.get("texts", [])
-        if not isinstance(more, (list, tuple)) or not all(isinstance(text, str) for text in more):
-            raise InputError("Option texts is a list of texts.")
-        texts = [spec.value, *more]
-        title = spec.value if len(spec.value) <= 40 else spec.value[:39] + "…"
+        texts = [spec.value, *more_of(spec, "texts")]
+        shown = texts[spec.look_at] if 0 <= spec.look_at < len(texts) else spec.value
+        title = shown if len(shown) <= 40 else shown[:39] + "…"
         rows = [encode_text(subject, text) for text in texts]
         return pad(subject, rows, targets=[None] * len(rows), title=title, look_at=spec.look_at)
 
 
 def read_vocabulary(path: str) -> list[str]:
     """One entry a line, in the order of the ids. Raises InputError."""
-    file = regular_file(path)
+    file = regular_file(path, MAX_TEXT)
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError:

@@ -5,8 +5,12 @@ What the loader refuses is never tried in a less safe way. Layouts: Lightning, I
 
 from __future__ import annotations
 
+import io
 import pickle
+import pickletools
+import warnings
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,8 +40,11 @@ MAX_NODES, MAX_DEPTH = 20_000, 6
 FOREIGN = {
     "constants.pkl": "a TorchScript program",
     "archive_format": "a torch.export program",
+    "model_weights_config.json": "a torch.export program",
     "extern_modules": "a torch.package program",
 }
+MAX_PICKLE, MAX_OPCODES = 16 << 20, 2_000_000
+HARMLESS = ("torch._utils ", "torch._tensor ", "torch.storage ", "collections OrderedDict")
 
 
 class TorchFile:
@@ -52,7 +59,9 @@ class TorchFile:
 
     def load(self, path: Path) -> State:
         """All tensors of the state dict that was found, wherever it is nested."""
-        if zipfile.is_zipfile(path):
+        with path.open("rb") as file:
+            archive = file.read(2) == b"PK"
+        if archive:
             _check_archive(path)
         raw = _load(path)
         return choose(raw, path)
@@ -60,8 +69,11 @@ class TorchFile:
 
 def _check_archive(path: Path) -> None:
     """Refuse programs and compression bombs by the zip directory, before anything is read."""
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, IndexError, NotImplementedError) as problem:
+        raise InputError(f"{path.name} is damaged or cut short: {' '.join(str(problem).split())}.") from None
     names = {member.filename.rpartition("/")[2] for member in members}
     for mark, what in FOREIGN.items():
         if mark in names:
@@ -69,35 +81,78 @@ def _check_archive(path: Path) -> None:
                 f"{path.name} is {what}, not a checkpoint; opening it would run code. Save the state dict instead: "
                 "torch.save(model.state_dict(), path)."
             )
+    if "data.pkl" not in names:
+        held = ", ".join(sorted(names)[:4]) or "nothing"
+        raise InputError(f"{path.name} is a zip archive of {held}, not a checkpoint that torch.save wrote.")
     size = path.stat().st_size
-    if any(m.compress_type != zipfile.ZIP_STORED for m in members) and sum(m.file_size for m in members) > max(
-        4 * size, 64 << 20
-    ):
+    if sum(member.file_size for member in members) > max(4 * size, 64 << 20):  # members may also overlap
         raise InputError(f"{path.name} unpacks to far more than its {size} bytes; such a checkpoint is not read.")
 
 
 def _load(path: Path) -> Any:
+    """What torch.load reads without running anything; its warnings and its advice are not passed on."""
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError:
-        raise InputError(_refused(path)) from None
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError, AttributeError, IndexError, TypeError) as problem:
-        text = " ".join(str(problem).split())[:160] or type(problem).__name__
-        raise InputError(f"{path.name} cannot be read as a checkpoint; it is damaged or cut short ({text}).") from None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.load(path, map_location="cpu", weights_only=True)
     except (RecursionError, MemoryError) as problem:
         raise InputError(f"{path.name} asks for too much to be read ({type(problem).__name__}).") from None
+    except Exception as problem:  # noqa: BLE001 - a damaged file may raise anything on its way
+        text = " ".join(str(problem).split())
+        named = _unsafe_names(path) if isinstance(problem, pickle.UnpicklingError) else []
+        if named or "unsupported global" in text.lower() or "unsupported class" in text.lower():
+            raise InputError(_refused(path, named)) from None
+        raise InputError(
+            f"{path.name} cannot be read as a checkpoint; it is damaged or cut short ({_reason(text, problem)})."
+        ) from None
 
 
-def _refused(path: Path) -> str:
+def _reason(text: str, problem: Exception) -> str:
+    """torch's own words without its advice to read the file in an unsafe way."""
+    if "weights_only" in text:
+        return "its pickle is broken"
+    return text[:160].rstrip(".") or type(problem).__name__
+
+
+def _unsafe_names(path: Path) -> list[str]:
+    """The globals in a file that are refused; [] if there are none, or if it cannot be told."""
     try:
         names = sorted(torch.serialization.get_unsafe_globals_in_checkpoint(path))
-    except Exception:  # noqa: BLE001 - the list is a courtesy; the refusal stands without it
-        names = []
-    listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    except Exception:  # noqa: BLE001 - it reads the new format only; the refusal stands without any list
+        names = _named_in_pickles(path)
+    return [" ".join(name.split())[:60] for name in names]
+
+
+def _refused(path: Path, names: list[str]) -> str:
+    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return (
         f"{path.name} holds more than tensors ({listed or 'objects of unknown classes'}), and loading those would run "
         "code, so it is refused. Save only the weights, torch.save(model.state_dict(), path), and open that."
     )
+
+
+def _named_in_pickles(path: Path) -> list[str]:
+    """The globals that an old-format file or a bare pickle names, read from its opcodes without running them."""
+    with path.open("rb") as file:
+        stream = io.BytesIO(file.read(MAX_PICKLE))
+    found: set[str] = set()
+    left, words = MAX_OPCODES, ["", ""]
+    try:
+        while left > 0:  # the old format is several pickles in a row, then the numbers
+            for opcode, argument, _ in pickletools.genops(stream):
+                left -= 1
+                if opcode.name in ("GLOBAL", "INST"):
+                    found.add(str(argument))
+                elif opcode.name == "STACK_GLOBAL":
+                    found.add(" ".join(words))
+                elif isinstance(argument, str) and "UNICODE" in opcode.name:
+                    words = [words[1], argument]
+                if left <= 0:
+                    break
+    except Exception:  # noqa: BLE001 - behind the pickles come numbers, which are no opcodes
+        pass
+    kept = [name for name in found if not name.startswith(HARMLESS) and not name.endswith("Storage")]
+    return sorted(name.replace(" ", ".")[:60] for name in kept)
 
 
 def choose(raw: Any, path: Path) -> State:
@@ -108,7 +163,7 @@ def choose(raw: Any, path: Path) -> State:
         raise InputError(f"{path.name} holds a {type(raw).__name__} without named tensors; expected a state dict.")
     preferred = [key for key in found if key.rpartition(".")[2] in NESTED and "optimizer" not in key]
     pool = preferred or [key for key in found if "optim" not in key] or list(found)
-    chosen = max(pool, key=lambda key: (sum(t.numel() for t in found[key].values()), -len(key)))
+    chosen = max(pool, key=lambda key: (sum(t.numel() for t in found[key].values()), -_rank(key)))
     for name, tensor in found[chosen].items():
         _check_tensor(name, tensor, path)
     layout = f"torch, nested under {chosen!r}" if chosen else "torch, plain state dict"
@@ -116,6 +171,12 @@ def choose(raw: Any, path: Path) -> State:
         layout = "Lightning checkpoint"
     others = tuple(key or "(top level)" for key in pool if key != chosen)
     return State(found[chosen], layout, _step(raw), others=others)
+
+
+def _rank(key: str) -> int:
+    """Between two of one size (a model and its moving average) the one that is usually meant: as in NESTED."""
+    last = key.rpartition(".")[2]
+    return NESTED.index(last) if last in NESTED else len(NESTED)
 
 
 def _walk(value: Any, where: str, found: dict[str, dict[str, Tensor]], nodes: list[int], depth: int) -> None:

@@ -131,28 +131,44 @@ def test_a_module_called_twice_and_parametrised_weights() -> None:
     assert all(item.check.passed for item in trace.recurrences)
 
 
-def test_dropout_between_layers_is_refused_in_training_only() -> None:
+@pytest.mark.parametrize("packed", [False, True])
+def test_dropout_between_layers_is_drawn_again(packed: bool) -> None:
+    """What training-mode dropout multiplied with is reproduced: states of every layer and weight gradients are exact."""
+    torch.manual_seed(7)
+    model = nn.LSTM(3, 8, 3, dropout=0.4).double().train()
+    lengths = torch.tensor([5, 9] if packed else [9, 9])
+    x = torch.randn(9, 2, 3, dtype=D)
+    given = pack_padded_sequence(x, lengths, enforce_sorted=False) if packed else x
+    state = torch.get_rng_state()
+    plain = model(given)
+    torch.set_rng_state(state)
+    seen: list[Any] = []
+
+    def call() -> Any:
+        seen.append(model(given))
+        return seen[-1]
+
+    trace, kept, gradients = watch(model, call, lengths, loss)
+    assert torch.equal(loss(plain), loss(seen[0])), "watching does not change what dropout draws"
+    assert len(trace.recurrences) == 3 and not kept.refusals()
+    for item in trace.recurrences:
+        assert item.check is not None and item.check.passed and item.check.error < 1e-13
+        suffix = item.place.partition(".")[2]
+        torch.testing.assert_close(weight_gradient(item), gradients[f"weight_ih_{suffix}"], rtol=1e-9, atol=1e-12)
+
+
+def test_dropout_whose_draws_are_unknown_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     model = nn.LSTM(3, 4, 2, dropout=0.5)
     x = torch.randn(5, 2, 3)
+    monkeypatch.setattr("inspector.engine.probes.fused_rnn.Recorder.before", lambda *_: None)
     trace, kept, _ = watch(model.train(), lambda: model(x), torch.tensor([5, 5]), loss)
     assert len(trace.recurrences) == 1 and "Dropout" in kept.refusals()[0].reason
     trace, kept, _ = watch(model.eval(), lambda: model(x), torch.tensor([5, 5]), loss)
     assert len(trace.recurrences) == 2 and not kept.refusals()
 
 
-def test_wrong_recomputations_are_refused() -> None:
-    """Weights changed after the call no longer reproduce the output: nothing derived from them is shown."""
-    from inspector.engine.shelves import QUANTITIES
-
-    model = nn.GRU(3, 4)
-    x = torch.randn(5, 1, 3)
-
-    def call() -> Any:
-        out = model(x)
-        with torch.no_grad():
-            model.weight_hh_l0.add_(0.5)
-        return out
-
+def captured(model: nn.Module, call: Any) -> tuple[Trace, Kept]:
+    """One sequence of five steps through `call` under the probe, without a loss."""
     trace = Trace(Subject(model=model), Batch(torch.zeros(1, 5, 1), torch.tensor([5])))
     kept = Kept()
     probe = FusedRnn()
@@ -160,6 +176,32 @@ def test_wrong_recomputations_are_refused() -> None:
     call()
     probe.detach()
     probe.finish(trace, Emitter(kept))
+    return trace, kept
+
+
+def test_weights_written_to_after_the_call_are_refused() -> None:
+    model = nn.GRU(3, 4)
+
+    def call() -> None:
+        model(torch.randn(5, 1, 3))
+        with torch.no_grad():
+            model.weight_hh_l0.add_(0.5)
+
+    trace, kept = captured(model, call)
+    assert not trace.recurrences and "in place" in kept.refusals()[0].reason
+
+
+def test_wrong_recomputations_are_refused() -> None:
+    """Weights changed behind torch's back no longer reproduce the output: nothing derived from them is shown."""
+    from inspector.engine.shelves import QUANTITIES
+
+    model = nn.GRU(3, 4)
+
+    def call() -> None:
+        model(torch.randn(5, 1, 3))
+        model.weight_hh_l0.data.numpy()[:] += 0.5
+
+    trace, kept = captured(model, call)
     assert not trace.recurrences[0].check.passed
     for key in ("states", "gates", "jacobian/spectral_norm"):
         QUANTITIES[key].run(trace, Emitter(kept))
@@ -168,17 +210,20 @@ def test_wrong_recomputations_are_refused() -> None:
     assert any("differ from what the GRU produced" in refusal.reason for refusal in kept.refusals())
 
 
-def test_outputs_overwritten_in_place_are_refused() -> None:
+def test_outputs_overwritten_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small calls are copied, so what was there is shown; large ones are kept by reference and refused."""
     model = nn.RNN(3, 4)
     x = torch.randn(5, 1, 3)
-    trace = Trace(Subject(model=model), Batch(torch.zeros(1, 5, 1), torch.tensor([5])))
-    kept = Kept()
-    probe = FusedRnn()
-    probe.attach(model, trace, Emitter(kept))
-    with torch.no_grad():
-        model(x)[0].mul_(0)
-    probe.detach()
-    probe.finish(trace, Emitter(kept))
+
+    def call() -> None:
+        with torch.no_grad():
+            model(x)[0].mul_(0)
+
+    trace, kept = captured(model, call)
+    torch.testing.assert_close(trace.recurrences[0].states[1:], model(x)[0].detach())
+    assert not kept.refusals()
+    monkeypatch.setattr("inspector.engine.fused_calls.OWN_BYTES", 0)
+    trace, kept = captured(model, call)
     assert not trace.recurrences and "in place" in kept.refusals()[0].reason
 
 
@@ -189,11 +234,55 @@ def test_a_copy_of_a_watched_model_records_nothing() -> None:
     probe.attach(model, trace, Emitter(Kept()))
     twin = copy.deepcopy(model)
     twin(torch.randn(5, 1, 3))
-    assert not probe._recorder.seen
+    assert not probe._recorder.walks
     model(torch.randn(5, 1, 3))
-    assert len(probe._recorder.seen) == 1
+    assert len(probe._recorder.walks) == 1
     probe.detach()
     assert not model[0]._forward_hooks
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+@pytest.mark.parametrize("detach", [False, True])
+def test_calls_that_hand_their_state_on_are_one_walk(kind: Any, detach: bool) -> None:
+    """Chunk by chunk, the states are those of one call; gradients too, unless the state is detached between."""
+    torch.manual_seed(5)
+    model = kind(3, 4, 2).double()
+    x = torch.randn(9, 2, 3, dtype=D)
+
+    def cut(state: Any) -> Any:
+        if not detach:
+            return state
+        return tuple(s.detach() for s in state) if isinstance(state, tuple) else state.detach()
+
+    def chunks() -> Any:
+        first, state = model(x[:4])
+        second, state = model(x[4:5], cut(state))
+        third, state = model(x[5:], cut(state))
+        return torch.cat((first, second, third)), state
+
+    trace, kept, gradients = watch(model, chunks, torch.tensor([9, 9]), loss)
+    whole, _, _ = watch(model, lambda: model(x), torch.tensor([9, 9]), loss)
+    assert [item.place.partition(".")[2] for item in trace.recurrences] == ["l0", "l1"] and not kept.refusals()
+    for item, other in zip(trace.recurrences, whole.recurrences, strict=True):
+        torch.testing.assert_close(item.states, other.states)
+        suffix = item.place.partition(".")[2]
+        torch.testing.assert_close(weight_gradient(item), gradients[f"weight_ih_{suffix}"], rtol=1e-9, atol=1e-12)
+        if not detach:
+            torch.testing.assert_close(item.delta, other.delta)
+            torch.testing.assert_close(item.arriving, other.arriving)
+        else:
+            assert not torch.allclose(item.delta[0], other.delta[0])
+
+
+def test_autocast_is_checked_at_its_own_precision() -> None:
+    model = nn.LSTM(3, 4, 2)
+
+    def call() -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return model(torch.randn(6, 2, 3))
+
+    trace, kept, _ = watch(model, call, torch.tensor([6, 6]), loss)
+    assert all(item.check.passed for item in trace.recurrences) and not kept.refusals()
 
 
 class Loop(nn.Module):

@@ -1,0 +1,294 @@
+"""Calls of fused recurrent modules: what a hook keeps of each, which calls are one walk, and all of it in one layout.
+
+Everything downstream works in the layout (t, b, …), whatever batch_first, unbatched or packed input a call had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+
+OWN_BYTES = 4 << 20
+"""Calls up to this size are copied, so that nothing the model does later can change what is shown; larger ones are
+kept by reference and refused if the model has written into them."""
+
+
+@dataclass(slots=True)
+class FusedCall:
+    """What went into a fused module and what came out; gradients come later, under the names of `returned`.
+
+    Attributes:
+        weights: the effective weights of this very call, by their name in the module.
+        random: torch's random state at the call, where dropout between the layers was active; else None.
+        autocast: (device type, dtype) where the call ran under torch.autocast; else None.
+        connected: True when gradients of a loss can flow from the given initial state into what came before.
+        watched: tensors kept by reference, and those a gradient is asked for, with their versions at the call.
+    """
+
+    given: Tensor | PackedSequence
+    initial: Any
+    output: Tensor | PackedSequence
+    final: Any
+    dropping: bool
+    weights: dict[str, Tensor]
+    random: Tensor | None = None
+    autocast: tuple[str, torch.dtype] | None = None
+    connected: bool = False
+    kept: list[tuple[Tensor, int]] = field(default_factory=list)
+    asked: list[tuple[Tensor, int]] = field(default_factory=list)
+    gradients: dict[str, Tensor] = field(default_factory=dict)
+
+    def overwritten(self) -> bool:
+        """True when something kept by reference (an input, an output, a weight) was written to after the call."""
+        return any(tensor._version != version for tensor, version in self.kept)
+
+    def gradients_lost(self) -> bool:
+        """True when an output was changed in place: its gradient is then that of the changed values."""
+        return any(tensor._version != version for tensor, version in self.asked)
+
+    def returned(self) -> list[tuple[str, Tensor]]:
+        """The graph tensors that the call returned: "output", "h", and "c" for an LSTM."""
+        data = self.output.data if isinstance(self.output, PackedSequence) else self.output
+        return [("output", data), *zip(("h", "c"), _items(self.final), strict=False)]
+
+    def receiver(self, name: str) -> Callable[[Tensor | None], None]:
+        """What to do with the gradient of a returned tensor: keep it."""
+
+        def take(gradient: Tensor | None) -> None:
+            if gradient is not None:
+                self.gradients[name] = gradient.detach()
+
+        return take
+
+    def settle(self) -> None:
+        """Copy what is small; remember the versions of the rest."""
+        tensors = [*_tensors(self.given), *_tensors(self.initial), *_tensors(self.output), *_tensors(self.final)]
+        small = sum(tensor.nbytes for tensor in tensors) <= OWN_BYTES
+        if small or any(tensor.is_inference() for tensor in tensors):
+            self.given, self.initial, self.output, self.final = map(
+                _copied, (self.given, self.initial, self.output, self.final)
+            )
+            tensors = []
+        self.kept = [(t, t._version) for t in (*tensors, *self.weights.values()) if not t.is_inference()]
+
+    def continues(self, last: FusedCall, given: Any, returned: list[tuple[Tensor, int]]) -> bool:
+        """True when this call goes on where `last` ended: its initial state is what `last` returned, unchanged."""
+        if not isinstance(self.given, Tensor) or not isinstance(last.given, Tensor) or self.dropping != last.dropping:
+            return False
+        if self.given.dim() != last.given.dim() or given is None or not _same_weights(self.weights, last.weights):
+            return False
+        pairs = list(zip(_items(given), _items(last.final), returned, strict=False))
+        return bool(pairs) and all(
+            (now is out and version >= 0 and now._version == version)
+            or (now.shape == then.shape and torch.equal(now, then))
+            for now, then, (out, version) in pairs
+        )
+
+
+def _items(value: Any) -> tuple[Tensor, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else () if value is None else (value,)
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, PackedSequence):
+        yield value.data
+    else:
+        yield from _items(value)
+
+
+def _copied(value: Any) -> Any:
+    """A detached copy; of a packed sequence's data only (its index tensors are nobody's to change)."""
+    if isinstance(value, PackedSequence):
+        return packed_like(value, value.data.detach().clone())
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    return None if value is None else tuple(item.detach().clone() for item in _items(value))
+
+
+def _same_weights(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
+    return all(value is b[name] or torch.equal(value, b[name]) for name, value in a.items())
+
+
+def returned_states(final: Any) -> list[tuple[Tensor, int]]:
+    """The final states that a call gave to its caller, with their versions (−1 where torch counts none)."""
+    return [(item, -1 if item.is_inference() else item._version) for item in _items(final)]
+
+
+def packed_like(packed: PackedSequence, data: Tensor) -> PackedSequence:
+    """Other data in the order of a packed sequence."""
+    return PackedSequence(data.detach(), packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
+
+
+@dataclass(slots=True)
+class Segment:
+    """One call of a walk: its steps start … stop-1, the gradients that reached what it returned, h and c by name."""
+
+    start: int
+    stop: int
+    arriving_final: dict[str, Tensor]
+    connected: bool
+
+
+@dataclass(slots=True)
+class Unfolded:
+    """A walk in the layout (t, b, …): inputs, steps of each sample, initial and final states by part.
+
+    `lengths` are real steps; `ran` the steps that the kernel computed: over padding too, unless the input was packed.
+    `masks` are what dropout multiplied each lower layer's output with, () where it was not active.
+    """
+
+    x: Tensor
+    output: Tensor
+    lengths: Tensor
+    ran: Tensor
+    initial: dict[str, Tensor]
+    final: dict[str, Tensor]
+    arriving: Tensor | None
+    segments: list[Segment]
+    masks: tuple[Tensor, ...] = ()
+    base: int = 0
+
+    def one_sample(self, index: int, sample: int) -> Unfolded:
+        """The same walk with column `index` only, which is sample `sample` of the batch."""
+        cut = slice(index, index + 1)
+
+        def state(parts: dict[str, Tensor]) -> dict[str, Tensor]:
+            return {name: value[:, cut] for name, value in parts.items()}
+
+        segments = [Segment(s.start, s.stop, state(s.arriving_final), s.connected) for s in self.segments]
+        arriving = None if self.arriving is None else self.arriving[:, cut]
+        masks = tuple(mask[:, cut] for mask in self.masks)
+        return Unfolded(
+            self.x[:, cut], self.output[:, cut], self.lengths[cut], self.ran[cut], state(self.initial),
+            state(self.final), arriving, segments, masks, sample,
+        )  # fmt: skip
+
+
+def unfold(module: nn.RNNBase, calls: list[FusedCall], lengths: Tensor) -> Unfolded:
+    """A walk of one or several calls, padded with zeros, samples in the caller's order.
+
+    `lengths` are those of the batch; they count where the walk has the batch's size and its number of steps.
+    """
+    parts = [_one_call(module, call) for call in calls]
+    whole = parts[0]
+    if len(parts) > 1:
+        whole.final = parts[-1].final
+        whole.x = torch.cat([part.x for part in parts])
+        whole.output = torch.cat([part.output for part in parts])
+        if any(part.arriving is not None for part in parts):
+            whole.arriving = torch.cat(
+                [torch.zeros_like(p.output) if p.arriving is None else p.arriving for p in parts]
+            )
+        whole.masks = tuple(torch.cat(masks) for masks in zip(*(part.masks for part in parts), strict=True))
+        whole.segments = _one_after_another([part.segments[0] for part in parts])
+        whole.ran = torch.full_like(whole.ran, whole.x.shape[0])
+        whole.lengths = whole.ran.clone()
+    t, b = whole.x.shape[:2]
+    if not isinstance(calls[0].given, PackedSequence) and b and lengths.numel() == b and int(lengths.max()) == t:
+        whole.lengths = lengths.clone()
+    return whole
+
+
+def _one_after_another(segments: list[Segment]) -> list[Segment]:
+    """The calls of a walk, each beginning where the one before ended."""
+    moved: list[Segment] = []
+    for one in segments:
+        start = moved[-1].stop if moved else 0
+        moved.append(Segment(start, start + one.stop, one.arriving_final, one.connected))
+    return moved
+
+
+def _one_call(module: nn.RNNBase, call: FusedCall) -> Unfolded:
+    packed = isinstance(call.given, PackedSequence)
+    if packed:
+        assert isinstance(call.given, PackedSequence) and isinstance(call.output, PackedSequence)
+        given, batched = call.given, True
+
+        def laid(data: Tensor) -> Tensor:
+            return pad_packed_sequence(packed_like(given, data))[0]
+
+        x, ran = pad_packed_sequence(packed_like(given, given.data))
+        output_data = call.output.data
+    else:
+        assert isinstance(call.given, Tensor) and isinstance(call.output, Tensor)
+        batched = call.given.dim() == 3
+
+        def laid(data: Tensor) -> Tensor:
+            data = data.detach()
+            return (data.transpose(0, 1) if module.batch_first else data) if batched else data[:, None]
+
+        x = laid(call.given)
+        ran = torch.full((x.shape[1],), x.shape[0])
+        output_data = call.output
+    final = _states(call.final, batched)
+    initial = _states(call.initial, batched) if call.initial is not None else {
+        name: torch.zeros_like(value) for name, value in final.items()
+    }  # fmt: skip
+    late = {name: (g if batched else g[:, None]) for name, g in call.gradients.items() if name != "output"}
+    output = laid(output_data)
+    arriving = laid(call.gradients["output"]) if "output" in call.gradients else None
+    if arriving is None and late:
+        arriving = torch.zeros_like(output)
+    masks = tuple(laid(mask) if packed else mask for mask in _masks(module, call, output_data, x, packed))
+    segment = Segment(0, x.shape[0], late, call.connected)
+    return Unfolded(x.detach(), output, ran.clone(), ran, initial, final, arriving, [segment], masks)
+
+
+def _masks(module: nn.RNNBase, call: FusedCall, output: Tensor, x: Tensor, packed: bool) -> list[Tensor]:
+    """What dropout multiplied the lower layers' outputs with: the very numbers, drawn again from the same state.
+
+    The kernel draws one mask a layer, in the layout (t, b, h) or that of the packed data. Whether they are the right
+    ones is seen by the check: the layer above reproduces the module's output only with them.
+    """
+    if call.random is None:
+        return []
+    shape = (*(output.shape[:1] if packed else x.shape[:2]), output.shape[-1])
+    with torch.random.fork_rng(devices=[]):
+        torch.set_rng_state(call.random)
+        ones = torch.ones(shape, dtype=output.dtype)
+        return [torch.dropout(ones, module.dropout, True) for _ in range(module.num_layers - 1)]
+
+
+def _states(value: Any, batched: bool) -> dict[str, Tensor]:
+    return {n: (v if batched else v[:, None]).detach() for n, v in zip(("h", "c"), _items(value), strict=False)}
+
+
+def column_of(sample: int, samples: int, columns: int) -> int | None:
+    """Which of a call's `columns` belongs to a sample of a batch of `samples`; None where that cannot be known."""
+    if columns == samples:
+        return sample
+    return 0 if columns == 1 or (samples == 1 and columns) else None
+
+
+UNKNOWN_COLUMN = (
+    "{place} ran on {columns} sequences at once while the batch has {samples}, so which of them belongs to the "
+    "sequence looked at is unknown; run one sequence alone to see it."
+)
+
+
+def flip_each(values: Tensor, lengths: Tensor) -> Tensor:
+    """Each sample (t, b, …) reversed within its own length; padding stays where it is."""
+    t = values.shape[0]
+    steps = torch.arange(t)[:, None]
+    index = torch.where(steps < lengths, lengths - 1 - steps, steps)
+    return values[index.to(values.device), torch.arange(values.shape[1], device=values.device)]
+
+
+def run_fused(module: nn.RNNBase, x: Tensor, states: list[Tensor], weights: list[Tensor]) -> list[Tensor]:
+    """[output, h_n, c_n of an LSTM] of torch's fused kernel on one layer in one direction: x (t, b, i)."""
+    options = (module.bias, 1, 0.0, False, False, False)
+    run: Any = {"LSTM": torch.lstm, "GRU": torch.gru, "RNN_TANH": torch.rnn_tanh, "RNN_RELU": torch.rnn_relu}[
+        module.mode
+    ]
+    return list(run(x, states if module.mode == "LSTM" else states[0], weights, *options))
+
+
+def layer_weights(weights: Mapping[str, Tensor], suffix: str) -> list[Tensor]:
+    """The weights of one layer in one direction ("_l0", "_l0_reverse"), in the order of the fused kernels."""
+    kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
+    return [weights[kind + suffix] for kind in kinds if kind + suffix in weights]
