@@ -163,18 +163,24 @@ class LstmBlock(StepBlock):
     def jacobian(self) -> Tensor:
         """J, (t, b, s, s), the four blocks side by side."""
         t, b, s = self.shape
-        n = self.cell.hidden
-        to_c = scaled_matrix(self.cell.w_hh[: 3 * n], self.to_cell)
-        to_h = scaled_matrix(self.cell.w_hh[3 * n :], self.to_output[:, :, None])
-        to_h.addcmul_(self.leak[..., None], to_c)
-        direct = torch.diag_embed(self.leak * self.forget)
-        if self.cell.w_hr is not None:
-            to_h, direct = self.cell.w_hr @ to_h, self.cell.w_hr @ direct
-        matrix = to_c.new_zeros(t, b, s, s)
-        h, c = self.cell.parts["h"], self.cell.parts["c"]
-        matrix[:, :, h, h], matrix[:, :, h, c], matrix[:, :, c, h] = to_h, direct, to_c
+        w, n, h, c = self.cell.w_hh, self.cell.hidden, self.cell.parts["h"], self.cell.parts["c"]
+        matrix = w.new_empty(t, b, s, s)
+        matrix[..., c].zero_()
+        matrix[:, :, c, h] = scaled_matrix(w[: 3 * n], self.to_cell)
         matrix[:, :, c, c].diagonal(dim1=2, dim2=3).copy_(self.forget)
+        to_h = scaled_matrix(w, self.through_output)
+        if self.cell.w_hr is not None:
+            matrix[:, :, h, h] = self.cell.w_hr @ to_h
+            matrix[:, :, h, c] = self.cell.w_hr @ torch.diag_embed(self.leak * self.forget)
+        else:
+            matrix[:, :, h, h] = to_h
+            matrix[:, :, h, c].diagonal(dim1=2, dim2=3).copy_(self.leak * self.forget)
         return matrix
+
+    @property
+    def through_output(self) -> Tensor:
+        """Row factors of U_i, U_f, U_g, U_o in ∂(o tanh c')/∂h: (t, b, 4, h)."""
+        return torch.cat((self.to_cell * self.leak[:, :, None], self.to_output[:, :, None]), dim=2)
 
     def frobenius(self) -> Tensor:
         """Block by block from row Gram matrices; with a projection the blocks of h' are mixed, so J is built."""
@@ -182,8 +188,6 @@ class LstmBlock(StepBlock):
             built: Tensor = self.jacobian().flatten(2).norm(dim=2)
             return built
         below = quadratic(self.cell.gram[:, :3, :3], self.to_cell)
-        above = quadratic(
-            self.cell.gram, torch.cat((self.to_cell * self.leak[:, :, None], self.to_output[:, :, None]), dim=2)
-        )
+        above = quadratic(self.cell.gram, self.through_output)
         f, k = self.forget, self.leak
         return (below + above + ((1 + k * k) * f * f).sum(-1)).sqrt()

@@ -42,30 +42,43 @@ def lanczos(block: StepBlock, iterations: int) -> tuple[Tensor, Tensor]:
     """`iterations` steps of the bidiagonalisation for all steps of the block at once."""
     t, b, s = block.shape
     start = torch.randn(s, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    v = start.to(block.following).div_(start.norm()).expand(t, b, s).contiguous()
-    right: list[Tensor] = [v]
-    left: list[Tensor] = []
+    v = start.to(block.following).div_(start.norm()).expand(t, b, s)
+    right, left = _Basis(v, iterations + 1), _Basis(v, iterations)
     diagonal: list[Tensor] = []
     upper: list[Tensor] = []
+    right.append(v)
     u = block.jvp(v[..., None])[..., 0]
     floor = u.norm(dim=-1) * torch.finfo(u.dtype).eps * s
     for j in range(iterations):
         if j:
-            u = _orthogonal(block.jvp(v[..., None])[..., 0] - upper[-1][..., None] * left[-1], left)
+            u = left.orthogonal(block.jvp(v[..., None])[..., 0] - upper[-1][..., None] * left.last)
         alpha, u = _normalised(u, floor)
         diagonal.append(alpha)
         left.append(u)
-        v = _orthogonal(block.vjp(u[..., None])[..., 0] - alpha[..., None] * v, right)
+        v = right.orthogonal(block.vjp(u[..., None])[..., 0] - alpha[..., None] * v)
         beta, v = _normalised(v, floor)
         upper.append(beta)
         right.append(v)
     return _ritz(torch.stack(diagonal, -1), torch.stack(upper, -1))
 
 
-def _orthogonal(vector: Tensor, basis: list[Tensor]) -> Tensor:
-    """`vector` without its components along the basis (classical Gram–Schmidt, all steps at once)."""
-    stack = torch.stack(basis, -1)
-    return vector - (stack @ (stack.transpose(-1, -2) @ vector[..., None]))[..., 0]
+class _Basis:
+    """Orthonormal vectors of every step, one below the other in one block of memory: (t·b, vectors, s)."""
+
+    def __init__(self, like: Tensor, size: int) -> None:
+        t, b, s = like.shape
+        self.rows, self.count, self.last = like.new_empty(t * b, size, s), 0, like
+
+    def append(self, vector: Tensor) -> None:
+        """One more vector (t, b, s) of every step."""
+        self.rows[:, self.count] = vector.reshape(self.rows[:, 0].shape)
+        self.count, self.last = self.count + 1, vector
+
+    def orthogonal(self, vector: Tensor) -> Tensor:
+        """`vector` without its components along the basis (classical Gram–Schmidt, all steps at once)."""
+        basis = self.rows[:, : self.count]
+        flat = vector.reshape(basis.shape[0], 1, -1)
+        return torch.baddbmm(flat, flat @ basis.transpose(1, 2), basis, alpha=-1).view_as(vector)
 
 
 def _normalised(vector: Tensor, floor: Tensor) -> tuple[Tensor, Tensor]:
