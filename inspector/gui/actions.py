@@ -65,7 +65,7 @@ def make_menus(window: Window) -> list[QAction]:
     window.panel_menu = bar.addMenu("&Panels")  # type: ignore[attr-defined]
     windows = bar.addMenu("&Window")
     window.dock_menu = windows  # type: ignore[attr-defined]
-    add(windows, "&Reset layout", window.reset_layout)
+    add(windows, "&Reset layout", window.docking.reset)
     windows.addSeparator()
     help_ = bar.addMenu("&Help")
     add(help_, "&Keys", lambda: show_keys(window), "F1")

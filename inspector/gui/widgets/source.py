@@ -14,7 +14,7 @@ from inspector.gui.widgets.stepplot import POINTS, decimated
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
-GLANCE = 128
+GLANCE = 64
 
 
 def overview_of(capture: Capture, name: str, frame: int) -> Callable[[tuple[int, int], int], tuple[Array, Array]]:
@@ -30,7 +30,7 @@ def overview_of(capture: Capture, name: str, frame: int) -> Callable[[tuple[int,
 def glance(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool, bool]:
     """(levels, any NaN, any infinity) from a coarse look at the whole channel."""
     low, high = capture.overview(channel.name, frame, size=(GLANCE, *capture.extent(channel.name, frame)[1:]))
-    both = np.concatenate((low.reshape(-1), high.reshape(-1)))
+    both = np.stack((low.reshape(-1), high.reshape(-1)), axis=-1)
     levels = levels_of(both, channel.scale, channel.limits)
     return levels, bool(np.isnan(both).any()), bool(np.isinf(both).any())
 
