@@ -60,9 +60,11 @@ def run(paths: list[str], demo: bool = False) -> int:
 
 def begin(window: Window, paths: list[str], demo: bool) -> None:
     """What happens once the window stands: panels, worker, what was asked for."""
+    from inspector.gui.collecting import collect_here
     from inspector.gui.crash import install
 
     install(window)
+    collect_here(window)
     window.load_panels()
     window.tick()
     for path in paths:

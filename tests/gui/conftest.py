@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,15 @@ from inspector.capture import Writer
 from inspector.records import Channel, Frame, Labels, Page, Place, RunStart, RunStop, Scalar
 
 HOSTILE = ("<s>", "<img src=file:///etc/passwd>", "a&b", "\n", " ", "\u202eevil", "日本")
+
+
+@pytest.fixture(autouse=True)
+def collected_in_the_main_thread() -> Iterator[None]:
+    """As in the window (gui/collecting.py): Qt objects never die in the thread of a writer or of a pipe."""
+    gc.disable()
+    yield
+    gc.collect(1)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,29 @@
+"""Python's garbage is collected in Qt's thread only.
+
+A collection runs in whatever thread allocates when its turn comes. If that is the thread that reads the worker's pipe,
+Qt objects caught in reference cycles die there, and their timers with them: a warning at best, else a crash.
+"""
+
+from __future__ import annotations
+
+import gc
+
+from PySide6.QtCore import QObject, QTimer
+
+EVERY_MS = 1000
+
+
+def collect_here(parent: QObject) -> None:
+    """Turn the automatic collection off, and collect from a timer of `parent` by the same thresholds."""
+    gc.disable()
+    timer = QTimer(parent, interval=EVERY_MS)
+    timer.timeout.connect(collect)
+    timer.start()
+
+
+def collect() -> None:
+    """One collection, of as many generations as are due."""
+    counts, thresholds = gc.get_count(), gc.get_threshold()
+    due = [generation for generation in range(3) if counts[generation] > thresholds[generation]]
+    if due:
+        gc.collect(max(due))
