@@ -8,7 +8,7 @@ block of attention rows (see engine/attention.py) or of the whole trace (`per_ru
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -78,11 +78,9 @@ def per_step(
             name = f"{recurrence.place}:{signal}"
             for start, block in recurrence.blocks(sample, block_steps):
                 values = recurrence.in_order(function(block)[:, 0], sample)
-                emit.channel(
-                    describe.channel(
-                        name, ("step",), (recurrence.length(sample),), dtype_name(values), module=recurrence.module
-                    )
-                )
+                about = how(describe, recurrence)
+                shape = (recurrence.length(sample),)
+                emit.channel(about.channel(name, ("step",), shape, dtype_name(values), module=recurrence.module))
                 emit.page(name, (recurrence.sequence_offset(start, len(values), sample),), values)
 
         return Quantity(
@@ -90,6 +88,12 @@ def per_step(
         )
 
     return wrap
+
+
+def how(describe: Describe, recurrence: Recurrence) -> Describe:
+    """The description with the way in which this recurrence's derivatives are found, where it is not the closed form."""
+    exact = describe.method == "exact" and recurrence.cell.method
+    return replace(describe, method=recurrence.cell.method) if exact else describe
 
 
 def per_recurrence(

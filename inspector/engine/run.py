@@ -141,6 +141,7 @@ def _observe(trace: Trace, emit: Emitter) -> ModelError | None:
     for probe in probes:
         probe.finish(trace, emit)
     trace.wants_gradient.clear()
+    trace.after_forward.clear()
     return failure
 
 
@@ -149,6 +150,8 @@ def _forward(trace: Trace, emit: Emitter) -> None:
     started = time.perf_counter()
     output = subject.run(batch)
     emit.scalar("run:forward_seconds", time.perf_counter() - started)
+    for look in trace.after_forward:
+        look()
     trace.output = output
     scores = subject.scores(output)
     trace.logits = None if scores is None else scores.detach()

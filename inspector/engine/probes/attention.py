@@ -17,12 +17,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch._C import _len_torch_function_stack
-from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
 from inspector.engine.attention_calls import Looked
 from inspector.engine.attention_recorder import Recorder
 from inspector.engine.emitter import Emitter
+from inspector.engine.function_mode import SwitchedMode, runs_fused
 from inspector.engine.module_stack import ModuleStack
 from inspector.engine.shelves import PROBES
 from inspector.engine.trace import Trace
@@ -90,7 +89,7 @@ class AttentionProbe:
             )
 
     def _entered(self, module: nn.Module) -> None:
-        self._calls.append(Call(_runs_fused(module)))
+        self._calls.append(Call(runs_fused(module)))
         self._switch()
 
     def _left(self, module: nn.Module, args: Any, kwargs: Any, out: Any) -> None:
@@ -113,13 +112,12 @@ class AttentionProbe:
             self._mode.on(not (self._calls and self._calls[-1].fused))
 
 
-class _Mode(TorchFunctionMode):
+class _Mode(SwitchedMode):
     """Calls every torch function as it is and hands the attention ones, with their result, to the recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
-        self._on = False
         self._handlers = {id(function): handler for function, handler in _handlers(recorder)}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -129,24 +127,6 @@ class _Mode(TorchFunctionMode):
         if handler is not None and not torch.compiler.is_compiling():
             self._recorder.guarded(handler, args, kwargs, out)
         return out
-
-    def on(self, wanted: bool) -> None:
-        """Put the mode on torch's stack or take it off, wherever on the stack it is."""
-        if wanted == self._on:
-            return
-        if wanted:
-            _push_mode(self)
-            self._on = True
-            return
-        above = []
-        while _len_torch_function_stack():
-            top = _pop_mode()
-            if top is self:
-                self._on = False
-                break
-            above.append(top)
-        for mode in reversed(above):
-            _push_mode(mode)
 
 
 def _handlers(recorder: Recorder) -> list[tuple[Any, Handler]]:
@@ -166,20 +146,6 @@ def _handlers(recorder: Recorder) -> list[tuple[Any, Handler]]:
         *((function, recorder.product) for function in products),
         *((function, recorder.passed_on) for function in passing),
     ]
-
-
-_FUSED = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
-_FUSED_FORWARDS = tuple(kind.forward for kind in _FUSED)
-
-
-def _runs_fused(module: nn.Module) -> bool:
-    """True when this call may take PyTorch's fused path, which a torch function mode would turn off."""
-    if not isinstance(module, _FUSED) or type(module).forward not in _FUSED_FORWARDS:
-        return False
-    layer = module.layers[0] if isinstance(module, nn.TransformerEncoder) and len(module.layers) else module
-    if layer.training or not torch.backends.mha.get_fastpath_enabled():
-        return False
-    return not (torch.is_grad_enabled() and any(weight.requires_grad for weight in layer.parameters()))
 
 
 _COMPILED = (

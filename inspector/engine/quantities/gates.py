@@ -39,7 +39,12 @@ DESCRIBE: dict[tuple[str, str], Describe] = {
 
 def describe(family: str, signal: str) -> Describe:
     """What is known of a gate; gates of other families are described by their own name."""
-    plain = Describe(kind="gate", title=signal.removeprefix("gate/"), formula=signal, source="the model's own code")
+    name = signal.removeprefix("gate/")
+    limits = (0.0, 1.0) if name != signal else None
+    plain = Describe(
+        kind="gate", title=f"gate {name}" if limits else name, formula=f"{name}, as the model's own code computes it",
+        limits=limits, scale="sequential" if limits else "diverging", source="the model's own code",
+    )  # fmt: skip
     return DESCRIBE.get((family, signal), plain)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from inspector.engine.emitter import Emitter
 from inspector.engine.quantity import Describe, dtype_name, per_recurrence
 from inspector.engine.shelves import QUANTITIES
@@ -28,10 +30,15 @@ def gradients(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         return
     length = recurrence.length(sample)
     values = recurrence.delta[:length, sample - recurrence.base]
-    for part, signal in SIGNALS.items():
-        if part in recurrence.cell.parts:
-            norms = recurrence.in_order(values[:, recurrence.cell.parts[part]].norm(dim=1), sample)
-            name = f"{recurrence.place}:{signal}"
-            emit.array(
-                DESCRIBE[part].channel(name, ("step",), (length,), dtype_name(norms), module=recurrence.module), norms
-            )
+    for part, entries in recurrence.cell.parts.items():
+        norms = recurrence.in_order(values[:, entries].norm(dim=1), sample)
+        name = f"{recurrence.place}:{SIGNALS.get(part, f'gradient/state_norm/{part}')}"
+        about = DESCRIBE.get(part, _other(part))
+        emit.array(about.channel(name, ("step",), (length,), dtype_name(norms), module=recurrence.module), norms)
+
+
+def _other(part: str) -> Describe:
+    """Of a state that a user's own code names."""
+    return replace(
+        DESCRIBE["h"], title=f"‖∂L/∂{part}_t‖", formula=f"‖∂L/∂{part}_t‖₂ with the other states of step t held fixed"
+    )

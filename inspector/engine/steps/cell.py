@@ -20,7 +20,10 @@ class Cell(ABC):
         family: "rnn", "gru", "lstm" or "generic".
         parts: which entries of the state are what, for example {"h": slice(0, 64), "c": slice(64, 128)}.
         gate_names: signals that `gates` returns, as channel signals ("gate/input", "candidate", …).
+        method: how derivatives of a step are found, in a few words; "" where they are closed forms.
     """
+
+    method: str = ""
 
     family: str
     parts: Mapping[str, slice]

@@ -23,6 +23,7 @@ class FunctionStep(Cell):
     """
 
     family = "generic"
+    method = "exact: the step's function under torch.func"
 
     def __init__(
         self,

@@ -1,0 +1,190 @@
+"""From a loop to recurrences: states of every step, programs that lead from one to the next, gates, and a check."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import torch
+from torch import Tensor
+
+from inspector.engine.errors import Unsupported
+from inspector.engine.handwritten.gates import gates_of, stacked
+from inspector.engine.handwritten.naming import assigned, variable
+from inspector.engine.handwritten.program import Program, slice_program
+from inspector.engine.handwritten.replay import LARGEST, Part, ReplayRecurrence, ReplayStep, Steps
+from inspector.engine.handwritten.slots import Flow, Slot
+from inspector.engine.steps.cell import Check
+from inspector.engine.subject import Batch
+
+MOST_PROGRAMS = 64
+MOST_LAGS = 64
+ROOT = "model"
+BUILT_IN = frozenset({"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "lstm", "gru", "rnn_tanh", "rnn_relu"})
+"""Steps that are a call of torch's own cells; another probe lays them open in closed form."""
+
+
+def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
+    """The parts of the state by name, older values after the newest. Raises Unsupported."""
+    parts: dict[str, Part] = {}
+    for slot in state:
+        shape = tuple(slot.values[0].shape)
+        axis = None if batch == 1 else next((n for n, size in enumerate(shape) if size == batch), None)
+        if batch > 1 and axis is None:
+            raise Unsupported(f"its state of shape {shape} has no axis of the batch's {batch} sequences")
+        name = slot.name
+        if slot.lags > MOST_LAGS:
+            raise Unsupported(f"it reads states {slot.lags + 1} steps old; up to {MOST_LAGS + 1} are followed")
+        for lag in range(slot.lags + 1):
+            parts[name if lag == 0 else f"{name}[t-{lag}]"] = Part(slot.index, lag, shape, axis)
+    if sum(part.width for part in parts.values()) > LARGEST:
+        raise Unsupported(f"its state has more than {LARGEST} entries a sample")
+    return parts
+
+
+def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
+    """Give every slot the name of the variable that holds it when the loop is over."""
+    taken: set[str] = set()
+    for n, slot in enumerate(state):
+        frame = flow.loop.frame
+        name = variable(frame, slot.values[-1]) or _inner_name(flow, slot) or ("h" if n == 0 else f"state{n}")
+        while name in taken:
+            name += "'"
+        taken.add(name)
+        slot.name, slot.written = name, name
+    if len(state) == 1 and not state[0].name[0].isdigit():
+        state[0].name = "h"  # the one state of a recurrence is its hidden state, whatever the variable is called
+
+
+def _inner_name(flow: Flow, slot: Slot) -> str:
+    i = max(n for n, made in enumerate(slot.made) if made >= 0)
+    names, whole = assigned(flow.loop.iterations[i][slot.made[i]][1].chain)
+    return names[0] if whole and len(names) == 1 else ""
+
+
+def place_of(flow: Flow, state: Sequence[Slot]) -> str:
+    """The module in which the step is computed: the longest common part of its operations' places."""
+    places: set[str] = set()
+    bits = sum(1 << slot.index for slot in state)
+    for i in range(min(2, len(flow.loop.iterations))):
+        places |= {
+            op.place for j, (_, op) in enumerate(flow.loop.iterations[i]) if flow.reach[i][j] & bits
+            and j <= max(slot.made[i] for slot in state)
+        }  # fmt: skip
+    paths = [place.split(".") for place in places if place != ROOT] if ROOT not in places else []
+    common: list[str] = []
+    for names in zip(*paths, strict=False):
+        if len(set(names)) > 1:
+            break
+        common.append(names[0])
+    return ".".join(common) or ROOT
+
+
+def programs_of(flow: Flow, parts: dict[str, Part], state: Sequence[Slot]) -> tuple[list[Steps], bool]:
+    """The steps grouped by what they do, and whether a gradient was cut in them. Raises Unsupported."""
+    seen: dict[tuple[Hashable, ...], tuple[Program, list[int], list[list[Tensor]]]] = {}
+    by_index = {slot.index: slot for slot in state}
+    for i in range(len(flow.loop.iterations)):
+        inputs: dict[int, Hashable] = {}
+        for part in sorted(parts.values(), key=lambda part: -part.lag):
+            if i - part.lag >= 0:
+                inputs[id(by_index[part.slot].values[i - part.lag])] = part.key
+        results = [slot.values[i + 1] for slot in state]
+        program, outside = slice_program(flow, i, inputs, results)
+        _, numbers, tensors = seen.setdefault(program.signature, (program, [], []))
+        numbers.append(i)
+        tensors.append(outside)
+        if len(seen) > MOST_PROGRAMS:
+            raise Unsupported(f"its steps do more than {MOST_PROGRAMS} different things")
+    groups = []
+    for program, numbers, tensors in seen.values():
+        shared = [all(row[n] is tensors[0][n] or row[n].data_ptr() == tensors[0][n].data_ptr() for row in tensors)
+                  for n in range(len(tensors[0]))]  # fmt: skip
+        outside = [tensors[0][n] if shared[n] else torch.stack([row[n] for row in tensors]) for n in range(len(shared))]
+        groups.append(Steps(program, torch.tensor(numbers), outside, shared))
+    return groups, any(group.program.cut for group in groups)
+
+
+def recurrence_of(flow: Flow, state: Sequence[Slot], batch: Batch, place: str) -> tuple[ReplayRecurrence, bool]:
+    """The recurrence of one group of slots, and whether its gradient is cut somewhere. Raises Unsupported."""
+    size = int(batch.lengths.numel())
+    _check_kept(flow, state)
+    name_slots(flow, state)
+    parts = parts_of(flow, state, size)
+    groups, cut = programs_of(flow, parts, state)
+    states = _states(parts, state)
+    gates = gates_of(flow, state, size)
+    names = tuple(gate.signal for gate in gates if gate.signal not in parts)
+    known = tuple(stacked(gate, size, states) for gate in gates if gate.signal not in parts)
+    steps = len(flow.loop.iterations)
+    cell = ReplayStep(parts, groups, steps, names)
+    lengths = batch.lengths.clone() if int(batch.lengths.max()) == steps else torch.full((size,), steps)
+    x = _entering(groups, steps, size, states)
+    found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
+    found.check = _check(found)
+    return found, cut
+
+
+def _check_kept(flow: Flow, state: Sequence[Slot]) -> None:
+    for slot in state:
+        for before, after, made in zip(slot.values, slot.values[1:], slot.made, strict=False):
+            if made >= 0 and (
+                before is after or (after.untyped_storage()._cdata in flow.changed and _overwritten(flow, after))
+            ):
+                raise Unsupported(f"it changes its state {slot.name} in place, so earlier values are gone")
+
+
+def _overwritten(flow: Flow, tensor: Tensor) -> bool:
+    """True when a later iteration than the one that made it wrote into a tensor's memory."""
+    made = flow.source[id(tensor)]
+    return any(place[0] > made[0] for place in flow.changed[tensor.untyped_storage()._cdata])
+
+
+def _states(parts: dict[str, Part], state: Sequence[Slot]) -> Tensor:
+    by_index = {slot.index: slot for slot in state}
+    columns = []
+    for part in parts.values():
+        values = by_index[part.slot].values
+        rows = torch.stack([part.rows(value.detach()) for value in values])
+        if part.lag:
+            rows = torch.cat((torch.zeros_like(rows[: part.lag]), rows[: -part.lag]))
+        columns.append(rows)
+    dtype = columns[0].dtype
+    return torch.cat([column.to(dtype) for column in columns], dim=-1)
+
+
+def _entering(groups: Sequence[Steps], steps: int, batch: int, like: Tensor) -> Tensor:
+    """(t, b, i): what enters the steps from outside and differs from step to step; 0 columns where shapes differ."""
+    if len(groups) != 1:
+        return like.new_zeros(steps, batch, 0)
+    rows = [
+        tensor.reshape(steps, 1, -1) if batch == 1 else tensor.movedim(list(tensor.shape).index(batch, 1), 1).flatten(2)
+        for tensor, shared in zip(groups[0].outside, groups[0].shared, strict=True)
+        if not shared and tensor.is_floating_point() and (batch == 1 or batch in tensor.shape[1:])
+        and tensor[0].numel() <= 4096 * batch
+    ]  # fmt: skip
+    rows = [row.flatten(2).to(like.dtype) for row in rows]
+    return torch.cat(rows, -1) if rows else like.new_zeros(steps, batch, 0)
+
+
+def _check(recurrence: ReplayRecurrence) -> Check:
+    """Every step run again against what was recorded."""
+    cell, states = recurrence.cell, recurrence.states
+    assert isinstance(cell, ReplayStep)
+    worst, size = 0.0, 1.0
+    for group in cell.groups:
+        for at, i in enumerate(group.numbers.tolist()):
+            whole = states[i]
+            outside = [t if shared else t[at] for t, shared in zip(group.outside, group.shared, strict=True)]
+            with torch.no_grad():
+                for column in range(states.shape[1]):
+                    made = cell.advance(group.program, column, whole[column], whole, outside)
+                    error = (made - states[i + 1, column]).abs().nan_to_num(0.0, 0.0, 0.0)
+                    worst = max(worst, float(error.max()) if error.numel() else 0.0)
+    finite = states[torch.isfinite(states)]
+    size = max(size, float(finite.abs().max())) if finite.numel() else size
+    return Check(worst, 64 * torch.finfo(states.dtype).eps * size)
+
+
+def _class_name(flow: Flow) -> str:
+    owner = flow.loop.frame.f_locals.get("self")
+    return type(owner).__name__ if owner is not None else flow.loop.frame.f_code.co_name

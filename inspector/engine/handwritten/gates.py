@@ -1,0 +1,153 @@
+"""Gates of a hand-written step: results of squashing functions, under the names that the user's code gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from inspector.engine.handwritten.naming import assigned
+from inspector.engine.handwritten.recording import Op
+from inspector.engine.handwritten.slots import Flow, Slot
+
+BETWEEN_0_AND_1 = frozenset({"sigmoid", "sigmoid_", "hardsigmoid", "softmax", "expit"})
+OTHERS = frozenset(
+    [
+        "tanh",
+        "tanh_",
+        "hardtanh",
+        "relu",
+        "relu_",
+        "relu6",
+        "leaky_relu",
+        "elu",
+        "selu",
+        "celu",
+        "gelu",
+        "silu",
+        "softplus",
+        "softsign",
+        "log_sigmoid",
+    ]
+)
+PIECES = frozenset({"chunk", "split", "tensor_split", "unbind", "__getitem__", "narrow", "select"})
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One gate: its signal ("gate/r", "candidate") and its value after every iteration that has it."""
+
+    signal: str
+    values: list[Tensor | None]
+    last: int
+
+
+def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
+    """The gates that lead to the new values of these slots, in the order in which they are computed."""
+    own = {id(value) for slot in flow.slots for value in slot.values}
+    count = len(flow.loop.iterations)
+    found: dict[tuple[object, str], Gate] = {}
+    for i in range(count):
+        near = _near(flow, state, i)
+        for label, j, tensor, signal in _signals(flow, i, near, own):
+            if id(tensor) in own or not _fits(tensor, batch):
+                continue
+            gate = found.setdefault((label, signal), Gate(signal, [None] * count, j))
+            gate.values[i] = tensor.detach()
+    return _named([gate for gate in found.values() if _steady(gate)])
+
+
+def _near(flow: Flow, state: Sequence[Slot], i: int) -> set[int]:
+    """Operations of iteration i that the new values are computed from, not through other slots' new values."""
+    other = {id(s.values[i + 1]) for s in flow.slots if s not in state and s.made[i] >= 0}
+    todo = [slot.made[i] for slot in state if slot.made[i] >= 0]
+    near: set[int] = set()
+    while todo:
+        j = todo.pop()
+        if j in near:
+            continue
+        near.add(j)
+        for given in flow.loop.iterations[i][j][1].inputs:
+            place = flow.source.get(id(given))
+            if place is not None and place[0] == i and place[1] < j and id(given) not in other:
+                todo.append(place[1])
+    return near
+
+
+def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[tuple[object, int, Tensor, str]]:
+    """(label, number, tensor, signal) of every gate, or of its pieces where the code takes it apart by name.
+
+    `states`: ids of the tensors that are states.
+    """
+    ops = flow.loop.iterations[i]
+    for j in sorted(near):
+        label, op = ops[j]
+        prefix = _prefix(op)
+        if prefix is None or not op.outputs:
+            continue
+        pieces = list(_pieces(ops, j, op.outputs[0], near))
+        if pieces:
+            for number, piece, name in pieces:
+                yield (label, name), number, piece, prefix + name
+            continue
+        names, whole = assigned(op.chain)
+        if whole and len(names) == 1:
+            yield label, j, op.outputs[0], prefix + names[0]
+        elif not any(id(given) in states for given in op.inputs):  # tanh(c) on the way out is no gate
+            yield label, j, op.outputs[0], prefix + op.name.rstrip("_")
+
+
+def _prefix(op: Op) -> str | None:
+    if op.name in BETWEEN_0_AND_1:
+        return "gate/"
+    return "" if op.name in OTHERS else None
+
+
+def _pieces(
+    ops: Sequence[tuple[object, Op]], j: int, tensor: Tensor, near: set[int]
+) -> Iterator[tuple[int, Tensor, str]]:
+    for k in sorted(near):
+        op = ops[k][1]
+        if k <= j or op.name not in PIECES or not op.inputs or op.inputs[0] is not tensor:
+            continue
+        names, whole = assigned(op.chain)
+        if whole and len(names) == len(op.outputs):
+            yield from ((k, piece, name) for piece, name in zip(op.outputs, names, strict=True))
+
+
+def _fits(tensor: Tensor, batch: int) -> bool:
+    """One value a unit of a sample: (b, n), or (n,) where there is one sample, or with axes of length 1."""
+    axes = [size for size in tensor.shape if size != 1]
+    return tensor.is_floating_point() and (
+        len(axes) <= 1 if batch == 1 else tensor.dim() >= 2 and batch in tensor.shape
+    )
+
+
+def _steady(gate: Gate) -> bool:
+    shapes = {tuple(value.shape) for value in gate.values if value is not None}
+    return len(shapes) == 1
+
+
+def _named(gates: list[Gate]) -> list[Gate]:
+    """The same with names that occur twice numbered."""
+    seen: dict[str, int] = {}
+    out = []
+    for gate in sorted(gates, key=lambda gate: gate.last):
+        n = seen[gate.signal] = seen.get(gate.signal, 0) + 1
+        out.append(Gate(gate.signal if n == 1 else f"{gate.signal}#{n}", gate.values, gate.last))
+    return out
+
+
+def stacked(gate: Gate, batch: int, like: Tensor) -> Tensor:
+    """(t, b, n); NaN at iterations that did not have the gate."""
+    first = next(value for value in gate.values if value is not None)
+    axis = 0 if batch == 1 else list(first.shape).index(batch)
+    width = first.numel() // batch
+    rows = [
+        like.new_full((batch, width), torch.nan) if value is None
+        else (value.reshape(1, -1) if batch == 1 else value.movedim(axis, 0).reshape(batch, -1)).to(like.dtype)
+        for value in gate.values
+    ]  # fmt: skip
+    return torch.stack(rows)

@@ -1,0 +1,118 @@
+"""Where the user's code goes round: iterations of a Python loop, found from the order of its operations.
+
+Within one frame the same instruction asks for the same operation again and again. The first operation that comes
+back marks where an iteration begins; the loop ends with the first operation that none of its iterations had.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from types import FrameType
+
+from inspector.engine.handwritten.recording import Op
+
+FEWEST = 3
+"""Iterations that make a loop: the first, the last, and one that has both neighbours."""
+
+Key = tuple[Hashable, ...]
+Label = tuple[Key, int]
+"""An operation of the loop's body: its key, and the how-manieth with that key in its iteration."""
+
+
+@dataclass(slots=True)
+class Loop:
+    """One loop: the frame that holds it, and for each iteration the operations with their labels.
+
+    `depth`: True where the iterations call different modules (a stack of layers), False for one and the same code.
+    """
+
+    frame: FrameType
+    level: int
+    iterations: list[list[tuple[Label, Op]]]
+    depth: bool
+
+
+Search = Generator[Loop, bool, None]
+
+
+def find_loops(ops: Sequence[Op]) -> Search:
+    """Loops, those of the outermost frames first; `send(True)` says that the last one was of use.
+
+    What lies inside a loop of use is not looked at again. Loops over one and the same code come before loops over
+    equal layers (`depth`).
+    """
+    yield from _inside(list(ops), 0)
+
+
+def _inside(ops: list[Op], level: int) -> Search:
+    frames: dict[FrameType, list[Op]] = {}
+    for op in ops:
+        if len(op.chain) > level:
+            frames.setdefault(op.chain[level][0], []).append(op)
+    for frame, own in frames.items():
+        left = own
+        for depth in (False, True):
+            used: set[int] = set()
+            for loop in _loops_of(frame, left, level, depth):
+                if not _deeper(loop, level) and (yield loop):
+                    used |= {id(op) for ops in loop.iterations for _, op in ops}
+            left = [op for op in left if id(op) not in used] if used else left
+        yield from _inside(left, level + 1)
+
+
+def _deeper(loop: Loop, level: int) -> bool:
+    """True when the loop is that of a function called here: all its operations are in one and the same call."""
+    inner = {op.chain[level + 1][0] if len(op.chain) > level + 1 else None for ops in loop.iterations for _, op in ops}
+    return len(inner) == 1 and None not in inner
+
+
+def key_of(op: Op, level: int, depth: bool) -> Key:
+    """What makes two operations the same one of a loop's body: instruction, calls below it, function, module."""
+    below = tuple((frame.f_code, at) for frame, at in op.chain[level + 1 :])
+    here = op.chain[level][1]
+    return (here, below, op.name) if depth else (here, below, op.name, op.place)
+
+
+def _loops_of(frame: FrameType, ops: list[Op], level: int, depth: bool) -> Iterator[Loop]:
+    keys = [key_of(op, level, depth) for op in ops]
+    counts = Counter(keys)
+    at = 0
+    while at < len(ops):
+        if counts[keys[at]] < FEWEST:
+            at += 1
+            continue
+        starts, end = _extent(keys, at)
+        many = not depth and _many_modules(ops[starts[0] : end], keys[starts[0] : end], counts, level)
+        if len(starts) >= FEWEST and not many:
+            bounds = [*starts, end]
+            yield Loop(frame, level, [_labelled(keys, ops, a, b) for a, b in pairwise(bounds)], depth)
+        at = max(end, at + 1)
+
+
+def _many_modules(ops: list[Op], keys: list[Key], counts: Counter[Key], level: int) -> bool:
+    """True where one instruction goes through different modules, each of them once: a stack of layers."""
+    alike = [key_of(op, level, True) for op, key in zip(ops, keys, strict=True) if counts[key] == 1]
+    return any(count >= FEWEST for count in Counter(alike).values())
+
+
+def _extent(keys: list[Key], at: int) -> tuple[list[int], int]:
+    """(where each iteration begins, where the loop ends) of the loop whose first operation is at `at`."""
+    anchor = keys[at]
+    starts = [n for n in range(at, len(keys)) if keys[n] == anchor]
+    body = set(keys[starts[0] : starts[-1]]) if len(starts) > 1 else {anchor}
+    end = starts[-1] + 1
+    while end < len(keys) and keys[end] in body:
+        end += 1
+    return starts, end
+
+
+def _labelled(keys: list[Key], ops: list[Op], start: int, stop: int) -> list[tuple[Label, Op]]:
+    seen: Counter[Key] = Counter()
+    found = []
+    for n in range(start, stop):
+        found.append(((keys[n], seen[keys[n]]), ops[n]))
+        seen[keys[n]] += 1
+    return found

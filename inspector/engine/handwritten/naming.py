@@ -1,0 +1,117 @@
+"""The names that the user's own code gives to values: of the statement that makes them, or of the variable."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from types import CodeType, FrameType
+from typing import Any
+
+from torch import Tensor
+
+from inspector.engine.handwritten.recording import Chain
+
+Span = tuple[int, int, int, int]
+DEEP = 3
+"""How far tuples, lists, dicts and attributes are searched for a tensor."""
+
+
+@functools.lru_cache(maxsize=256)
+def _statements(filename: str) -> tuple[tuple[Span, ast.expr | None], ...]:
+    """(span of a value, what it is assigned to or None where it is returned) of a file; () where there is no source.
+
+    `a, b = f(x), g(x)` are two values with a target each.
+    """
+    source = "".join(linecache.getlines(filename))
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
+    found: list[tuple[Span, ast.expr | None]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Return) and node.value is not None:
+            found.append((_span(node.value), None))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and node.value is not None:
+            target = node.targets[-1] if isinstance(node, ast.Assign) else node.target
+            found.append((_span(node.value), target))
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                found += [(_span(value), one) for value, one in zip(node.value.elts, target.elts, strict=False)]
+    return tuple(found)
+
+
+def _span(node: ast.expr) -> Span:
+    return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0
+
+
+@functools.lru_cache(maxsize=4096)
+def _position(code: CodeType, at: int) -> Span | None:
+    for n, (line, end_line, column, end_column) in enumerate(code.co_positions()):
+        if n == at // 2:
+            if line is None or end_line is None or column is None or end_column is None:
+                return None
+            return line, column, end_line, end_column
+    return None
+
+
+def assigned(chain: Chain) -> tuple[tuple[str, ...], bool]:
+    """(names that the innermost statement assigns, True if what is assigned is this very operation's result).
+
+    A function that returns the result at once takes its name from its caller. ((), False) where nothing is assigned.
+    """
+    for frame, at in reversed(chain):
+        code = frame.f_code
+        here = _position(code, at)
+        if here is None:
+            return (), False
+        inside = [item for item in _statements(code.co_filename) if _within(here, item[0])]
+        if not inside:
+            return (), False
+        span, target = min(inside, key=lambda item: (item[0][2] - item[0][0], item[0][3] - item[0][1]))
+        if target is not None:
+            return _names(target), span == here
+        if span != here:
+            return (), False
+    return (), False
+
+
+def _within(inner: Span, outer: Span) -> bool:
+    return outer[:2] <= inner[:2] and inner[2:] <= outer[2:]
+
+
+def _names(target: ast.expr) -> tuple[str, ...]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return tuple(name for item in target.elts for name in _names(item)[:1])
+    if isinstance(target, ast.Name):
+        return (target.id,)
+    if isinstance(target, ast.Attribute):
+        return (target.attr,)
+    if isinstance(target, ast.Subscript):
+        return _names(target.value)
+    return ()
+
+
+def variable(frame: FrameType, tensor: Tensor) -> str:
+    """The local variable, or the part of one, that holds this very tensor: "h", "state.0", "self.h" as "h"; or ""."""
+    found: list[str] = []
+    for name, value in frame.f_locals.items():
+        found.extend(_paths(name, value, tensor, DEEP, plain=name != "self"))
+    return min(found, key=lambda name: (name.count("."), len(name)), default="")
+
+
+def _paths(name: str, value: Any, tensor: Tensor, depth: int, *, plain: bool) -> list[str]:
+    if value is tensor:
+        return [name]
+    if depth == 0:
+        return []
+    if isinstance(value, dict):
+        items = [(str(key), item) for key, item in value.items()]
+    elif isinstance(value, (tuple, list)) and len(value) <= 64:
+        items = [(str(n), item) for n, item in enumerate(value)]
+    elif not plain and hasattr(value, "__dict__"):
+        items = [(key, item) for key, item in vars(value).items() if not key.startswith("_")]
+        items += list(getattr(value, "_buffers", {}).items())
+        return [path for key, item in items for path in _paths(key, item, tensor, depth - 1, plain=True)]
+    else:
+        return []
+    return [path for key, item in items for path in _paths(f"{name}.{key}", item, tensor, depth - 1, plain=True)]

@@ -1,0 +1,224 @@
+"""The operations that lead from a state to the next one, as a program that can be run again on other values.
+
+Everything that does not depend on the state — inputs of the step, weights, masks — is kept as it was. Detaching
+counts as the identity (the derivative of the dynamics is wanted, not that of a training trick), and dropout in
+training multiplies by what it multiplied by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from inspector.engine.errors import Unsupported
+from inspector.engine.handwritten.recording import DROPOUTS, Op
+from inspector.engine.handwritten.slots import Flow, Place
+
+CUT = frozenset({"detach", "detach_"})
+FORGOTTEN = frozenset(
+    [
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "empty_like",
+        "new_zeros",
+        "new_ones",
+        "new_empty",
+        "new_full",
+        "bernoulli",
+        "multinomial",
+        "argmax",
+        "argmin",
+    ]
+)
+"""Functions whose result does not depend on the values given, or not differentiably: it is taken as it was."""
+
+Ref = tuple[str, Any, int]
+"""("given", name of an input, 0), ("made", instruction, output), ("outside", number, 0) or ("is", value, 0)."""
+
+
+@dataclass(slots=True)
+class Instruction:
+    """One call: its function, and its arguments with references in the place of tensors."""
+
+    function: Callable[..., Any]
+    spec: Any
+    leaves: list[Ref]
+    single: bool
+
+    def __call__(self, given: Mapping[Hashable, Tensor], made: list[Any], outside: Sequence[Tensor]) -> Any:
+        """Run it."""
+        leaves = []
+        for kind, what, n in self.leaves:
+            if kind == "given":
+                leaves.append(given[what])
+            elif kind == "made":
+                leaves.append(made[what][n])
+            else:
+                leaves.append(outside[what] if kind == "outside" else what)
+        args, kwargs = tree_unflatten(leaves, self.spec)
+        return self.function(*args, **kwargs)
+
+
+@dataclass(slots=True)
+class Program:
+    """Instructions in order, what they return, and how tensors from outside are numbered.
+
+    `signature` is equal for steps that do the same with other numbers.
+    """
+
+    instructions: list[Instruction]
+    results: list[Ref]
+    signature: tuple[Hashable, ...]
+    writes: bool
+    cut: bool
+
+    def run(self, given: Mapping[Hashable, Tensor], outside: Sequence[Tensor]) -> list[Tensor]:
+        """The results for these inputs and tensors from outside; nothing that was recorded is written to."""
+        if self.writes:
+            given = {name: value.clone() for name, value in given.items()}
+        made: list[Any] = []
+        for instruction in self.instructions:
+            out = instruction(given, made, outside)
+            made.append((out,) if isinstance(out, Tensor) else _flat(out))
+        return [given[what] if kind == "given" else made[what][n] if kind == "made" else outside[what]
+                for kind, what, n in self.results]  # fmt: skip
+
+
+def _flat(out: Any) -> tuple[Tensor, ...]:
+    found: list[Tensor] = []
+    for item in out if isinstance(out, (tuple, list)) else ():
+        if isinstance(item, Tensor):
+            found.append(item)
+        elif isinstance(item, (tuple, list)):
+            found.extend(_flat(item))
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class _Building:
+    flow: Flow
+    inputs: Mapping[int, Hashable]
+    numbers: dict[Place, int] = field(default_factory=dict)
+    outside: list[Tensor] = field(default_factory=list)
+    outside_at: dict[int, int] = field(default_factory=dict)
+
+    def ref(self, tensor: Tensor) -> Ref:
+        """Where a tensor comes from, seen from inside the program."""
+        if id(tensor) in self.inputs:
+            return "given", self.inputs[id(tensor)], 0
+        place = self.flow.source.get(id(tensor))
+        if place is not None and place in self.numbers:
+            outputs = self.flow.op(place).outputs
+            return "made", self.numbers[place], next(n for n, out in enumerate(outputs) if out is tensor)
+        if id(tensor) not in self.outside_at:
+            self.outside_at[id(tensor)] = len(self.outside)
+            self.outside.append(tensor.detach())
+        return "outside", self.outside_at[id(tensor)], 0
+
+
+def slice_program(
+    flow: Flow, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor]
+) -> tuple[Program, list[Tensor]]:
+    """What leads from the inputs (id of a tensor → name) to the results in iteration i, and the tensors from outside.
+
+    Raises Unsupported where the step writes into memory that is not its own.
+    """
+    chosen = _needed(flow, i, inputs, results)
+    building = _Building(flow, inputs)
+    instructions: list[Instruction] = []
+    signature: list[Hashable] = []
+    cut = writes = False
+    for j in chosen:
+        op = flow.loop.iterations[i][j][1]
+        writes |= op.in_place
+        cut |= op.name in CUT
+        instruction = _instruction(building, op)
+        building.numbers[i, j] = len(instructions)
+        instructions.append(instruction)
+        signature.append((op.name, id(op.function), *map(_plain, instruction.leaves)))
+    if writes:
+        _check_writes(flow, i, chosen, inputs)
+    refs = [building.ref(tensor) for tensor in results]
+    shapes = tuple((tuple(tensor.shape), tensor.dtype) for tensor in building.outside)
+    return Program(instructions, refs, (*signature, *map(_plain, refs), shapes), writes, cut), building.outside
+
+
+def _needed(flow: Flow, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor]) -> list[int]:
+    """Numbers of the operations of iteration i that lie between the inputs and the results, in order."""
+    ops = flow.loop.iterations[i]
+    depends: dict[int, bool] = {}
+
+    def sources(j: int) -> list[int]:
+        found = []
+        for given in ops[j][1].inputs:
+            place = flow.source.get(id(given))
+            if id(given) not in inputs and place is not None and place[0] == i and place[1] < j:
+                found.append(place[1])
+            found += [written[1] for written in flow.writers(given, (i, j))]
+        return found
+
+    for j in range(len(ops)):
+        op = ops[j][1]
+        known = any(id(given) in inputs for given in op.inputs) or any(depends.get(k, False) for k in sources(j))
+        depends[j] = known and op.name not in FORGOTTEN
+    chosen: set[int] = set()
+    todo = [flow.source[id(t)][1] for t in results if id(t) not in inputs and flow.source.get(id(t), (-1, 0))[0] == i]
+    for tensor in results:
+        todo += [written[1] for written in flow.writers(tensor, (i, len(ops)))]
+    while todo:
+        j = todo.pop()
+        if j not in chosen and depends.get(j, False):
+            chosen.add(j)
+            todo += sources(j)
+    return sorted(chosen)
+
+
+def _instruction(building: _Building, op: Op) -> Instruction:
+    function: Callable[..., Any] = op.function
+    args, kwargs = op.args, op.kwargs
+    if op.name in CUT:
+        function, args, kwargs = torch.Tensor.view_as, (op.inputs[0], op.inputs[0]), {}
+    elif op.random is not None and op.function in DROPOUTS:
+        mask = _dropped(op)
+        function, args, kwargs = torch.mul, (op.inputs[0], mask), {}
+    leaves, spec = tree_flatten((args, kwargs))
+    refs: list[Ref] = [building.ref(leaf) if isinstance(leaf, Tensor) else ("is", leaf, 0) for leaf in leaves]
+    return Instruction(function, spec, refs, len(op.outputs) == 1)
+
+
+def _dropped(op: Op) -> Tensor:
+    """What dropout multiplied with, drawn again from the state that it drew from."""
+    assert op.random is not None
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.set_rng_state(op.random)
+        rest = {**dict(zip(("p", "training", "inplace"), op.args[1:], strict=False)), **op.kwargs}
+        mask: Tensor = torch.nn.functional.dropout(torch.ones_like(op.inputs[0]), float(rest.get("p", 0.5)), True)
+    return mask
+
+
+def _plain(ref: Ref) -> Hashable:
+    kind, what, n = ref
+    if kind != "is":
+        return kind, what, n
+    return kind, what if isinstance(what, (int, float, str, bool, torch.dtype, type(None))) else repr(what)
+
+
+def _check_writes(flow: Flow, i: int, chosen: Sequence[int], inputs: Mapping[int, Hashable]) -> None:
+    own = {out.untyped_storage()._cdata for j in chosen for out in flow.loop.iterations[i][j][1].outputs
+           if not flow.loop.iterations[i][j][1].in_place}  # fmt: skip
+    given = {
+        t.untyped_storage()._cdata for j in chosen for t in flow.loop.iterations[i][j][1].inputs if id(t) in inputs
+    }
+    for j in chosen:
+        op = flow.loop.iterations[i][j][1]
+        if op.in_place and op.inputs[0].untyped_storage()._cdata not in own | given:
+            raise Unsupported("the step writes into a tensor that is not its own")

@@ -1,0 +1,161 @@
+"""Recurrences that a user wrote as Python loops over ordinary operations, captured without a change of their code.
+
+Every torch operation of the forward pass is noted with its place in the code; afterwards loops are found, what they
+carry from iteration to iteration, the gates on the way, and the operations of each step as a program whose derivatives
+torch.func gives (engine/handwritten/). Loops over torch's own cells are left to the probe that knows their equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from inspector.engine.emitter import Emitter
+from inspector.engine.errors import CancelledError, Unsupported
+from inspector.engine.function_mode import runs_fused
+from inspector.engine.handwritten.assemble import BUILT_IN, place_of, recurrence_of
+from inspector.engine.handwritten.gradients import Wanted
+from inspector.engine.handwritten.loops import Loop, find_loops
+from inspector.engine.handwritten.recording import Recorder
+from inspector.engine.handwritten.replay import ReplayRecurrence
+from inspector.engine.handwritten.slots import Flow, Slot, analyse, states
+from inspector.engine.module_stack import ModuleStack
+from inspector.engine.shelves import PROBES
+from inspector.engine.trace import Trace
+
+FULL = (
+    "The model makes more operations than are recorded, so loops after the first {:,} are not seen; a shorter sequence "
+    "shows them."
+)
+DEEPEST_STATE = 1024
+"""A stack of layers is shown as a recurrence over depth when its signal has no more entries a sample."""
+
+
+@PROBES.register("handwritten")
+class Handwritten:
+    """Records the operations of a forward pass and finds the recurrences in them."""
+
+    summary = "Hand-written recurrences: Python loops over any operations, and stacks of equal layers"
+
+    def __init__(self) -> None:
+        self._recorder: Recorder | None = None
+        self._stack: ModuleStack | None = None
+        self._found: list[tuple[ReplayRecurrence, Wanted]] = []
+        self._refused: dict[str, str] = {}
+        self._fused: list[bool] = []
+
+    def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
+        """Push the mode; nothing where no Python runs that could be seen."""
+        if _fused_everywhere(model):
+            return
+        self._stack = stack = ModuleStack(model, self._entered, self._left)
+        self._recorder = Recorder(lambda: stack.place()[0])
+        self._recorder.on(True)
+        trace.after_forward.append(lambda: self._look(trace, emit))
+
+    def detach(self) -> None:
+        """Take the mode and the hooks off."""
+        if self._recorder is not None and self._stack is not None:
+            self._recorder.listening = False
+            self._recorder.on(False)
+            self._stack.close()
+            self._stack = None
+
+    def _entered(self, module: nn.Module) -> None:
+        assert self._recorder is not None
+        self._fused.append(runs_fused(module))
+        if self._fused[-1]:
+            self._recorder.on(False)
+
+    def _left(self, _module: nn.Module, *_rest: object) -> None:
+        assert self._recorder is not None and self._stack is not None
+        depth = len(self._stack.modules)
+        if any(self._fused[depth:]) and not any(self._fused[:depth]):
+            self._recorder.on(True)
+        del self._fused[depth:]
+
+    def finish(self, trace: Trace, emit: Emitter) -> None:
+        """Put the recurrences into the trace, with their gradients."""
+        recorder = self._recorder
+        if recorder is None:
+            return
+        if not self._found:
+            self._look(trace, emit)
+        for recurrence, wanted in self._found:
+            wanted.fill(recurrence)
+            trace.recurrences.append(recurrence)
+        for place, reason in self._refused.items():
+            emit.refuse(f"{place}:h", reason)
+        if recorder.recording.full:
+            emit.refuse("model:h", FULL.format(len(recorder.recording.ops)))
+        if recorder.broken:
+            emit.refuse("model:h", f"Recording the model's operations failed ({recorder.broken}).")
+        recorder.recording.ops.clear()
+        self._found.clear()
+
+    def _look(self, trace: Trace, emit: Emitter) -> None:
+        """Find the recurrences after the forward pass and before the backward one: gradients can still be asked for."""
+        assert self._recorder is not None
+        self._recorder.listening = False
+        if self._found or self._refused:
+            return
+        search = find_loops(self._recorder.recording.ops)
+        try:
+            loop = next(search, None)
+            while loop is not None:
+                emit.check()
+                useful = self._open(loop, trace)
+                try:
+                    loop = search.send(useful)
+                except StopIteration:
+                    loop = None
+        except CancelledError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - told instead of taking the run along
+            self._refused["model"] = f"Looking for hand-written recurrences failed ({type(fault).__name__}: {fault})."
+
+    def _open(self, loop: Loop, trace: Trace) -> bool:
+        flow = analyse(loop)
+        useful = False
+        for state in states(flow):
+            place = place_of(flow, state)
+            if _known(flow, state):
+                useful = True
+                continue
+            if loop.depth and not _a_stack(state, trace):
+                continue
+            useful = True
+            try:
+                recurrence, cut = recurrence_of(flow, state, trace.batch, self._place(place, trace))
+            except Unsupported as reason:
+                self._refused[place] = f"The recurrence in {place} is not shown: {reason}."
+                continue
+            wanted = Wanted(flow, state, cut)
+            wanted.ask(trace)
+            self._found.append((recurrence, wanted))
+        return useful
+
+    def _place(self, place: str, trace: Trace) -> str:
+        taken = [r.place for r, _ in self._found] + [r.place for r in trace.recurrences]
+        count = sum(name == place or name.startswith(f"{place}#") for name in taken)
+        return place if not count else f"{place}#{count + 1}"
+
+
+def _known(flow: Flow, state: Sequence[Slot]) -> bool:
+    """True for a loop over torch's own cells or fused modules: they have probes of their own."""
+    bits = sum(1 << slot.index for slot in state)
+    last = len(flow.loop.iterations) - 1
+    return any(
+        op.name in BUILT_IN and flow.reach[last][j] & bits for j, (_, op) in enumerate(flow.loop.iterations[last])
+    )
+
+
+def _a_stack(state: Sequence[Slot], trace: Trace) -> bool:
+    size = max(1, int(trace.batch.lengths.numel()))
+    return sum(slot.values[0].numel() for slot in state) // size <= DEEPEST_STATE
+
+
+def _fused_everywhere(model: nn.Module) -> bool:
+    """True where the whole model is one of torch's fused modules: no line of the user's runs."""
+    return isinstance(model, (nn.RNNBase, nn.RNNCellBase))
