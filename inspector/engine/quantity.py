@@ -91,7 +91,7 @@ def per_step(
 
 
 def how(describe: Describe, recurrence: Recurrence) -> Describe:
-    """The description with the way in which this recurrence's derivatives are found, where it is not the closed form."""
+    """The description with the way in which derivatives are found, where that is not the closed form."""
     exact = describe.method == "exact" and recurrence.cell.method
     return replace(describe, method=recurrence.cell.method) if exact else describe
 

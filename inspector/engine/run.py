@@ -6,6 +6,7 @@ when it raises half-way; what was seen until then is still turned into channels.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sys
@@ -98,6 +99,8 @@ def unchanged(model: nn.Module, seed: int) -> Iterator[None]:
         for module in model.modules()
         for name, buffer in module._buffers.items()
     ]
+    collecting = gc.isenabled()
+    gc.disable()  # probes keep what the model makes; the collector would walk over all of it, again and again
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
@@ -109,6 +112,8 @@ def unchanged(model: nn.Module, seed: int) -> Iterator[None]:
         torch.set_rng_state(states[2])
         if cuda:
             torch.cuda.set_rng_state_all(cuda)
+        if collecting:
+            gc.enable()
         for module, mode in modes:
             module.training = mode
         with torch.no_grad():
@@ -162,7 +167,8 @@ def _forward(trace: Trace, emit: Emitter) -> None:
         return
     wanted = [(tensor, take) for tensor, take in trace.wants_gradient if tensor.requires_grad]
     if wanted and loss.requires_grad:
-        gradients = torch.autograd.grad(loss.nansum(), [tensor for tensor, _ in wanted], allow_unused=True)
+        tensors = [tensor for tensor, _ in wanted]
+        gradients = torch.autograd.grad(loss.nansum(), tensors, allow_unused=True, retain_graph=trace.keep_graph)
         for (_, take), gradient in zip(wanted, gradients, strict=True):
             take(gradient)
 

@@ -156,6 +156,8 @@ class Trace:
     """Keep the inside of the sample looked at only; quantities that average then average over that one."""
     wants_gradient: list[tuple[Tensor, Callable[[Tensor | None], None]]] = field(default_factory=list)
     """Graph tensors whose gradient a probe asks for, with what to do with it: one backward pass serves all."""
+    keep_graph: bool = False
+    """Set by a probe that reads derivatives off autograd's graph after the backward pass."""
     after_forward: list[Callable[[], None]] = field(default_factory=list)
     """Called when the model has returned and the backward pass has not begun: a probe may still ask for gradients."""
 

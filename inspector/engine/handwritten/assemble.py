@@ -9,8 +9,9 @@ from torch import Tensor
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.handwritten.gates import gates_of, stacked
+from inspector.engine.handwritten.graph import GraphRecurrence, GraphStep
 from inspector.engine.handwritten.naming import assigned, variable
-from inspector.engine.handwritten.program import Program, slice_program
+from inspector.engine.handwritten.program import Program, Slicer
 from inspector.engine.handwritten.replay import LARGEST, Part, ReplayRecurrence, ReplayStep, Steps
 from inspector.engine.handwritten.slots import Flow, Slot
 from inspector.engine.steps.cell import Check
@@ -61,66 +62,90 @@ def _inner_name(flow: Flow, slot: Slot) -> str:
     return names[0] if whole and len(names) == 1 else ""
 
 
-def place_of(flow: Flow, state: Sequence[Slot]) -> str:
-    """The module in which the step is computed: the longest common part of its operations' places."""
+def place_of(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> str:
+    """The module in which the step is computed: the longest common part of its operations' places.
+
+    `names`: id of a module → its qualified name.
+    """
     places: set[str] = set()
     bits = sum(1 << slot.index for slot in state)
     for i in range(min(2, len(flow.loop.iterations))):
         places |= {
-            op.place for j, (_, op) in enumerate(flow.loop.iterations[i]) if flow.reach[i][j] & bits
+            names.get(id(op.owner), "") or ROOT for j, (_, op) in enumerate(flow.loop.iterations[i]) if flow.reach[i][j] & bits
             and j <= max(slot.made[i] for slot in state)
         }  # fmt: skip
     paths = [place.split(".") for place in places if place != ROOT] if ROOT not in places else []
     common: list[str] = []
-    for names in zip(*paths, strict=False):
-        if len(set(names)) > 1:
+    for level in zip(*paths, strict=False):
+        if len(set(level)) > 1:
             break
-        common.append(names[0])
+        common.append(level[0])
     return ".".join(common) or ROOT
 
 
-def programs_of(flow: Flow, parts: dict[str, Part], state: Sequence[Slot]) -> tuple[list[Steps], bool]:
+def programs_of(
+    flow: Flow, parts: dict[str, Part], state: Sequence[Slot], made: frozenset[int]
+) -> tuple[list[Steps], bool]:
     """The steps grouped by what they do, and whether a gradient was cut in them. Raises Unsupported."""
     seen: dict[tuple[Hashable, ...], tuple[Program, list[int], list[list[Tensor]]]] = {}
     by_index = {slot.index: slot for slot in state}
+    cut_out = Slicer(flow)
     for i in range(len(flow.loop.iterations)):
         inputs: dict[int, Hashable] = {}
         for part in sorted(parts.values(), key=lambda part: -part.lag):
             if i - part.lag >= 0:
                 inputs[id(by_index[part.slot].values[i - part.lag])] = part.key
         results = [slot.values[i + 1] for slot in state]
-        program, outside = slice_program(flow, i, inputs, results)
+        program, outside = cut_out(i, inputs, results)
         _, numbers, tensors = seen.setdefault(program.signature, (program, [], []))
         numbers.append(i)
         tensors.append(outside)
         if len(seen) > MOST_PROGRAMS:
             raise Unsupported(f"its steps do more than {MOST_PROGRAMS} different things")
+    known = made | frozenset(map(id, cut_out.masks))
     groups = []
     for program, numbers, tensors in seen.values():
-        shared = [all(row[n] is tensors[0][n] or row[n].data_ptr() == tensors[0][n].data_ptr() for row in tensors)
-                  for n in range(len(tensors[0]))]  # fmt: skip
-        outside = [tensors[0][n] if shared[n] else torch.stack([row[n] for row in tensors]) for n in range(len(shared))]
+        shared, outside = [], []
+        for same in zip(*tensors, strict=True):
+            first = same[0]
+            shared.append(all(one is first or one.data_ptr() == first.data_ptr() for one in same))
+            if not shared[-1] and first.is_floating_point() and id(first) not in known:
+                raise Unsupported("something in them is no function of torch's")
+            outside.append(first.detach() if shared[-1] else torch.stack([one.detach() for one in same]))
         groups.append(Steps(program, torch.tensor(numbers), outside, shared))
     return groups, any(group.program.cut for group in groups)
 
 
-def recurrence_of(flow: Flow, state: Sequence[Slot], batch: Batch, place: str) -> tuple[ReplayRecurrence, bool]:
-    """The recurrence of one group of slots, and whether its gradient is cut somewhere. Raises Unsupported."""
+def recurrence_of(
+    flow: Flow, state: Sequence[Slot], batch: Batch, place: str, made: frozenset[int]
+) -> tuple[ReplayRecurrence | GraphRecurrence, bool]:
+    """The recurrence of one group of slots, and whether its gradient is cut somewhere.
+
+    `made`: ids of all tensors whose origin is known. Where a step cannot be run again, autograd's graph of the run is
+    used if there is one. Raises Unsupported.
+    """
     size = int(batch.lengths.numel())
     _check_kept(flow, state)
     name_slots(flow, state)
     parts = parts_of(flow, state, size)
-    groups, cut = programs_of(flow, parts, state)
     states = _states(parts, state)
-    gates = gates_of(flow, state, size)
-    names = tuple(gate.signal for gate in gates if gate.signal not in parts)
-    known = tuple(stacked(gate, size, states) for gate in gates if gate.signal not in parts)
     steps = len(flow.loop.iterations)
-    cell = ReplayStep(parts, groups, steps, names)
     lengths = batch.lengths.clone() if int(batch.lengths.max()) == steps else torch.full((size,), steps)
-    x = _entering(groups, steps, size, states)
-    found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
-    found.check = _check(found)
+    gates = [gate for gate in gates_of(flow, state, size) if gate.signal not in parts]
+    names = tuple(gate.signal for gate in gates)
+    known = tuple(stacked(gate, size, states) for gate in gates)
+    try:
+        groups, cut = programs_of(flow, parts, state, made)
+        cell = ReplayStep(parts, groups, steps, names)
+        x = _entering(groups, steps, size, states)
+        found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
+        found.check = _check(found)
+    except (Unsupported, RuntimeError) as reason:
+        graph = GraphStep(parts, state, names)
+        if any(part.lag for part in parts.values()) or not all(slot.values[-1].requires_grad for slot in state):
+            raise Unsupported(f"its steps cannot be run again ({' '.join(str(reason).split())[:160]})") from None
+        nothing = states.new_zeros(steps, size, 0)
+        return GraphRecurrence(place, _class_name(flow), graph, nothing, states, lengths, known=known), False
     return found, cut
 
 
@@ -172,14 +197,10 @@ def _check(recurrence: ReplayRecurrence) -> Check:
     assert isinstance(cell, ReplayStep)
     worst, size = 0.0, 1.0
     for group in cell.groups:
-        for at, i in enumerate(group.numbers.tolist()):
-            whole = states[i]
-            outside = [t if shared else t[at] for t, shared in zip(group.outside, group.shared, strict=True)]
-            with torch.no_grad():
-                for column in range(states.shape[1]):
-                    made = cell.advance(group.program, column, whole[column], whole, outside)
-                    error = (made - states[i + 1, column]).abs().nan_to_num(0.0, 0.0, 0.0)
-                    worst = max(worst, float(error.max()) if error.numel() else 0.0)
+        with torch.no_grad():
+            error = (cell.again(group, states[group.numbers]) - states[group.numbers + 1]).abs()
+        error = error.nan_to_num(0.0, 0.0, 0.0)
+        worst = max(worst, float(error.max()) if error.numel() else 0.0)
     finite = states[torch.isfinite(states)]
     size = max(size, float(finite.abs().max())) if finite.numel() else size
     return Check(worst, 64 * torch.finfo(states.dtype).eps * size)

@@ -14,12 +14,14 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import Unsupported
-from inspector.engine.handwritten.program import slice_program
+from inspector.engine.handwritten.graph import GraphRecurrence, GraphStep
+from inspector.engine.handwritten.program import Slicer
 from inspector.engine.handwritten.replay import Part, ReplayRecurrence, ReplayStep
 from inspector.engine.handwritten.slots import Flow, Slot
 from inspector.engine.trace import Trace
 
 BLOCK = 64
+Known = ReplayRecurrence | GraphRecurrence
 
 
 class Wanted:
@@ -28,26 +30,26 @@ class Wanted:
     def __init__(self, flow: Flow, state: Sequence[Slot], cut: bool) -> None:
         self.flow, self.state, self.cut = flow, list(state), cut
         self.found: dict[tuple[int, int], Tensor] = {}
-        self.asked = False
+        self.graph = False
+        self.slicers: dict[tuple[int, int], Slicer] = {}
 
     def ask(self, trace: Trace) -> None:
         """Ask for the gradient of every value that has one."""
         for slot in self.state:
             for i, value in enumerate(slot.values[1:]):
                 if value.requires_grad and slot.made[i] >= 0:
-                    self.asked = True
                     trace.wants_gradient.append((value, partial(self._take, slot.index, i)))
 
     def _take(self, slot: int, i: int, gradient: Tensor | None) -> None:
         if gradient is not None:
             self.found[slot, i] = gradient.detach()
 
-    def fill(self, recurrence: ReplayRecurrence) -> None:
+    def fill(self, recurrence: Known) -> None:
         """δ of every state, and what arrives at it from outside the recurrence (not where a gradient was cut)."""
         if not self.found:
             return
-        assert recurrence.check is not None
-        if not recurrence.check.passed:
+        self.graph = isinstance(recurrence, GraphRecurrence)
+        if recurrence.check is not None and not recurrence.check.passed:
             return
         delta = self._newest(recurrence)
         if any(part.lag for part in self._layout(recurrence)):
@@ -56,13 +58,13 @@ class Wanted:
         if not self.cut:
             recurrence.arriving = _arriving(recurrence, delta)
 
-    def _layout(self, recurrence: ReplayRecurrence) -> list[Part]:
-        assert isinstance(recurrence.cell, ReplayStep)
+    def _layout(self, recurrence: Known) -> list[Part]:
+        assert isinstance(recurrence.cell, (ReplayStep, GraphStep))
         return list(recurrence.cell.layout.values())
 
-    def _newest(self, recurrence: ReplayRecurrence) -> Tensor:
+    def _newest(self, recurrence: Known) -> Tensor:
         cell = recurrence.cell
-        assert isinstance(cell, ReplayStep)
+        assert isinstance(cell, (ReplayStep, GraphStep))
         delta = torch.zeros_like(recurrence.states[1:])
         names = {part.slot: name for name, part in cell.layout.items() if part.lag == 0}
         for i in range(delta.shape[0]):
@@ -80,12 +82,16 @@ class Wanted:
     def _through(self, i: int, slot: Slot, later: Sequence[Slot], known: dict[int, Tensor]) -> Tensor:
         """What reaches a value through later parts of the same step's state: Σ (∂q/∂p)ᵀ δ_q."""
         value = slot.values[i + 1]
+        if self.graph:
+            return _on_the_graph(value, later, known, i)
         inputs = {id(value): "p"}
         total = torch.zeros_like(value)
         for other in later:
             held = {**inputs, **{id(s.values[i + 1]): s.index for s in later if s is not other}}
             try:
-                program, outside = slice_program(self.flow, i, held, [other.values[i + 1]])
+                program, outside = self.slicers.setdefault((slot.index, other.index), Slicer(self.flow))(
+                    i, held, [other.values[i + 1]]
+                )
             except Unsupported:
                 continue
             if not program.instructions:
@@ -101,10 +107,10 @@ class Wanted:
             total = total + back(known[other.index])[0].detach()
         return total
 
-    def _older(self, recurrence: ReplayRecurrence, delta: Tensor) -> None:
+    def _older(self, recurrence: Known, delta: Tensor) -> None:
         """Parts that are older values: their gradient is what the next step sends back to them."""
         cell = recurrence.cell
-        assert isinstance(cell, ReplayStep)
+        assert isinstance(cell, (ReplayStep, GraphStep))
         old = [cell.parts[name] for name, part in cell.layout.items() if part.lag]
         for t in range(delta.shape[0] - 1, 0, -1):
             back = recurrence.block(t, t + 1).vjp(delta[t : t + 1, ..., None])[0, ..., 0]
@@ -112,7 +118,17 @@ class Wanted:
                 delta[t - 1, :, part] = back[:, part]
 
 
-def _arriving(recurrence: ReplayRecurrence, delta: Tensor) -> Tensor:
+def _on_the_graph(value: Tensor, later: Sequence[Slot], known: dict[int, Tensor], i: int) -> Tensor:
+    """Σ_q D(q, p)ᵀ δ_q, the total derivatives within one step as autograd's graph has them."""
+    outputs = [other.values[i + 1] for other in later]
+    with torch.enable_grad():
+        found = torch.autograd.grad(
+            outputs, [value], [known[other.index] for other in later], retain_graph=True, allow_unused=True
+        )[0]
+    return torch.zeros_like(value) if found is None else found.detach()
+
+
+def _arriving(recurrence: Known, delta: Tensor) -> Tensor:
     """a_t = δ_t − J_{t+1}ᵀ δ_{t+1}; 0 where that is mere rounding."""
     arriving = delta.clone()
     size = delta.abs().amax(-1)

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from types import FrameType
 
+from torch.nn import Parameter
+
 from inspector.engine.handwritten.recording import Op
 
 FEWEST = 3
 """Iterations that make a loop: the first, the last, and one that has both neighbours."""
 
 Key = tuple[Hashable, ...]
-Label = tuple[Key, int]
-"""An operation of the loop's body: its key, and the how-manieth with that key in its iteration."""
+Label = int
+"""An operation of the loop's body: a number for its key and the how-manieth with that key it is in its iteration."""
 
 
 @dataclass(slots=True)
@@ -53,6 +55,9 @@ def _inside(ops: list[Op], level: int) -> Search:
         if len(op.chain) > level:
             frames.setdefault(op.chain[level][0], []).append(op)
     for frame, own in frames.items():
+        if _one_call(own, level):
+            yield from _inside(own, level + 1)
+            continue
         left = own
         for depth in (False, True):
             used: set[int] = set()
@@ -65,15 +70,29 @@ def _inside(ops: list[Op], level: int) -> Search:
 
 def _deeper(loop: Loop, level: int) -> bool:
     """True when the loop is that of a function called here: all its operations are in one and the same call."""
-    inner = {op.chain[level + 1][0] if len(op.chain) > level + 1 else None for ops in loop.iterations for _, op in ops}
-    return len(inner) == 1 and None not in inner
+    return _one_call([op for ops in loop.iterations for _, op in ops], level)
+
+
+def _one_call(ops: Sequence[Op], level: int) -> bool:
+    first = ops[0].chain
+    if len(first) <= level + 1:
+        return False
+    inner = first[level + 1][0]
+    return all(len(op.chain) > level + 1 and op.chain[level + 1][0] is inner for op in ops)
 
 
 def key_of(op: Op, level: int, depth: bool) -> Key:
-    """What makes two operations the same one of a loop's body: instruction, calls below it, function, module."""
-    below = tuple((frame.f_code, at) for frame, at in op.chain[level + 1 :])
-    here = op.chain[level][1]
-    return (here, below, op.name) if depth else (here, below, op.name, op.place)
+    """What makes two operations the same one of a loop's body: instruction, calls below it, function, module.
+
+    The module is known by the `self` of the innermost call and by the parameters that are used.
+    """
+    chain = op.chain
+    below = tuple((frame.f_code, at) for frame, at in chain[level + 1 :])
+    here = chain[level][1]
+    if depth:
+        return here, below, op.name
+    weights = tuple(id(given) for given in op.inputs if type(given) is Parameter)
+    return here, below, op.name, id(op.owner), weights
 
 
 def _loops_of(frame: FrameType, ops: list[Op], level: int, depth: bool) -> Iterator[Loop]:
@@ -87,8 +106,8 @@ def _loops_of(frame: FrameType, ops: list[Op], level: int, depth: bool) -> Itera
         starts, end = _extent(keys, at)
         many = not depth and _many_modules(ops[starts[0] : end], keys[starts[0] : end], counts, level)
         if len(starts) >= FEWEST and not many:
-            bounds = [*starts, end]
-            yield Loop(frame, level, [_labelled(keys, ops, a, b) for a, b in pairwise(bounds)], depth)
+            bounds, numbers = [*starts, end], dict[tuple[Key, int], Label]()
+            yield Loop(frame, level, [_labelled(keys, ops, a, b, numbers) for a, b in pairwise(bounds)], depth)
         at = max(end, at + 1)
 
 
@@ -109,10 +128,14 @@ def _extent(keys: list[Key], at: int) -> tuple[list[int], int]:
     return starts, end
 
 
-def _labelled(keys: list[Key], ops: list[Op], start: int, stop: int) -> list[tuple[Label, Op]]:
-    seen: Counter[Key] = Counter()
+def _labelled(
+    keys: list[Key], ops: list[Op], start: int, stop: int, numbers: dict[tuple[Key, int], Label]
+) -> list[tuple[Label, Op]]:
+    seen: dict[Key, int] = {}
     found = []
     for n in range(start, stop):
-        found.append(((keys[n], seen[keys[n]]), ops[n]))
-        seen[keys[n]] += 1
+        key = keys[n]
+        count = seen.get(key, 0)
+        seen[key] = count + 1
+        found.append((numbers.setdefault((key, count), len(numbers)), ops[n]))
     return found

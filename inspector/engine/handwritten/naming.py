@@ -55,12 +55,17 @@ def _position(code: CodeType, at: int) -> Span | None:
 
 
 def assigned(chain: Chain) -> tuple[tuple[str, ...], bool]:
+    """See `_assigned`; the same place in the code has the same names."""
+    return _assigned(tuple((frame.f_code, at) for frame, at in reversed(chain)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _assigned(places: tuple[tuple[CodeType, int], ...]) -> tuple[tuple[str, ...], bool]:
     """(names that the innermost statement assigns, True if what is assigned is this very operation's result).
 
     A function that returns the result at once takes its name from its caller. ((), False) where nothing is assigned.
     """
-    for frame, at in reversed(chain):
-        code = frame.f_code
+    for code, at in places:
         here = _position(code, at)
         if here is None:
             return (), False

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import BackwardCFunction
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from inspector.engine.errors import Unsupported
@@ -47,12 +48,11 @@ Ref = tuple[str, Any, int]
 
 @dataclass(slots=True)
 class Instruction:
-    """One call: its function, and its arguments with references in the place of tensors."""
+    """One call: its function, and its arguments with references in the place of tensors (`spec` None: all in order)."""
 
     function: Callable[..., Any]
     spec: Any
     leaves: list[Ref]
-    single: bool
 
     def __call__(self, given: Mapping[Hashable, Tensor], made: list[Any], outside: Sequence[Tensor]) -> Any:
         """Run it."""
@@ -64,6 +64,8 @@ class Instruction:
                 leaves.append(made[what][n])
             else:
                 leaves.append(outside[what] if kind == "outside" else what)
+        if self.spec is None:
+            return self.function(*leaves)
         args, kwargs = tree_unflatten(leaves, self.spec)
         return self.function(*args, **kwargs)
 
@@ -121,35 +123,92 @@ class _Building:
             return "made", self.numbers[place], next(n for n, out in enumerate(outputs) if out is tensor)
         if id(tensor) not in self.outside_at:
             self.outside_at[id(tensor)] = len(self.outside)
-            self.outside.append(tensor.detach())
+            self.outside.append(tensor)
         return "outside", self.outside_at[id(tensor)], 0
 
 
-def slice_program(
-    flow: Flow, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor]
-) -> tuple[Program, list[Tensor]]:
-    """What leads from the inputs (id of a tensor → name) to the results in iteration i, and the tensors from outside.
+class Slicer:
+    """Cuts programs out of the iterations of a loop; steps that do the same share one."""
 
-    Raises Unsupported where the step writes into memory that is not its own.
-    """
-    chosen = _needed(flow, i, inputs, results)
-    building = _Building(flow, inputs)
-    instructions: list[Instruction] = []
-    signature: list[Hashable] = []
-    cut = writes = False
-    for j in chosen:
-        op = flow.loop.iterations[i][j][1]
-        writes |= op.in_place
-        cut |= op.name in CUT
-        instruction = _instruction(building, op)
-        building.numbers[i, j] = len(instructions)
-        instructions.append(instruction)
-        signature.append((op.name, id(op.function), *map(_plain, instruction.leaves)))
-    if writes:
-        _check_writes(flow, i, chosen, inputs)
-    refs = [building.ref(tensor) for tensor in results]
-    shapes = tuple((tuple(tensor.shape), tensor.dtype) for tensor in building.outside)
-    return Program(instructions, refs, (*signature, *map(_plain, refs), shapes), writes, cut), building.outside
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.masks: list[Tensor] = []
+        self._known: dict[tuple[Hashable, ...], tuple[list[int], Program]] = {}
+
+    def __call__(
+        self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor]
+    ) -> tuple[Program, list[Tensor]]:
+        """What leads from the inputs (id of a tensor → name) to the results in iteration i, and the outside tensors.
+
+        Raises Unsupported where the step writes into memory that is not its own.
+        """
+        labels = tuple(label for label, _ in self.flow.loop.iterations[i])
+        known = self._known.get(labels)
+        if known is not None:
+            outside = self._same(i, inputs, results, *known)
+            if outside is not None:
+                return known[1], outside
+        chosen = _needed(self.flow, i, inputs, results)
+        program, outside = self._cut(i, chosen, inputs, results)
+        self._known.setdefault(labels, (chosen, program))
+        return program, outside
+
+    def _same(
+        self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor], chosen: list[int], program: Program
+    ) -> list[Tensor] | None:
+        """The outside tensors where iteration i does what a known program does, else None."""
+        building = _Building(self.flow, inputs)
+        ops = self.flow.loop.iterations[i]
+        for n, j in enumerate(chosen):
+            op = ops[j][1]
+            custom = any(isinstance(out.grad_fn, BackwardCFunction) for out in op.outputs)
+            if op.random is not None or op.name in CUT or custom:
+                return None
+            leaves, _ = _leaves(op.args, op.kwargs)
+            if [building.ref(x) if isinstance(x, Tensor) else ("is", x, 0) for x in leaves] != program.instructions[
+                n
+            ].leaves:
+                return None
+            building.numbers[i, j] = n
+        if [building.ref(tensor) for tensor in results] != program.results:
+            return None
+        same = program.signature[-1] == _shapes(building.outside)
+        return building.outside if same and not self.flow.changed else None
+
+    def _cut(
+        self, i: int, chosen: list[int], inputs: Mapping[int, Hashable], results: Sequence[Tensor]
+    ) -> tuple[Program, list[Tensor]]:
+        building = _Building(self.flow, inputs)
+        instructions: list[Instruction] = []
+        signature: list[Hashable] = []
+        cut = writes = False
+        for j in chosen:
+            op = self.flow.loop.iterations[i][j][1]
+            if any(isinstance(out.grad_fn, BackwardCFunction) for out in op.outputs):
+                raise Unsupported("a custom autograd function is in them")
+            writes |= op.in_place
+            cut |= op.name in CUT
+            instruction = _instruction(building, op, self.masks)
+            building.numbers[i, j] = len(instructions)
+            instructions.append(instruction)
+            signature.append((op.name, id(op.function), *map(_plain, instruction.leaves)))
+        if writes:
+            _check_writes(self.flow, i, chosen, inputs)
+        refs = [building.ref(tensor) for tensor in results]
+        whole = (*signature, *map(_plain, refs), _shapes(building.outside))
+        return Program(instructions, refs, whole, writes, cut), building.outside
+
+
+def _shapes(tensors: Sequence[Tensor]) -> tuple[Hashable, ...]:
+    return tuple((tuple(tensor.shape), tensor.dtype) for tensor in tensors)
+
+
+def _leaves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any]:
+    """(arguments one by one, how they were nested or None)."""
+    if not kwargs and not any(isinstance(x, (tuple, list, dict)) for x in args):
+        return list(args), None
+    leaves, spec = tree_flatten((args, kwargs))
+    return leaves, spec
 
 
 def _needed(flow: Flow, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor]) -> list[int]:
@@ -182,17 +241,18 @@ def _needed(flow: Flow, i: int, inputs: Mapping[int, Hashable], results: Sequenc
     return sorted(chosen)
 
 
-def _instruction(building: _Building, op: Op) -> Instruction:
+def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instruction:
     function: Callable[..., Any] = op.function
     args, kwargs = op.args, op.kwargs
     if op.name in CUT:
         function, args, kwargs = torch.Tensor.view_as, (op.inputs[0], op.inputs[0]), {}
     elif op.random is not None and op.function in DROPOUTS:
         mask = _dropped(op)
+        masks.append(mask)
         function, args, kwargs = torch.mul, (op.inputs[0], mask), {}
-    leaves, spec = tree_flatten((args, kwargs))
+    leaves, spec = _leaves(args, kwargs)
     refs: list[Ref] = [building.ref(leaf) if isinstance(leaf, Tensor) else ("is", leaf, 0) for leaf in leaves]
-    return Instruction(function, spec, refs, len(op.outputs) == 1)
+    return Instruction(function, spec, refs)
 
 
 def _dropped(op: Op) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -27,8 +27,7 @@ MOST_OPS = 4_000_000
 TORCH = str(Path(torch.__file__).parent)
 OURS = str(Path(__file__).parent.parent)
 DROPOUTS = (F.dropout, torch.dropout, F.alpha_dropout, F.feature_alpha_dropout)
-SKIPPED = ("__get__", "__set__", "size", "dim", "numel", "is_floating_point", "stride", "data_ptr", "requires_grad_")
-
+_DROPOUTS = frozenset(map(id, DROPOUTS))
 RUN = Subject.run.__code__
 
 Chain = tuple[tuple[FrameType, int], ...]
@@ -40,82 +39,90 @@ class Op:
     """One call of a torch function.
 
     Attributes:
+        name: the function's bare name: "sigmoid", "__add__", "linear".
         inputs, outputs: the tensors given (nested ones too) and returned, in order.
-        place: qualified name of the innermost module of the model that was being called.
+        in_place: True when it wrote into something that it was given.
+        owner: the `self` of the innermost call of the user's code, or None.
         random: torch's random state before the call, of dropout in training; else None.
     """
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    name: str
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    in_place: bool
     chain: Chain
-    place: str
+    owner: Any
     random: Tensor | None = None
-
-    @property
-    def name(self) -> str:
-        """The function's bare name: "sigmoid", "__add__", "linear"."""
-        return str(getattr(self.function, "__name__", self.function))
-
-    @property
-    def in_place(self) -> bool:
-        """True when it wrote into something that it was given."""
-        return self.name == "__setitem__" or any(out is given for out in self.outputs for given in self.inputs)
-
-
-@dataclass(slots=True)
-class Recording:
-    """The operations of one run, and why it is incomplete, if it is."""
-
-    ops: list[Op] = field(default_factory=list)
-    bytes: int = 0
-    full: bool = False
 
 
 class Recorder(SwitchedMode):
-    """Notes what is called; `where()` names the innermost module. `listening` may be turned off."""
+    """Notes what is called while `listening`; `full` and `broken` say why the recording ended early, if it did."""
 
-    def __init__(self, where: Callable[[], str]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.where = where
-        self.recording = Recording()
-        self.listening = True
-        self.broken = ""
+        self.listening, self.full, self.broken = True, False, ""
+        self.bytes = 0
+        self._calls: list[tuple[Any, ...]] = []
         self._own: dict[CodeType, int] = {}
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Call the function; note it if it gave or changed a tensor. What goes wrong here never reaches the model."""
+        if not self.listening:
+            return func(*args, **(kwargs or {}))
         kwargs = kwargs or {}
-        random = torch.get_rng_state() if self.listening and func in DROPOUTS and _training(args, kwargs) else None
+        random = torch.get_rng_state() if id(func) in _DROPOUTS and _training(args, kwargs) else None
         out = func(*args, **kwargs)
-        if self.listening:
-            try:
-                self._note(func, args, kwargs, out, random)
-            except Exception as fault:  # noqa: BLE001 - the user's model goes on
-                self.listening, self.broken = False, f"{type(fault).__name__}: {fault}"
+        try:
+            self._note(func, args, kwargs, out, random)
+        except Exception as fault:  # noqa: BLE001 - the user's model goes on
+            self.listening, self.broken = False, f"{type(fault).__name__}: {fault}"
         return out
 
+    def begin(self) -> None:
+        """Listen from now on."""
+        self.on(True)
+
+    def end(self) -> None:
+        """Stop listening."""
+        self.listening = False
+        self.on(False)
+
+    def forget(self) -> None:
+        """Let go of everything that was kept."""
+        self._calls.clear()
+        self._own.clear()
+
+    def ops(self) -> list[Op]:
+        """What was noted, in order."""
+        owners: dict[FrameType, Any] = {}
+        found = []
+        for func, args, kwargs, out, chain, random in self._calls:
+            inner = chain[-1][0]
+            if inner not in owners:
+                owners[inner] = inner.f_locals.get("self")
+            found.append(_op(func, args, kwargs, out, chain, owners[inner], random))
+        return found
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
     def _note(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, random: Tensor | None) -> None:
-        outputs = (out,) if isinstance(out, Tensor) else _tensors(out) if isinstance(out, (tuple, list)) else ()
-        name = getattr(func, "__name__", "")
-        if not outputs and name != "__setitem__":
-            return
-        if name in SKIPPED and not outputs:
+        if type(out) is Tensor or isinstance(out, Tensor):
+            self.bytes += out.nbytes
+        elif not isinstance(out, (tuple, list)) and func is not Tensor.__setitem__:
             return
         chain = self._chain()
         if not chain or in_backward():
             return
-        inputs = _tensors(args) if not kwargs else _tensors((*args, *kwargs.values()))
-        recording = self.recording
-        recording.bytes += sum(one.nbytes for one in outputs)
-        if recording.bytes > MOST_BYTES or len(recording.ops) >= MOST_OPS:
-            recording.full, self.listening = True, False
+        if self.bytes > MOST_BYTES or len(self._calls) >= MOST_OPS:
+            self.full, self.listening = True, False
             return
-        recording.ops.append(Op(func, args, kwargs, inputs, outputs, chain, self.where(), random))
+        self._calls.append((func, args, kwargs, out, chain, random))
 
     def _chain(self) -> Chain:
         frame: FrameType | None = sys._getframe(3)
@@ -126,15 +133,27 @@ class Recorder(SwitchedMode):
             kind = own.get(code)
             if kind is None:
                 kind = own[code] = _kind(code)
-            if kind == 2:  # ours: the run itself, or one of our own probes
+            if kind == 0:
+                found.append((frame, frame.f_lasti))
+            elif kind == 2:  # ours: the run itself, or one of our own probes
                 if not found and code is RUN:
                     found.append((frame, frame.f_lasti))  # no line of the user's: the model is made of torch's modules
                 break
-            if kind == 0:
-                found.append((frame, frame.f_lasti))
             frame = frame.f_back
         found.reverse()
         return tuple(found)
+
+
+def _op(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, chain: Chain, owner: Any, random: Tensor | None
+) -> Op:
+    outputs = (out,) if isinstance(out, Tensor) else tensors(out) if isinstance(out, (tuple, list)) else ()
+    inputs = tensors(args) if not kwargs else tensors((*args, *kwargs.values()))
+    name = str(getattr(func, "__name__", func))
+    if name == "__get__":  # a property: `x.T` is the getter of T
+        name = str(getattr(getattr(func, "__self__", None), "__name__", name))
+    in_place = name == "__setitem__" or any(one is given for one in outputs for given in inputs)
+    return Op(func, args, kwargs, name, inputs, outputs, in_place, chain, owner, random)
 
 
 def _kind(code: CodeType) -> int:
@@ -146,14 +165,14 @@ def _training(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return bool(kwargs.get("training", args[2] if len(args) > 2 else True))
 
 
-def _tensors(values: Any) -> tuple[Tensor, ...]:
+def tensors(values: Any) -> tuple[Tensor, ...]:
     """Tensors in nested tuples, lists and dicts, in order."""
     found: list[Tensor] = []
     for value in values:
         if isinstance(value, Tensor):
             found.append(value)
         elif isinstance(value, (tuple, list)):
-            found.extend(_tensors(value))
+            found.extend(tensors(value))
         elif isinstance(value, dict):
-            found.extend(_tensors(value.values()))
+            found.extend(tensors(value.values()))
     return tuple(found)

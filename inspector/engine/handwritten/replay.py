@@ -103,24 +103,39 @@ class ReplayStep(Cell):
         """Blocks are made by the recurrence, which knows which steps they are."""
         raise Unsupported("A recorded step cannot be run on states that it was not given.")
 
-    def after(self, group: Steps, at: int, column: int, state: Tensor, whole: Tensor) -> Tensor:
-        """(s,) the state after step `at` of a group: one sample's state (s,) in the recorded batch (b, s)."""
-        outside = [t if shared else t[at] for t, shared in zip(group.outside, group.shared, strict=True)]
-        return self.advance(group.program, column, state, whole, outside)
+    def again(self, group: Steps, states: Tensor) -> Tensor:
+        """(n, b, s): every step of a group run again from the states before it."""
+        axes = [None if shared else 0 for shared in group.shared]
+
+        def step(rows: Tensor, *outside: Tensor) -> Tensor:
+            return self._advance(group.program, rows, outside)
+
+        if not group.program.writes:
+            found: Tensor = vmap(step, in_dims=(0, *axes), chunk_size=16 * CHUNK)(states, *group.outside)
+            return found
+        one = [
+            step(states[n], *(t if axis is None else t[n] for t, axis in zip(group.outside, axes, strict=True)))
+            for n in range(len(states))
+        ]
+        return torch.stack(one)
 
     def advance(self, program: Program, column: int, state: Tensor, whole: Tensor, outside: Sequence[Tensor]) -> Tensor:
         """(s,) from one sample's (s,), the others of the batch held fixed."""
         rows = torch.cat((whole[:column], state[None], whole[column + 1 :]))
+        return self._advance(program, rows, outside)[column]
+
+    def _advance(self, program: Program, rows: Tensor, outside: Sequence[Tensor]) -> Tensor:
+        """(b, s) from (b, s), the whole batch at once."""
         given = {part.key: part.tensor(rows[:, self.parts[name]]) for name, part in self.layout.items()}
         made = iter(program.run(given, outside))
         out = []
         for part in self.layout.values():
             if part.lag:
                 newer = next(n for n, p in self.layout.items() if p.slot == part.slot and p.lag == part.lag - 1)
-                out.append(rows[column, self.parts[newer]])
+                out.append(rows[:, self.parts[newer]])
             else:
-                out.append(part.rows(next(made))[column if part.batch is not None else 0].to(state.dtype))
-        return torch.cat(out)
+                out.append(part.rows(next(made)).to(rows.dtype))
+        return torch.cat(out, dim=-1)
 
 
 @dataclass(slots=True)

@@ -13,11 +13,12 @@ from torch import nn
 
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import CancelledError, Unsupported
-from inspector.engine.function_mode import runs_fused
+from inspector.engine.function_mode import FUSED, runs_fused
 from inspector.engine.handwritten.assemble import BUILT_IN, place_of, recurrence_of
 from inspector.engine.handwritten.gradients import Wanted
+from inspector.engine.handwritten.graph import GraphRecurrence
 from inspector.engine.handwritten.loops import Loop, find_loops
-from inspector.engine.handwritten.recording import Recorder
+from inspector.engine.handwritten.recording import Op, Recorder
 from inspector.engine.handwritten.replay import ReplayRecurrence
 from inspector.engine.handwritten.slots import Flow, Slot, analyse, states
 from inspector.engine.module_stack import ModuleStack
@@ -41,24 +42,28 @@ class Handwritten:
     def __init__(self) -> None:
         self._recorder: Recorder | None = None
         self._stack: ModuleStack | None = None
-        self._found: list[tuple[ReplayRecurrence, Wanted]] = []
+        self._found: list[tuple[ReplayRecurrence | GraphRecurrence, Wanted]] = []
         self._refused: dict[str, str] = {}
         self._fused: list[bool] = []
+        self._names: dict[int, str] = {}
+        self._made: frozenset[int] = frozenset()
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
         """Push the mode; nothing where no Python runs that could be seen."""
         if _fused_everywhere(model):
             return
-        self._stack = stack = ModuleStack(model, self._entered, self._left)
-        self._recorder = Recorder(lambda: stack.place()[0])
-        self._recorder.on(True)
+        if any(isinstance(module, FUSED) for module in model.modules()):
+            self._stack = ModuleStack(model, self._entered, self._left)
+        self._names = {id(module): name for name, module in model.named_modules()}
+        self._recorder = Recorder()
+        self._recorder.begin()
         trace.after_forward.append(lambda: self._look(trace, emit))
 
     def detach(self) -> None:
         """Take the mode and the hooks off."""
-        if self._recorder is not None and self._stack is not None:
-            self._recorder.listening = False
-            self._recorder.on(False)
+        if self._recorder is not None:
+            self._recorder.end()
+        if self._stack is not None:
             self._stack.close()
             self._stack = None
 
@@ -87,11 +92,11 @@ class Handwritten:
             trace.recurrences.append(recurrence)
         for place, reason in self._refused.items():
             emit.refuse(f"{place}:h", reason)
-        if recorder.recording.full:
-            emit.refuse("model:h", FULL.format(len(recorder.recording.ops)))
+        if recorder.full:
+            emit.refuse("model:h", FULL.format(len(recorder)))
         if recorder.broken:
             emit.refuse("model:h", f"Recording the model's operations failed ({recorder.broken}).")
-        recorder.recording.ops.clear()
+        recorder.forget()
         self._found.clear()
 
     def _look(self, trace: Trace, emit: Emitter) -> None:
@@ -100,7 +105,9 @@ class Handwritten:
         self._recorder.listening = False
         if self._found or self._refused:
             return
-        search = find_loops(self._recorder.recording.ops)
+        ops = self._recorder.ops()
+        self._made = _origins(ops, trace)
+        search = find_loops(ops)
         try:
             loop = next(search, None)
             while loop is not None:
@@ -119,7 +126,7 @@ class Handwritten:
         flow = analyse(loop)
         useful = False
         for state in states(flow):
-            place = place_of(flow, state)
+            place = place_of(flow, state, self._names)
             if _known(flow, state):
                 useful = True
                 continue
@@ -127,10 +134,11 @@ class Handwritten:
                 continue
             useful = True
             try:
-                recurrence, cut = recurrence_of(flow, state, trace.batch, self._place(place, trace))
+                recurrence, cut = recurrence_of(flow, state, trace.batch, self._place(place, trace), self._made)
             except Unsupported as reason:
                 self._refused[place] = f"The recurrence in {place} is not shown: {reason}."
                 continue
+            trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
             wanted = Wanted(flow, state, cut)
             wanted.ask(trace)
             self._found.append((recurrence, wanted))
@@ -140,6 +148,13 @@ class Handwritten:
         taken = [r.place for r, _ in self._found] + [r.place for r in trace.recurrences]
         count = sum(name == place or name.startswith(f"{place}#") for name in taken)
         return place if not count else f"{place}#{count + 1}"
+
+
+def _origins(ops: Sequence[Op], trace: Trace) -> frozenset[int]:
+    """Ids of the tensors whose origin is known: results of recorded functions, inputs, parameters, buffers."""
+    model = trace.subject.model
+    given = (trace.batch.inputs, trace.batch.lengths, *model.parameters(), *model.buffers())
+    return frozenset((*(id(out) for op in ops for out in op.outputs), *map(id, given)))
 
 
 def _known(flow: Flow, state: Sequence[Slot]) -> bool:

@@ -458,3 +458,58 @@ def test_nothing_changes_for_the_model() -> None:
     plain = model(x)
     _, _, trace = seen(model, x)
     assert torch.equal(plain, trace.output) and not torch._C._is_torch_function_mode_enabled()
+
+
+class Squash(torch.autograd.Function):
+    """A function of the user's own, which no function mode sees."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor) -> Tensor:
+        out = torch.tanh(a)
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (out,) = ctx.saved_tensors
+        return gradient * (1 - out * out)
+
+
+class LstmWithOwnFunction(LstmByHand):
+    def forward(self, x: Tensor) -> Tensor:
+        h = x.new_zeros(x.shape[0], self.h)
+        c = x.new_zeros(x.shape[0], self.h)
+        out = []
+        for t in range(x.shape[1]):
+            i, f, g, o = self.map(torch.cat((x[:, t], h), -1)).chunk(4, -1)
+            i, f, o = torch.sigmoid(i), torch.sigmoid(f), torch.sigmoid(o)
+            g = Squash.apply(g)
+            c = f * c + i * g
+            h = o * torch.tanh(c)
+            out.append(h)
+        return torch.stack(out, 1)
+
+
+@pytest.mark.parametrize("b", [1, 2])
+def test_a_function_that_is_not_seen_is_followed_through_the_graph(b: int) -> None:
+    ours, _ = lstm_pair()
+    hidden = LstmWithOwnFunction().double()
+    hidden.load_state_dict(ours.state_dict())
+    x = torch.randn(b, 7, 3, dtype=D)
+    (a,), kept, _ = seen(hidden, x)
+    (e,), _, _ = seen(ours, x)
+    assert type(a.cell).__name__ == "GraphStep" and not kept.refusals()
+    torch.testing.assert_close(a.block(0, 7).jacobian(), e.block(0, 7).jacobian())
+    torch.testing.assert_close(a.delta, e.delta)
+    torch.testing.assert_close(a.arriving, e.arriving, rtol=1e-7, atol=1e-9)
+
+
+def test_without_a_graph_its_forward_is_run_again() -> None:
+    ours, _ = lstm_pair()
+    hidden = LstmWithOwnFunction().double()
+    hidden.load_state_dict(ours.state_dict())
+    x = torch.randn(1, 6, 3, dtype=D)
+    subject = Subject(model=hidden, kind="vectors", width=3)
+    trace = perform(subject, Batch(x, torch.tensor([6])), Kept(), quantities=["states"])
+    (e,), _, _ = seen(ours, x)
+    torch.testing.assert_close(trace.recurrences[0].block(0, 6).jacobian(), e.block(0, 6).jacobian())
