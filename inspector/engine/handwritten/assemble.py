@@ -70,10 +70,10 @@ def place_of(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> str:
     places: set[str] = set()
     bits = sum(1 << slot.index for slot in state)
     for i in range(min(2, len(flow.loop.iterations))):
-        places |= {
-            names.get(id(op.owner), "") or ROOT for j, (_, op) in enumerate(flow.loop.iterations[i]) if flow.reach[i][j] & bits
-            and j <= max(slot.made[i] for slot in state)
-        }  # fmt: skip
+        last = max(slot.made[i] for slot in state)
+        for j, (_, op) in enumerate(flow.loop.iterations[i][: last + 1]):
+            if flow.reach[i][j] & bits:
+                places.add(names.get(id(op.owner), "") or ROOT)
     paths = [place.split(".") for place in places if place != ROOT] if ROOT not in places else []
     common: list[str] = []
     for level in zip(*paths, strict=False):

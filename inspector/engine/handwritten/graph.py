@@ -47,13 +47,15 @@ class GraphStep(Cell):
         raise Unsupported("This step is known by its graph only.")
 
     def matrix(self, i: int, column: int) -> Tensor:
-        """J of step i for one sample, (s, s)."""
+        """J of step i for one sample, (s, s); NaN for the first step from a state that autograd does not follow."""
         before = [slot.values[i] for slot in self.slots]
         after = [slot.values[i + 1] for slot in self.slots]
         total = _derivative(after, before, self._parts(), column)
         within = _derivative(before, before, self._parts(), column)
         order = sorted(range(len(before)), key=lambda n: self.slots[n].made[i - 1] if i else 0)
         entries = [self.parts[name] for name in self.layout]
+        if not all(tensor.requires_grad for tensor in before):
+            return torch.full_like(total, torch.nan)
         found = total.clone()
         for at, p in reversed(list(enumerate(order))):
             for q in order[at + 1 :]:
