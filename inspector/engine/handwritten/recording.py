@@ -6,6 +6,7 @@ place, so that an operation belongs to the line that a person wrote.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ TORCH = str(Path(torch.__file__).parent)
 OURS = str(Path(__file__).parent.parent)
 DROPOUTS = (F.dropout, torch.dropout, F.alpha_dropout, F.feature_alpha_dropout)
 _DROPOUTS = frozenset(map(id, DROPOUTS))
+MAY_BE_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+"""Such a call may have another caller the next time."""
 RUN = Subject.run.__code__
 
 Chain = tuple[tuple[FrameType, int], ...]
@@ -67,6 +70,8 @@ class Recorder(SwitchedMode):
         self.bytes = 0
         self._calls: list[tuple[Any, ...]] = []
         self._own: dict[CodeType, int] = {}
+        self._inner: FrameType | None = None
+        self._outer: Chain = ()
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -94,6 +99,7 @@ class Recorder(SwitchedMode):
 
     def forget(self) -> None:
         """Let go of everything that was kept."""
+        self._inner, self._outer = None, ()
         self._calls.clear()
         self._own.clear()
 
@@ -134,6 +140,8 @@ class Recorder(SwitchedMode):
             if kind is None:
                 kind = own[code] = _kind(code)
             if kind == 0:
+                if frame is self._inner and not found:  # still the same call: its callers have not moved
+                    return (*self._outer, (frame, frame.f_lasti))
                 found.append((frame, frame.f_lasti))
             elif kind == 2:  # ours: the run itself, or one of our own probes
                 if not found and code is RUN:
@@ -141,6 +149,9 @@ class Recorder(SwitchedMode):
                 break
             frame = frame.f_back
         found.reverse()
+        self._inner, self._outer = None, ()
+        if found and not found[-1][0].f_code.co_flags & MAY_BE_RESUMED:
+            self._inner, self._outer = found[-1][0], tuple(found[:-1])
         return tuple(found)
 
 
