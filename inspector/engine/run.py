@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,23 +44,27 @@ def perform(
     seed: int = 0,
     frame: Frame | None = None,
     only_looked_at: bool = False,
+    probes: Sequence[str] = (),
+    places: dict[int, str] | None = None,
+    editor: Any = None,
 ) -> Trace:
     """Run the subject on the batch and write one frame to the sink.
 
     The model runs in the mode it is in (`opening` puts it into eval mode). Raises InputError for unknown
-    quantities, ModelError when the model raised (after writing what was seen), CancelledError.
+    quantities, ModelError when the model raised (after writing what was seen), CancelledError. `probes` are keys of the
+    shelf (empty: all); `places` and `editor` are for edited runs.
     """
     chosen = chosen_quantities(quantities)
     moment = frame if frame is not None else Frame(index=0, label=batch.title)
     emit = Emitter(sink, moment.index, cancelled, progress)
     sink.write(moment)
     _write_labels(subject, batch, emit)
-    trace = Trace(subject, batch, only_looked_at=only_looked_at)
+    trace = Trace(subject, batch, only_looked_at=only_looked_at, places=places or {}, editor=editor)
     failure: ModelError | None = None
     total = len(chosen) + 1.0
     progress(0, total, "the model runs")
     with unchanged(subject.model, seed):
-        failure = _observe(trace, emit)
+        failure = _observe(trace, emit, [PROBES[key]() for key in probes or PROBES])
     for done, key in enumerate(chosen):
         emit.check()
         progress(done + 1.0, total, QUANTITIES[key].summary)
@@ -123,9 +128,8 @@ def unchanged(model: nn.Module, seed: int) -> Iterator[None]:
                     buffer.copy_(value)
 
 
-def _observe(trace: Trace, emit: Emitter) -> ModelError | None:
+def _observe(trace: Trace, emit: Emitter, probes: list[Probe]) -> ModelError | None:
     """Run the model under the probes, and the one backward pass; what went wrong in the model, if anything did."""
-    probes: list[Probe] = [PROBES[key]() for key in PROBES]
     failure: ModelError | None = None
     wants = trace.subject.loss is not None
     try:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from inspector.capture import CaptureError, Writer
+from inspector.engine.edited import perform_with_edits
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.opening import Opened, open_subject, places
 from inspector.engine.run import chosen_quantities, perform, set_threads
@@ -141,11 +142,14 @@ class Service:
     ) -> RunStop:
         """Run; a model that raises or a cancel ends the capture properly, with what was seen in it."""
         try:
-            perform(
-                subject, batch, writer, quantities=request.quantities, cancelled=self._cancelled.is_set,
-                progress=lambda done, total, text: self._tell(done, total, text, request.generation),
-                seed=request.seed, frame=frame,
-            )  # fmt: skip
+            options: dict[str, Any] = {
+                "quantities": request.quantities, "cancelled": self._cancelled.is_set, "seed": request.seed,
+                "progress": lambda done, total, text: self._tell(done, total, text, request.generation), "frame": frame,
+            }  # fmt: skip
+            if request.edits:
+                perform_with_edits(subject, batch, writer, request.edits, **options)
+            else:
+                perform(subject, batch, writer, **options)
             return RunStop("done", seconds=time.monotonic() - began)
         except CancelledError:
             return RunStop("cancelled", "Cancelled; what came so far is kept.", time.monotonic() - began)

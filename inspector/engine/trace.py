@@ -156,6 +156,10 @@ class Trace:
     """Keep the inside of the sample looked at only; quantities that average then average over that one."""
     wants_gradient: list[tuple[Tensor, Callable[[Tensor | None], None]]] = field(default_factory=list)
     """Graph tensors whose gradient a probe asks for, with what to do with it: one backward pass serves all."""
+    places: dict[int, str] = field(default_factory=dict)
+    """Places of what computes without being a module of the model, by id (torch's modules written out as loops)."""
+    editor: Any = None
+    """What replaces values in the middle of the run (engine/editing.py), or None."""
     keep_graph: bool = False
     """Set by a probe that reads derivatives off autograd's graph after the backward pass."""
     after_forward: list[Callable[[], None]] = field(default_factory=list)

@@ -2,6 +2,7 @@
 
 from inspector.records.channel import DTYPES, KINDS, STEP_DOMAIN, VOCABULARY_DOMAIN, Channel
 from inspector.records.codec import BadRecordError, decode, encode
+from inspector.records.edits import Edit, parse_edit
 from inspector.records.requests import (
     Analyse,
     Cancel,
@@ -35,7 +36,7 @@ from inspector.records.run import (
 
 __all__ = [
     "DTYPES", "KINDS", "STEP_DOMAIN", "VOCABULARY_DOMAIN", "Analyse", "BadRecordError", "Cancel", "Catalog",
-    "Channel", "CheckpointReport", "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels",
+    "Channel", "CheckpointReport", "Edit", "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels",
     "Load", "Loaded", "Log", "Mismatch", "Page", "Place", "Progress", "Quit", "Refusal", "Run", "RunStart",
-    "RunStop", "Scalar", "Severity", "Status", "decode", "encode",
+    "RunStop", "Scalar", "Severity", "Status", "decode", "encode", "parse_edit",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from inspector.records.edits import Edit
 from inspector.records.run import Place, RunStop
 
 
@@ -41,12 +42,14 @@ class Load:
 class Run:
     """Run the loaded model on a sequence and write the capture to the folder `path`.
 
-    `quantities` are keys of the shelf of quantities; empty means the default set.
+    `quantities` are keys of the shelf of quantities; empty means the default set. With `edits` there are two frames:
+    the run as it is, and with the changes.
     """
 
     path: str
     input: InputSpec = field(default_factory=InputSpec)
     quantities: tuple[str, ...] = ()
+    edits: tuple[Edit, ...] = ()
     seed: int = 0
     frame_label: str = ""
     generation: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -32,6 +32,7 @@ OTHERS = frozenset(
         "log_sigmoid",
     ]
 )
+HELD = frozenset({"index_fill", "full_like"})
 PIECES = frozenset({"chunk", "split", "tensor_split", "unbind", "__getitem__", "narrow", "select"})
 
 
@@ -42,6 +43,7 @@ class Gate:
     signal: str
     values: list[Tensor | None]
     last: int
+    tensors: list[Tensor] = field(default_factory=list)
 
 
 def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
@@ -55,8 +57,19 @@ def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
             if id(tensor) in own or not _fits(tensor, batch):
                 continue
             gate = found.setdefault((label, signal), Gate(signal, [None] * count, j))
-            gate.values[i] = tensor.detach()
+            gate.values[i] = _held(flow, i, tensor).detach()
+            gate.tensors.append(tensor)
     return _named([gate for gate in found.values() if _steady(gate)])
+
+
+def found_gates(flow: Flow, state: Sequence[Slot], batch: int) -> Iterator[tuple[str, int, int, Tensor]]:
+    """(signal, iteration, operation, tensor) of every gate value, under the names that `gates_of` gives."""
+    names = {id(value): gate.signal for gate in gates_of(flow, state, batch) for value in gate.tensors}
+    own = {id(value) for slot in flow.slots for value in slot.values}
+    for i in range(len(flow.loop.iterations)):
+        for _, j, tensor, _ in _signals(flow, i, _near(flow, state, i), own):
+            if id(tensor) in names:
+                yield names[id(tensor)], i, j, tensor
 
 
 def _near(flow: Flow, state: Sequence[Slot], i: int) -> set[int]:
@@ -117,6 +130,14 @@ def _pieces(
             yield from ((k, piece, name) for piece, name in zip(op.outputs, names, strict=True))
 
 
+def _held(flow: Flow, i: int, tensor: Tensor) -> Tensor:
+    """What an edit put in the place of a value, or the value itself."""
+    for _, op in flow.loop.iterations[i]:
+        if op.name in HELD and op.inputs and op.inputs[0] is tensor:
+            return op.outputs[0]
+    return tensor
+
+
 def _fits(tensor: Tensor, batch: int) -> bool:
     """One value a unit of a sample: (b, n), or (n,) where there is one sample, or with axes of length 1."""
     axes = [size for size in tensor.shape if size != 1]
@@ -136,7 +157,7 @@ def _named(gates: list[Gate]) -> list[Gate]:
     out = []
     for gate in sorted(gates, key=lambda gate: gate.last):
         n = seen[gate.signal] = seen.get(gate.signal, 0) + 1
-        out.append(Gate(gate.signal if n == 1 else f"{gate.signal}#{n}", gate.values, gate.last))
+        out.append(Gate(gate.signal if n == 1 else f"{gate.signal}#{n}", gate.values, gate.last, gate.tensors))
     return out
 
 

@@ -104,8 +104,12 @@ def _loops_of(frame: FrameType, ops: list[Op], level: int, depth: bool) -> Itera
             at += 1
             continue
         starts, end = _extent(keys, at)
-        many = not depth and _many_modules(ops[starts[0] : end], keys[starts[0] : end], counts, level)
-        if len(starts) >= FEWEST and not many:
+        inside = slice(starts[0], end)
+        if depth:
+            wrong = _same_modules(ops[inside], level)
+        else:
+            wrong = _many_modules(ops[inside], keys[inside], counts, level)
+        if len(starts) >= FEWEST and not wrong:
             bounds, numbers = [*starts, end], dict[tuple[Key, int], Label]()
             yield Loop(frame, level, [_labelled(keys, ops, a, b, numbers) for a, b in pairwise(bounds)], depth)
         at = max(end, at + 1)
@@ -115,6 +119,12 @@ def _many_modules(ops: list[Op], keys: list[Key], counts: Counter[Key], level: i
     """True where one instruction goes through different modules, each of them once: a stack of layers."""
     alike = [key_of(op, level, True) for op, key in zip(ops, keys, strict=True) if counts[key] == 1]
     return any(count >= FEWEST for count in Counter(alike).values())
+
+
+def _same_modules(ops: list[Op], level: int) -> bool:
+    """True where the same weights come again and again: no stack of layers."""
+    used = Counter(key_of(op, level, False) for op in ops if any(type(given) is Parameter for given in op.inputs))
+    return any(count >= FEWEST for count in used.values())
 
 
 def _extent(keys: list[Key], at: int) -> tuple[list[int], int]:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from inspector.engine.errors import InputError
 from inspector.engine.function_mode import SwitchedMode
 from inspector.engine.module_stack import in_backward
 from inspector.engine.subject import Subject
@@ -26,6 +27,7 @@ MOST_BYTES = 3 << 30
 """What was computed is kept until the run is over; at most this much of it, then recording ends."""
 MOST_OPS = 4_000_000
 TORCH = str(Path(torch.__file__).parent)
+UNROLLED = str(Path(__file__).with_name("unrolled.py"))
 OURS = str(Path(__file__).parent.parent)
 DROPOUTS = (F.dropout, torch.dropout, F.alpha_dropout, F.feature_alpha_dropout)
 _DROPOUTS = frozenset(map(id, DROPOUTS))
@@ -61,12 +63,27 @@ class Op:
     random: Tensor | None = None
 
 
+class Editing(Protocol):
+    """What the recorder asks for values to be put in the place of results (engine/editing.py)."""
+
+    def wants(self, chain: Chain, name: str) -> Sequence[Any]:
+        """Targets of this operation, each with `edit` and the number of the `output`."""
+
+
+def clamp(value: Tensor, edit: Any) -> tuple[Any, tuple[Any, ...]]:
+    """(function, arguments) that give the value with one unit, or all, held: the last axis is the units'."""
+    if edit.unit is None:
+        return torch.full_like, (value, edit.value)
+    return torch.index_fill, (value, -1, torch.tensor([edit.unit], device=value.device), edit.value)
+
+
 class Recorder(SwitchedMode):
     """Notes what is called while `listening`; `full` and `broken` say why the recording ended early, if it did."""
 
-    def __init__(self) -> None:
+    def __init__(self, editor: Editing | None = None) -> None:
         super().__init__()
         self.listening, self.full, self.broken = True, False, ""
+        self.editor = editor
         self.bytes = 0
         self._calls: list[tuple[Any, ...]] = []
         self._own: dict[CodeType, int] = {}
@@ -83,7 +100,11 @@ class Recorder(SwitchedMode):
         random = torch.get_rng_state() if id(func) in _DROPOUTS and _training(args, kwargs) else None
         out = func(*args, **kwargs)
         try:
-            self._note(func, args, kwargs, out, random)
+            chain = self._note(func, args, kwargs, out, random)
+            if self.editor is not None and chain:
+                out = self._edited(chain, name_of(func), out)
+        except InputError:
+            raise
         except Exception as fault:  # noqa: BLE001 - the user's model goes on
             self.listening, self.broken = False, f"{type(fault).__name__}: {fault}"
         return out
@@ -117,18 +138,32 @@ class Recorder(SwitchedMode):
     def __len__(self) -> int:
         return len(self._calls)
 
-    def _note(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, random: Tensor | None) -> None:
+    def _edited(self, chain: Chain, name: str, out: Any) -> Any:
+        """The result with the values that an edit holds put in; each change is noted as an operation of its own."""
+        assert self.editor is not None
+        for target in self.editor.wants(chain, name):
+            values = list(out) if isinstance(out, (tuple, list)) else [out]
+            function, given = clamp(values[target.output], target.edit)
+            new = function(*given)
+            self._calls.append((function, given, {}, new, chain, None))
+            values[target.output] = new
+            out = type(out)(values) if isinstance(out, (tuple, list)) else new
+        return out
+
+    def _note(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, random: Tensor | None) -> Chain:
+        """Keep one call, if it gave or changed tensors and comes from the user's code: () where it does not."""
         if type(out) is Tensor or isinstance(out, Tensor):
             self.bytes += out.nbytes
         elif not isinstance(out, (tuple, list)) and func is not Tensor.__setitem__:
-            return
+            return ()
         chain = self._chain()
         if not chain or in_backward():
-            return
+            return ()
         if self.bytes > MOST_BYTES or len(self._calls) >= MOST_OPS:
             self.full, self.listening = True, False
-            return
+            return ()
         self._calls.append((func, args, kwargs, out, chain, random))
+        return chain
 
     def _chain(self) -> Chain:
         frame: FrameType | None = sys._getframe(3)
@@ -160,15 +195,23 @@ def _op(
 ) -> Op:
     outputs = (out,) if isinstance(out, Tensor) else tensors(out) if isinstance(out, (tuple, list)) else ()
     inputs = tensors(args) if not kwargs else tensors((*args, *kwargs.values()))
-    name = str(getattr(func, "__name__", func))
-    if name == "__get__":  # a property: `x.T` is the getter of T
-        name = str(getattr(getattr(func, "__self__", None), "__name__", name))
+    name = name_of(func)
     in_place = name == "__setitem__" or any(one is given for one in outputs for given in inputs)
     return Op(func, args, kwargs, name, inputs, outputs, in_place, chain, owner, random)
 
 
+def name_of(func: Any) -> str:
+    """A function's bare name; of a property's getter (`x.T`) the property's."""
+    name = str(getattr(func, "__name__", func))
+    return str(getattr(getattr(func, "__self__", None), "__name__", name)) if name == "__get__" else name
+
+
 def _kind(code: CodeType) -> int:
-    """0 the user's code, 1 torch's, 2 this package's."""
+    """0 the user's code, 1 torch's, 2 this package's. torch's modules written out as loops count as the user's."""
+    if code.co_filename == UNROLLED:
+        return 0
+    if code.co_name == "__torch_function__":  # another mode that only passes the call on
+        return 1
     return 2 if code.co_filename.startswith(OURS) else 1 if code.co_filename.startswith(TORCH) else 0
 
 

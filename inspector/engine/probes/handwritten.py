@@ -54,8 +54,8 @@ class Handwritten:
             return
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
-        self._names = {id(module): name for name, module in model.named_modules()}
-        self._recorder = Recorder()
+        self._names = {**{id(module): name for name, module in model.named_modules()}, **trace.places}
+        self._recorder = Recorder(trace.editor)
         self._recorder.begin()
         trace.after_forward.append(lambda: self._look(trace, emit))
 
@@ -107,6 +107,7 @@ class Handwritten:
             return
         ops = self._recorder.ops()
         self._made = _origins(ops, trace)
+        trace.extra["operations"] = ops
         search = find_loops(ops)
         try:
             loop = next(search, None)
@@ -142,6 +143,9 @@ class Handwritten:
             wanted = Wanted(flow, state, cut)
             wanted.ask(trace)
             self._found.append((recurrence, wanted))
+            recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
+            size = int(trace.batch.lengths.numel())
+            trace.extra.setdefault("handwritten", []).append((recurrence.place, flow, state, size))
         return useful
 
     def _place(self, place: str, trace: Trace) -> str:

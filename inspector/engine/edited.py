@@ -1,0 +1,93 @@
+"""One run as it is and one with changes, as two frames of a capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from inspector.engine.editing import INPUT, Editor, Target, WrittenOut, edited_input, place_of
+from inspector.engine.emitter import Sink
+from inspector.engine.errors import InputError
+from inspector.engine.handwritten.gates import found_gates
+from inspector.engine.handwritten.slots import Flow, Slot
+from inspector.engine.run import Told, perform
+from inspector.engine.subject import Batch, Subject
+from inspector.engine.trace import Trace
+from inspector.records import Edit, Frame
+
+PROBES = ("handwritten", "attention")
+"""What watches an edited run: torch's own modules are written out in it."""
+
+
+class _Nowhere:
+    def write(self, record: Any) -> None:
+        """The first pass is not shown."""
+
+
+def perform_with_edits(
+    subject: Subject,
+    batch: Batch,
+    sink: Sink,
+    edits: Sequence[Edit],
+    *,
+    quantities: Sequence[str] = (),
+    cancelled: Callable[[], bool] = lambda: False,
+    progress: Told = lambda _done, _total, _text: None,
+    seed: int = 0,
+    frame: Frame | None = None,
+) -> Trace:
+    """Frame 0 is the run as it is, frame 1 the edited one. Raises InputError for edits of what there is not."""
+    changed = edited_input(subject, batch, edits)
+    label = ", ".join(map(str, edits))
+    options: dict[str, Any] = {"quantities": quantities, "cancelled": cancelled, "progress": progress, "seed": seed}
+    inner = [edit for edit in edits if edit.place != INPUT]
+    first = frame if frame is not None else Frame(index=0, label=batch.title)
+    if not inner:
+        perform(subject, batch, sink, frame=first, **options)
+        return perform(subject, changed, sink, frame=Frame(index=1, label=label, step=first.step), **options)
+    loops = WrittenOut(subject.model)
+    watched: dict[str, Any] = {"probes": PROBES, "places": loops.places}
+    with loops.on():
+        dry = perform(subject, changed, _Nowhere(), quantities=["states"], seed=seed, **watched)
+        editor = editor_of(dry, inner)
+        del dry
+    perform(subject, batch, sink, frame=first, **options)
+    second = Frame(index=1, label=label, step=first.step)
+    with loops.on():
+        return perform(subject, changed, sink, frame=second, editor=editor, **watched, **options)
+
+
+def editor_of(trace: Trace, edits: Sequence[Edit]) -> Editor:
+    """What replaces the edited values, from a pass that saw where they are made. Raises InputError."""
+    seen: list[tuple[str, Flow, list[Slot], int]] = trace.extra.get("handwritten", [])
+    counts: dict[Any, int] = {}
+    number: dict[int, int] = {}
+    for op in trace.extra.get("operations", ()):
+        where = place_of(op.chain, op.name)
+        number[id(op)] = counts[where] = counts.get(where, -1) + 1
+    editor = Editor()
+    for edit in edits:
+        found = next(((flow, state, size) for place, flow, state, size in seen if place == edit.place), None)
+        if found is None:
+            known = ", ".join(dict.fromkeys(place for place, *_ in seen)) or "none"
+            raise InputError(f"There is no recurrence at {edit.place!r} that can be edited; there are {known}.")
+        _aim(editor, edit, *found, number)
+    return editor
+
+
+def _aim(editor: Editor, edit: Edit, flow: Flow, state: list[Slot], size: int, number: dict[int, int]) -> None:
+    made = {slot.name: [(i, j, slot.values[i + 1]) for i, j in enumerate(slot.made) if j >= 0] for slot in state}
+    for signal, i, j, tensor in found_gates(flow, state, size):
+        made.setdefault(signal, []).append((i, j, tensor))
+    if edit.signal not in made:
+        raise InputError(f"{edit.place} has no {edit.signal!r}; there are {', '.join(made)}.")
+    for i, j, tensor in made[edit.signal]:
+        if i < edit.start or (edit.stop is not None and i >= edit.stop):
+            continue
+        op = flow.op((i, j))
+        output = next(n for n, out in enumerate(op.outputs) if out is tensor)
+        if edit.unit is not None and edit.unit >= tensor.shape[-1]:
+            raise InputError(f"{edit.place}:{edit.signal} has {tensor.shape[-1]} units; there is no unit {edit.unit}.")
+        editor.add(place_of(op.chain, op.name), Target(edit, output, frozenset({number[id(op)]})))
+    if all(i < edit.start for i, _, _ in made[edit.signal]):
+        raise InputError(f"{edit.place} has {len(flow.loop.iterations)} steps; there is no step {edit.start}.")

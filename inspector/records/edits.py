@@ -1,0 +1,67 @@
+"""A change to a run: a token or number of the input, or a unit, a state or a gate held at a value from a step on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_FORM = re.compile(
+    r"(?P<what>[^\[\]=@]+)(\[(?P<unit>\d+)\])?=(?P<value>.+?)(@(?P<start>\d+)(?P<more>:(?P<stop>\d+)?)?)?", re.DOTALL
+)
+FORM = "PLACE:SIGNAL=VALUE, PLACE:SIGNAL[UNIT]=VALUE@FROM:TO, or input=TOKEN@STEP"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """What is changed, from step `start` to before `stop` (None: to the end).
+
+    Attributes:
+        place, signal: of the channel that is held ("rnn.l0", "gate/forget"); place "input": the sequence itself.
+        unit: one unit, or None for all.
+        value: what it is held at; text: the token that is put in, where the input is tokens.
+    """
+
+    place: str
+    signal: str = ""
+    unit: int | None = None
+    value: float = 0.0
+    text: str = ""
+    start: int = 0
+    stop: int | None = None
+
+    def __str__(self) -> str:
+        """In the form that `parse_edit` reads."""
+        what = self.place if not self.signal else f"{self.place}:{self.signal}"
+        unit = "" if self.unit is None else f"[{self.unit}]"
+        value = self.text if self.text else f"{self.value:g}"
+        stop = "" if self.stop is None else str(self.stop)
+        single = self.place == "input" and self.stop is None
+        return f"{what}{unit}={value}@{self.start}" + ("" if single else f":{stop}")
+
+
+def parse_edit(text: str) -> Edit:
+    """An edit from `rnn.l0:gate/forget[3]=0@10:20` or `input=x@5`. Raises ValueError with one sentence."""
+    found = _FORM.fullmatch(text.strip("\n"))
+    if found is None:
+        raise ValueError(f"{text!r} is no edit; expected {FORM}.")
+    place, _, signal = found["what"].rpartition(":") if ":" in found["what"] else (found["what"], "", "")
+    unit = None if found["unit"] is None else int(found["unit"])
+    start = int(found["start"] or 0)
+    stop = int(found["stop"]) if found["stop"] else None
+    if stop is not None and stop <= start:
+        raise ValueError(f"{text!r} ends before it begins: steps {start} to {stop}.")
+    if place == "input" and found["start"] is None:
+        raise ValueError(f"{text!r} does not say at which step the input is changed; expected input=TOKEN@STEP.")
+    value = _number(found["value"])
+    if place == "input":
+        return Edit(place=place, unit=unit, value=value or 0.0, text=found["value"], start=start, stop=stop)
+    if not signal or value is None:
+        raise ValueError(f"{text!r} is no edit; expected {FORM}.")
+    return Edit(place=place, signal=signal, unit=unit, value=value, start=start, stop=stop)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
