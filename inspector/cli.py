@@ -13,7 +13,7 @@ import click
 
 from inspector import __version__
 from inspector.capture import SUFFIX, Capture, CaptureError, export_channel, open_capture, pack
-from inspector.records import InputSpec, Load, Progress, Run
+from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit
 from inspector.streams.command import run_and_wait
 from inspector.streams.samples import Sample, list_samples
 
@@ -100,6 +100,9 @@ def samples(as_json: bool) -> None:
 @click.option("--generate", default=None, help="noise, impulse, constant or sine, for models that read vectors.")
 @click.option("--example", default=None, help="One of the subject's ready sequences, by name.")
 @click.option("--option", "options", multiple=True, help="NAME=VALUE for the input: steps=200, at=10, key=x …")
+@click.option(
+    "--edit", "edits", multiple=True, help="Run twice, the second time with PLACE:SIGNAL[UNIT]=VALUE@FROM:TO."
+)
 @click.option("--with", "quantities", multiple=True, help="Compute only this quantity (repeatable).")
 @click.option("--arguments", default="{}", help="Keyword arguments of the callable, as JSON.")
 @click.option("--partial", is_flag=True, help="Load what fits of a checkpoint that does not fit whole.")
@@ -116,9 +119,19 @@ def run(subject: str, options: tuple[str, ...], arguments: str, out: str | None,
         trusted=True, device=given["device"], seed=given["seed"],
     )  # fmt: skip
     target = Path(out) if out is not None else Path(_file_name(subject) + SUFFIX)
-    request = Run(path=str(target.absolute()), input=spec, quantities=given["quantities"], seed=given["seed"])
+    edits = tuple(_edit(text) for text in given["edits"])
+    request = Run(
+        path=str(target.absolute()), input=spec, quantities=given["quantities"], edits=edits, seed=given["seed"]
+    )
     run_and_report(load, request, debug)
     click.echo(f"{target}: {_summary(target)}", err=True)
+
+
+def _edit(text: str) -> Edit:
+    try:
+        return parse_edit(text)
+    except ValueError as problem:
+        raise Fault(str(problem)) from None
 
 
 def _file_name(subject: str) -> str:

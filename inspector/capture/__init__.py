@@ -1,5 +1,6 @@
 """The memory: a capture is a folder of page files with an SQLite index; the only thing a panel reads."""
 
+from inspector.capture.difference import Difference
 from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerVersionError
 from inspector.capture.pack import pack
 from inspector.capture.reader import Capture, open_capture
@@ -11,6 +12,7 @@ __all__ = [
     "SUFFIX",
     "Capture",
     "CaptureError",
+    "Difference",
     "NewerVersionError",
     "Writer",
     "csv_bytes",

@@ -49,6 +49,7 @@ def make_menus(window: Window) -> list[QAction]:
     add(file, "&Quit", window.close, Standard.Quit)
     run = bar.addMenu("&Run")
     add(run, "&Run again", window.session.again, "F5")
+    add(run, "&Edit and run…", window.edit, "Ctrl+E")
     add(run, "&Cancel run", window.session.cancel, "Esc")
     add(run, "&Play the steps", window.play)
     view = bar.addMenu("&View")

@@ -17,6 +17,7 @@ from inspector.capture import SUFFIX, Capture, CaptureError, open_capture
 from inspector.records import (
     Cancel,
     Catalog,
+    Edit,
     Failure,
     Finished,
     InputSpec,
@@ -146,8 +147,8 @@ class Session:
         if self._load is not None:
             self.open_subject(replace(self._load, partial=True))
 
-    def run(self, spec: InputSpec) -> None:
-        """Run the open model on a sequence; a run in progress is cancelled, its answers are dropped."""
+    def run(self, spec: InputSpec, edits: tuple[Edit, ...] = ()) -> None:
+        """Run the open model on a sequence, with changes if there are any; a run in progress is cancelled."""
         if self._load is None:
             self.sentence = "Open a model first."
             return
@@ -156,12 +157,17 @@ class Session:
             return
         self._interrupt()
         self._generation += 1
-        self._send_run(self._request(spec))
+        self._send_run(replace(self._request(spec), edits=edits))
 
     def again(self) -> None:
         """Run the same sequence once more."""
         if self._run is not None:
-            self.run(self._run.input)
+            self.run(self._run.input, self._run.edits)
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The changes of the run that is shown."""
+        return self._run.edits if self._run is not None else ()
 
     def _request(self, spec: InputSpec) -> Run:
         self.runs.mkdir(parents=True, exist_ok=True)

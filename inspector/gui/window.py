@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
-from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
 
-from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError
+from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, Difference
 from inspector.gui.cursor import Cursor, Position
 from inspector.gui.dialogs import OpenModelDialog, ReportDialog, ask_trust
 from inspector.gui.docking import SIDE, Docking
+from inspector.gui.framebar import DIFFERENCE, FrameBar
 from inspector.gui.inputbar import InputBar
 from inspector.gui.sequencerow import SequenceRow
 from inspector.gui.session import Changes, Session
@@ -78,10 +79,14 @@ class Window(QMainWindow):
         layout = QVBoxLayout(top)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
+        self.frames = FrameBar()
+        self.frames.chosen.connect(self._choose_frame)
+        self.frames.forgotten.connect(lambda: self.session.run(self.session.spec) if self.session.spec else None)
         layout.addWidget(self.input)
+        layout.addWidget(self.frames)
         layout.addWidget(self.sequence)
         self.setCentralWidget(top)
-        top.setFixedHeight(layout.sizeHint().height() + 6)
+        top.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.docking.add("open", "Open", self.opener, SIDE.LeftDockWidgetArea)
         self.docking.add("model", "Model", self.tree, SIDE.LeftDockWidgetArea)
         self.docking.add("numbers", "Under the cursor", self.readout, SIDE.RightDockWidgetArea)
@@ -165,6 +170,33 @@ class Window(QMainWindow):
         self.session.run(spec)
         self._show_state()
 
+    def edit(self) -> None:
+        """Ask for changes, and run as it is and with them."""
+        from inspector.gui.editdialog import EditDialog
+
+        capture = self.session.capture
+        if capture is None or self.session.spec is None:
+            self.fail("Run a model first; then a token, a unit or a gate of that run can be changed.")
+            return
+        dialog = EditDialog(capture, self.looking.position, self.session.edits, self)
+        if dialog.exec():
+            self.session.run(self.session.spec, dialog.edits())
+            self._show_state()
+
+    @Slot(int)
+    def _choose_frame(self, frame: int) -> None:
+        capture = self.session.capture
+        if capture is None:
+            return
+        shown: Any = capture
+        if frame == DIFFERENCE:
+            shown = Difference(capture, capture.frames[0].index, capture.frames[1].index)
+        for panel in self.panels.values():
+            if panel.capture is not shown and (frame == DIFFERENCE or isinstance(panel.capture, Difference)):
+                panel.set_capture(shown)
+        self.looking.move(frame=frame if frame >= 0 else -1)
+        self._reader.start()
+
     def fail(self, sentence: str, details: str = "") -> None:
         """Say what went wrong, in one sentence, where the user looks."""
         self.session.sentence = sentence
@@ -233,6 +265,10 @@ class Window(QMainWindow):
         length = sequence_length(capture)
         self.steps.set_length(length)
         self.looking.set_length(length)
+        before = self.frames.current
+        self.frames.show_capture(capture)
+        if self.frames.current != before:
+            self._choose_frame(self.frames.current)
         self.tree.show_capture(capture)
         self.sequence.grown(capture, length, changed)
         for panel in self.panels.values():

@@ -105,10 +105,8 @@ def _loops_of(frame: FrameType, ops: list[Op], level: int, depth: bool) -> Itera
             continue
         starts, end = _extent(keys, at)
         inside = slice(starts[0], end)
-        if depth:
-            wrong = _same_modules(ops[inside], level)
-        else:
-            wrong = _many_modules(ops[inside], keys[inside], counts, level)
+        own = ops[inside]
+        wrong = _same_modules(own, level) if depth else _many_modules(own, keys[inside], counts, level)
         if len(starts) >= FEWEST and not wrong:
             bounds, numbers = [*starts, end], dict[tuple[Key, int], Label]()
             yield Loop(frame, level, [_labelled(keys, ops, a, b, numbers) for a, b in pairwise(bounds)], depth)

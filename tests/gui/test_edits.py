@@ -1,0 +1,93 @@
+"""Edits from the window: the dialog, the frame bar, and what every panel then shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from inspector.capture import Difference, Writer, open_capture
+from inspector.gui.cursor import Position
+from inspector.gui.editdialog import EditDialog, signals_of
+from inspector.gui.framebar import DIFFERENCE, FrameBar
+from inspector.gui.stage import Stage
+from inspector.records import Channel, Edit, Frame, Page, RunStart, RunStop
+
+
+@pytest.fixture
+def two_frames(tmp_path: Path) -> Path:
+    random = np.random.default_rng(0)
+    path = tmp_path / "two.inspect"
+    with Writer(path, RunStart(run="r", title="t")) as writer:
+        for frame in (0, 1):
+            writer.write(Frame(index=frame, label=("as it is", "rnn.l0:h[1]=0@2:")[frame]))
+            h = Channel(name="rnn.l0:h", kind="state", dims=("step", "unit"), shape=(9, 3), scale="diverging")
+            norm = Channel(
+                name="rnn.l0:jacobian/spectral_norm", kind="jacobian", dims=("step",), shape=(9,), scale="log"
+            )
+            writer.write(h)
+            writer.write(norm)
+            writer.write(Page(h.name, frame, (0, 0), random.normal(size=(9, 3)).astype(np.float32)))
+            writer.write(Page(norm.name, frame, (0,), random.random(9).astype(np.float32) + 0.1))
+        only = Channel(name="rnn.l0:gate/r", kind="gate", dims=("step", "unit"), shape=(9, 3))
+        writer.write(only)
+        writer.write(Page(only.name, 1, (0, 0), np.zeros((9, 3), np.float32)))
+        writer.write(RunStop("done"))
+    return path
+
+
+def test_differences_and_ratios(two_frames: Path) -> None:
+    with open_capture(two_frames) as capture:
+        both = Difference(capture, 0, 1)
+        a, b = (capture.array("rnn.l0:h", frame) for frame in (0, 1))
+        np.testing.assert_allclose(both.array("rnn.l0:h"), b - a)
+        a, b = (capture.array("rnn.l0:jacobian/spectral_norm", frame) for frame in (0, 1))
+        np.testing.assert_allclose(both.array("rnn.l0:jacobian/spectral_norm"), b / a, rtol=1e-6)
+        assert set(both.channels) == {"rnn.l0:h", "rnn.l0:jacobian/spectral_norm"}, (
+            "a gate of one frame has no difference"
+        )
+        low, high = both.overview("rnn.l0:h", size=(3, 3))
+        difference = both.array("rnn.l0:h")
+        np.testing.assert_allclose(low[0], difference[:3].min(0))
+        np.testing.assert_allclose(high[0], difference[:3].max(0))
+
+
+def test_the_dialog_begins_at_the_cursor(two_frames: Path, qtbot: Any) -> None:
+    with open_capture(two_frames) as capture:
+        assert signals_of(capture)["rnn.l0"].keys() == {"h", "gate/r"}
+        dialog = EditDialog(capture, Position(place="rnn.l0", unit=1, step=4), (), None)
+        qtbot.addWidget(dialog)
+        dialog.value.setValue(0.5)
+        dialog.add.click()
+        assert dialog.edits() == (Edit(place="rnn.l0", signal="h", unit=1, value=0.5, start=4),)
+        dialog.place.setCurrentText("input")
+        dialog.add.click()
+        assert "token" in dialog.problem.text() and dialog.list.count() == 1
+        dialog.token.setText("q")
+        dialog.go.click()
+        assert dialog.edits()[1:] == () or dialog.edits()[1].text == "q"
+
+
+def test_the_frame_bar_offers_the_difference(two_frames: Path, qtbot: Any) -> None:
+    bar = FrameBar()
+    qtbot.addWidget(bar)
+    with open_capture(two_frames) as capture:
+        bar.show_capture(capture)
+        assert bar.isVisibleTo(None) or not bar.isHidden()
+        assert [bar.frames.itemData(n) for n in range(bar.frames.count())] == [0, 1, DIFFERENCE]
+        assert bar.current == 1
+        bar.show_capture(None)
+        assert bar.isHidden() and bar.current == -1
+
+
+def test_panels_draw_a_difference(two_frames: Path, qapp: Any) -> None:
+    with open_capture(two_frames) as capture:
+        stage = Stage(capture, (800, 600))
+        panel = stage.panel("states", frame=-1, place="rnn.l0")
+        panel.set_capture(Difference(capture, 0, 1))
+        assert panel.state == "figure"
+        a, b = (capture.array("rnn.l0:h", frame) for frame in (0, 1))
+        np.testing.assert_allclose(next(iter(panel.data().values())), b - a, rtol=1e-6)
+        stage.close()
