@@ -15,7 +15,7 @@ from inspector.gui.text import token
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.curves import Curves
 from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.quantise import Levels, levels_of
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -80,8 +80,9 @@ class Outputs(Panel):
         if values is None:
             return
         array = self.capture.array(values.name, self.frame)
+        levels = Levels(0.0, 1.0) if values.scale != "diverging" else levels_of(array, values.scale, None)
         self.row.show(
-            lambda cut, _cells: (array[cut[0] : cut[1]],) * 2, array.shape[0], array.shape[1], Levels(0.0, 1.0), "1",
+            lambda cut, _cells: (array[cut[0] : cut[1]],) * 2, array.shape[0], array.shape[1], levels, "1",
             self.capture.revision(values.name, self.frame), nan=bool(np.isnan(array).any()),
         )  # fmt: skip
         self.row.plot.set_title(f"{values.title}: most probable at the top")

@@ -30,6 +30,7 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self.vb.setMouseEnabled(x=True, y=False)
         self.vb.setDefaultPadding(0.0)
         self.getAxis("left").setWidth(58)
+        self.getAxis("left").enableAutoSIPrefix(False)  # "value (x0.001)" reads as a unit
         self._line = pg.InfiniteLine(angle=90, movable=False)
         self._line.setZValue(50)
         self._line.hide()
