@@ -1,0 +1,28 @@
+"""Elman network on the adding problem, S2: of 20 to 40 numbers two are marked, and their sum is wanted at the end.
+
+The loss stands at the last step only, so everything that W learns is ∂ℓ_T/∂h_T times products of Jacobians: look at
+the contributions by (t, k), of which one row is not empty.
+"""
+
+from __future__ import annotations
+
+from torch import nn
+
+from sample_models.adding import adding_sample
+from sample_models.base import Sample, seeded
+
+SAMPLE = {
+    "name": "adding-elman",
+    "row": "S2",
+    "title": "Elman network, adding problem",
+    "task": "the sum of the two marked numbers among 20 to 40, asked for at the end",
+    "shows": "backpropagation through time from one loss at the end; contributions that peak at the marked steps",
+}
+
+
+def build() -> Sample:
+    """32 tanh units, W started as an orthogonal matrix, untrained."""
+    with seeded():
+        rnn = nn.RNN(2, 32, batch_first=True)
+        nn.init.orthogonal_(rnn.get_parameter("weight_hh_l0"))
+        return adding_sample("adding-elman", rnn)
