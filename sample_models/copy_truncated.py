@@ -1,6 +1,6 @@
-"""GRU on copying memory, trained with truncated backpropagation, S3: what is asked for lies 14 steps back, K is 8.
+"""GRU on copying memory, trained with truncated backpropagation, S3: what is asked for lies 20 steps back, K is 4.
 
-Every 8 steps the state is handed on but its history cut off, so no gradient ever joins an answer to the symbol that it
+Every 4 steps the state is handed on but its history cut off, so no gradient ever joins an answer to the symbol that it
 needs. The gradient of the whole sequence, which is what is shown here, has that part: look at the share that K loses.
 `build(truncate=None)` is trained on the whole sequence. Reference: Williams & Peng (1990).
 """
@@ -20,10 +20,10 @@ SAMPLE = {
     "name": "copy-truncated",
     "row": "S3",
     "title": "GRU trained with too short a truncation",
-    "task": "say four symbols again that were read 14 steps ago; trained with a truncation of 8 steps",
+    "task": "say four symbols again that were read 20 steps ago; trained with a truncation of 4 steps",
     "shows": "the share of the gradient that truncation after K steps loses, and a model that did not learn for it",
 }
-HIDDEN, EMBEDDED, TRUNCATED, KINDS = 32, 6, 8, 4
+HIDDEN, EMBEDDED, TRUNCATED, KINDS = 32, 6, 4, 4
 
 
 def truncated(model: nn.Module, batch: Plain, length: int) -> Tensor:
@@ -41,11 +41,9 @@ def truncated(model: nn.Module, batch: Plain, length: int) -> Tensor:
 
 
 def examples() -> dict[str, Any]:
-    """Three symbol sequences with the lag of training, and a shorter one."""
-    return {
-        "abcd": "abcd··········????", "ddca": "ddca··········????", "bbbb": "bbbb··········????",
-        "shorter": "abcd··????",
-    }  # fmt: skip
+    """Three sequences with the lag of training, and one with a shorter."""
+    gaps = {"abcd": 16, "ddca": 16, "bbbb": 16, "acbd": 4}
+    return {f"{word}, {gap} blanks": word + "·" * gap + "????" for word, gap in gaps.items()}
 
 
 def build(truncate: int | None = TRUNCATED) -> Sample:

@@ -82,4 +82,4 @@ def deep_sample(name: str, layer: Callable[[], nn.Module]) -> Sample:
     """A deep net of one kind of layer as a Sample."""
     with seeded():
         model = DeepNet(layer)
-    return digits_sample(name, model, (1, 64), rate=2e-3, steps=1600)
+    return digits_sample(name, model, (1, 64), rate=3e-3, steps=3200)

@@ -68,19 +68,16 @@ COPY = (*"abcd", "·", "?")
 KEPT = 4
 
 
-def copying(generator: torch.Generator, shortest: int = 14, longest: int = 14) -> Plain:
+def copying(generator: torch.Generator, lag: int = 20) -> Plain:
     """Copying memory: KEPT symbols, blanks, then `?` KEPT times; at each `?` the next of the symbols is wanted.
 
-    The symbols lie `shortest` … `longest` steps before they are asked for. After Hochreiter & Schmidhuber (1997), in
-    the form of Arjovsky, Shah & Bengio (2016).
+    Each symbol lies `lag` steps before it is asked for. After Hochreiter & Schmidhuber (1997), in the form of
+    Arjovsky, Shah & Bengio (2016).
     """
-    lags = torch.randint(shortest, longest + 1, (ROWS,), generator=generator)
-    inputs = torch.full((ROWS, longest + KEPT), COPY.index("·"))
+    inputs = torch.full((ROWS, lag + KEPT), COPY.index("·"))
     inputs[:, :KEPT] = torch.randint(0, 4, (ROWS, KEPT), generator=generator)
-    for row, lag in zip(inputs, lags.tolist(), strict=True):
-        row[lag : lag + KEPT] = COPY.index("?")
-        row[lag + KEPT :] = 0
-    return Plain(inputs, lags + KEPT)
+    inputs[:, lag:] = COPY.index("?")
+    return Plain(inputs, torch.full((ROWS,), lag + KEPT))
 
 
 def copying_targets(batch: Batch) -> Tensor:

@@ -27,6 +27,6 @@ def build() -> Sample:
         model = TokenTransducer(nn.RNN(4, 16, batch_first=True), 4, len(tasks.BITS), 2)
     return Sample(
         model=model, name="transducer-parity", kind="tokens", vocabulary=tasks.BITS, labels=("even", "odd"),
-        loss=tasks.parity_loss, training=Training(tasks.parity, rate=1e-2),
+        loss=tasks.parity_loss, training=Training(tasks.parity, rate=1e-2, steps=1600),
         examples={"mixed": "0110100110010110", "ones": "1" * 20, "one": "0001" + "0" * 16, "long": "01101" * 9},
     )  # fmt: skip
