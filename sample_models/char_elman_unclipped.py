@@ -1,8 +1,8 @@
 """An Elman network trained without clipping its gradients, S4: the norm of the gradient has spikes.
 
-It starts with W_hh = 1.2 Q (Q orthogonal), where gradients grow with the lag, and learns fast. Its `history.json`
-holds the loss and the norm of the gradient of every step of training: what a threshold would have clipped can be read
-off.
+It starts with W_hh = 2 Q (Q orthogonal), where gradients grow with the lag until tanh saturates. `history.json` beside
+its checkpoints holds the loss and the gradient's norm of every step of training: what a threshold would have clipped
+can be read off.
 Reference: Pascanu, Mikolov & Bengio (2013).
 """
 
@@ -21,5 +21,5 @@ SAMPLE = {
 
 
 def build() -> Sample:
-    """64 tanh units, W_hh a little above the edge of stability, no threshold."""
-    return elman("char-elman-unclipped", gain=1.2, clip=None, rate=1e-2)
+    """64 tanh units, W_hh twice an orthogonal matrix, no threshold."""
+    return elman("char-elman-unclipped", gain=2.0, clip=None)
