@@ -2,8 +2,8 @@
 
 It starts with W_hh = 2 Q (Q orthogonal), where gradients grow with the lag until tanh saturates. `history.json` beside
 its checkpoints holds the loss and the gradient's norm of every step of training: what a threshold would have clipped
-can be read off. The norm reaches 871 at step 59, twelve hundred times its median, and exceeds 1 in 42 of 100 steps. Trained, it
-needs 4.1 bits a character on held-out text; char-elman, started smaller and clipped, needs 2.5.
+can be read off. The norm reaches 871 at step 59, twelve hundred times its median, and exceeds 1 in 42 of 100 steps.
+Trained, it needs 4.1 bits a character on held-out text; char-elman, started smaller and clipped, needs 2.5.
 Reference: Pascanu, Mikolov & Bengio (2013).
 """
 

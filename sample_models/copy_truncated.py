@@ -3,7 +3,8 @@
 Every 4 steps the state is handed on but its history cut off, so no gradient ever joins an answer to the symbol that it
 needs. The gradient of the whole sequence, which is what is shown here, has that part: look at the share that K loses.
 Trained so, it comes to 0.95 nat a symbol, of 1.39 for guessing: it reads what its state happens to hold on to. With
-`build(truncate=None)`, on the whole sequence, the same network comes to 0.001 in as many steps. Reference: Williams & Peng (1990).
+`build(truncate=None)`, on the whole sequence, the same network comes to 0.001 in as many steps.
+Reference: Williams & Peng (1990).
 """
 
 from __future__ import annotations
