@@ -1,7 +1,8 @@
 """The second step of the ladder to the LSTM, S10, on the adding problem: c_t = f ⊙ c_{t−1} + i ⊙ c̃, h_t = tanh(c_t).
 
 Now a unit can add to what it holds: unit 2 holds its number between the two marks, `forget_gate` near 0.95 and
-`input_gate` near 0.08, as a long-term memory does. Trained, its loss is 0.0005 (half the squared error); always saying 1 costs 1/12 = 0.083.
+`input_gate` near 0.08, as a long-term memory does.
+Trained, its loss is 0.0005 (half the squared error); always saying 1 costs 1/12 = 0.083.
 """
 
 from __future__ import annotations

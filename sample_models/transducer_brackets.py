@@ -29,6 +29,7 @@ def build() -> Sample:
         model=model, name="transducer-brackets", kind="tokens", vocabulary=tasks.BRACKETS, labels=tasks.CLOSING,
         loss=tasks.brackets_loss, training=Training(tasks.brackets, rate=1e-2),
         examples={
-            "nested": "([{}]())[{()}]{[()]}", "deep": "([{()}])" * 4, "flat": "()[]{}" * 4, "wrong at step 4": "([{])}",
+            "nested": "([{}]())[{()}]{[()]}",
+            "deep": "([{()}])" * 4, "flat": "()[]{}" * 4, "one that does not fit": "([{])}",
         },
     )  # fmt: skip

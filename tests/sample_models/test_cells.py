@@ -228,8 +228,8 @@ def test_deep_layers(kind: type[nn.Module]) -> None:
         np.testing.assert_allclose(layer(h).numpy(), LAYERS[kind](phi, t, h.numpy()), rtol=1e-12)
 
 
-def test_additive_skip_keeps_half_of_the_gradient_at_least_as_the_plain_layer_loses_it() -> None:
-    """σ_min of twelve skip layers' Jacobian stays near 2⁻¹², where their weights are 0; a plain layer's is 0 there."""
+def test_additive_skips_pass_half_of_the_gradient_on_at_every_layer() -> None:
+    """With weights of 0, where plain layers pass nothing, twelve skip layers have the Jacobian 2⁻¹² I."""
     net = deep.DeepNet(deep.SkipLayer).double()
     for layer in net.layers:
         nn.init.zeros_(layer.linear.weight)
