@@ -38,12 +38,17 @@ class Plain:
 
 @dataclass(slots=True)
 class Training:
-    """How a sample is trained: `draw(generator)` gives the next batch; gradients are clipped where `clip` says so."""
+    """How a sample is trained: `draw(generator)` gives the next batch; gradients are clipped where `clip` says so.
+
+    `forward(model, batch)` is how the model is called while it learns, where that is not how it is called afterwards
+    (states cut off for truncated backpropagation).
+    """
 
     draw: Callable[[torch.Generator], Plain]
     rate: float = 3e-3
     clip: float | None = 1.0
     steps: int = SAVED_AT[-1]
+    forward: Callable[[nn.Module, Plain], Any] | None = None
 
 
 @dataclass(slots=True)
@@ -80,7 +85,7 @@ def write_checkpoint(model: nn.Module, folder: Path, step: int, seed: int, loss:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"step-{step:06d}.safetensors"
     tensors = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
-    about = {"step": str(step), "seed": str(seed), "loss": f"{loss:.4f}"}
+    about = {"step": str(step), "seed": str(seed), "loss": f"{loss:.4g}"}
     partial = path.with_suffix(".part")
     partial.write_bytes(_sorted_header(save(tensors, about)))
     partial.replace(path)
@@ -93,6 +98,24 @@ def _sorted_header(data: bytes) -> bytes:
     header = json.dumps(json.loads(data[8 : 8 + length]), sort_keys=True, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)
     return len(header).to_bytes(8, "little") + header + data[8 + length :]
+
+
+@dataclass(slots=True)
+class History:
+    """What training looked like, at every step: the batch's mean loss and the gradient's norm before any clipping."""
+
+    clip: float | None
+    loss: list[float] = field(default_factory=list)
+    gradient_norm: list[float] = field(default_factory=list)
+
+    def write(self, folder: Path) -> Path:
+        """Write `history.json`: `clip`, and the columns `step`, `loss` (nat), `gradient_norm`, to four digits."""
+        columns = {"loss": self.loss, "gradient_norm": self.gradient_norm}
+        rounded = {name: [float(f"{value:.4g}") for value in values] for name, values in columns.items()}
+        path = folder / "history.json"
+        whole = {"clip": self.clip, "step": list(range(len(self.loss))), **rounded}
+        path.write_text(json.dumps(whole, separators=(",", ":")) + "\n", encoding="utf-8")
+        return path
 
 
 @contextmanager
@@ -121,7 +144,10 @@ def train(
     saved_at: Sequence[int] = SAVED_AT,
     tell: Callable[[str], None] = lambda _text: None,
 ) -> None:
-    """Train with Adam on the sample's own batches and write its checkpoints. Same seed, same bits (on one thread)."""
+    """Train with Adam on the sample's own batches; write its checkpoints and `history.json` into `folder`.
+
+    Same seed, same bits (on one thread).
+    """
     plan = sample.training
     assert plan is not None and sample.loss is not None
     last = plan.steps if steps is None else steps
@@ -131,10 +157,12 @@ def train(
         optimizer, lambda s: 0.5 * (1 + math.cos(math.pi * min(1, s / max(1, last))))
     )
     sample.model.train()
+    history = History(plan.clip)
     mean = math.nan
     for step in range(last + 1):
         batch = plan.draw(generator)
-        loss = sample.loss(run(sample, batch), batch)
+        output = run(sample, batch) if plan.forward is None else plan.forward(sample.model, batch)
+        loss = sample.loss(output, batch)
         value = loss.nansum() / (~loss.isnan()).sum()
         mean = value.item() if math.isnan(mean) else 0.95 * mean + 0.05 * value.item()
         if step in saved_at or step == last:
@@ -142,11 +170,20 @@ def train(
             tell(f"{sample.name} step {step}: loss {mean:.3f} nat")
         optimizer.zero_grad()
         value.backward()
-        if plan.clip is not None:
-            nn.utils.clip_grad_norm_(sample.model.parameters(), plan.clip)
+        history.loss.append(value.item())
+        history.gradient_norm.append(_clip(sample.model, plan.clip))
         optimizer.step()
         schedule.step()
+    history.write(folder)
     sample.model.eval()
+
+
+def _clip(model: nn.Module, threshold: float | None) -> float:
+    """Scale all gradients together by min(1, threshold / ‖g‖₂), or by nothing; ‖g‖₂ as it was before."""
+    found = [weight for weight in model.parameters() if weight.grad is not None]
+    if threshold is not None:
+        return float(nn.utils.clip_grad_norm_(found, threshold))
+    return float(nn.utils.get_total_norm([weight.grad for weight in found if weight.grad is not None]))
 
 
 def run(sample: Sample, batch: Batch) -> Any:

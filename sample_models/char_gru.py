@@ -9,7 +9,7 @@ from __future__ import annotations
 from torch import nn
 
 from sample_models.base import Sample, seeded
-from sample_models.text import EMBEDDED, CharacterRnn, character_sample
+from sample_models.text import EMBEDDED, character_rnn, character_sample
 
 SAMPLE = {
     "name": "char-gru",
@@ -23,5 +23,5 @@ SAMPLE = {
 def build() -> Sample:
     """One layer of 48 units, untrained."""
     with seeded():
-        model = CharacterRnn(nn.GRU(EMBEDDED, 48, batch_first=True), EMBEDDED)
+        model = character_rnn(nn.GRU(EMBEDDED, 48, batch_first=True))
     return character_sample("char-gru", model)

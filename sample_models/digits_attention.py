@@ -5,15 +5,12 @@ Look at the attention of the last layer: which rows of a 6 or a 9 decide. The lo
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sample_models.base import FOLDER, Batch, Plain, Sample, Training, seeded, vary_layers
+from sample_models.base import Sample, seeded, vary_layers
+from sample_models.digits import digits_sample
+from sample_models.readers import with_lengths
 
 SAMPLE = {
     "name": "digits-attention",
@@ -22,7 +19,7 @@ SAMPLE = {
     "task": "which digit: 8 × 8 images read as eight rows",
     "shows": "bidirectional attention over eight steps, every head, on inputs that are vectors",
 }
-WIDTH, HEADS, LAYERS, ROWS = 28, 4, 2, 32
+WIDTH, HEADS, LAYERS = 28, 4, 2
 
 
 class DigitReader(nn.Module):
@@ -52,43 +49,8 @@ class DigitReader(nn.Module):
         return scores
 
 
-@cache
-def data(test: bool) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """(images (n, 8, 8) from 0 to 1, labels (n,)) of one part (see data/SOURCES.md)."""
-    with np.load(FOLDER / "data" / "digits.npz", allow_pickle=False) as archive:
-        part = archive["test"] == test
-        return archive["images"][part].astype(np.float32) / 16.0, archive["labels"][part].astype(np.int64)
-
-
-def draw(generator: torch.Generator) -> Plain:
-    """A batch of training digits."""
-    images, labels = data(test=False)
-    chosen = torch.randint(0, len(images), (ROWS,), generator=generator).numpy()
-    return Plain(torch.from_numpy(images[chosen]), torch.full((ROWS,), 8), torch.from_numpy(labels[chosen]))
-
-
-def last_step_loss(scores: Tensor, batch: Batch) -> Tensor:
-    """(b, t): cross-entropy in nats at the last step of each digit, NaN elsewhere, and everywhere without a label."""
-    b, t = batch.inputs.shape[:2]
-    loss = scores.new_full((b, t), torch.nan)
-    if batch.targets is None:
-        return loss
-    values = nn.functional.cross_entropy(scores[:, 0], batch.targets.view(-1), reduction="none")
-    return loss.index_put((torch.arange(b), batch.lengths - 1), values)
-
-
-def examples() -> dict[str, Any]:
-    """One test digit of each class."""
-    images, labels = data(test=True)
-    return {f"a {digit}": (images[labels == digit][0], digit) for digit in (3, 0, 1, 2, 4, 5, 6, 7, 8, 9)}
-
-
 def build() -> Sample:
     """Two layers of four heads, untrained."""
     with seeded():
         model = DigitReader()
-    return Sample(
-        model=model, forward=lambda reader, rows, lengths: reader(rows, lengths),
-        name="digits-attention", kind="vectors", width=8, labels=tuple("0123456789"),
-        logits=lambda output: output, loss=last_step_loss, examples=examples(), training=Training(draw, rate=2e-3),
-    )  # fmt: skip
+    return digits_sample("digits-attention", model, (8, 8), forward=with_lengths, rate=2e-3)

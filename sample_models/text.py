@@ -7,7 +7,9 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from sample_models.base import FOLDER, Batch, Plain, Sample, Training, seeded
+from sample_models.base import FOLDER, SAVED_AT, Batch, Plain, Sample, Training, seeded
+from sample_models.cells import Cell, ElmanCell, MixCell, Unrolled, UnrolledWithMemory
+from sample_models.readers import Recurrent, TokenTransducer
 
 WINDOW, ROWS = 64, 32
 HELD_OUT = 0.95
@@ -79,39 +81,43 @@ def passages() -> dict[str, str]:
     }
 
 
-class CharacterRnn(nn.Module):
-    """Embedding, a recurrent module, a linear read-out: ids (b, t) → logits (b, t, v)."""
-
-    def __init__(self, rnn: nn.RNNBase, embedded: int) -> None:
-        super().__init__()
-        size = len(vocabulary())
-        self.embedding = nn.Embedding(size, embedded)
-        self.rnn = rnn
-        self.head = nn.Linear(rnn.hidden_size, size)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Scores of the next character at every step."""
-        states, _ = self.rnn(self.embedding(ids))
-        logits: Tensor = self.head(states)
-        return logits
-
-
-def character_sample(name: str, model: nn.Module, *, clip: float | None = 1.0, rate: float = 3e-3) -> Sample:
-    """A character model as a Sample."""
-    return Sample(
-        model=model, name=name, kind="tokens", vocabulary=vocabulary(), encode=encode, loss=next_character_loss,
-        next_token=True, examples=passages(), training=Training(draw, rate=rate, clip=clip),
-    )  # fmt: skip
-
-
 EMBEDDED = 16
 
 
-def elman(name: str, *, gain: float | None = None, hidden: int = 64, clip: float | None = 1.0) -> Sample:
-    """The Elman network of three samples; `gain` sets W_hh to that multiple of a random orthogonal matrix."""
+def character_rnn(rnn: Recurrent) -> TokenTransducer:
+    """Embedding, a recurrence, a linear read-out: ids (b, t) → logits (b, t, v) of the next character."""
+    return TokenTransducer(rnn, EMBEDDED, len(vocabulary()), len(vocabulary()))
+
+
+def character_sample(
+    name: str, model: nn.Module, *, clip: float | None = 1.0, rate: float = 3e-3, steps: int = SAVED_AT[-1]
+) -> Sample:
+    """A character model as a Sample."""
+    return Sample(
+        model=model, name=name, kind="tokens", vocabulary=vocabulary(), encode=encode, loss=next_character_loss,
+        next_token=True, examples=passages(), training=Training(draw, rate=rate, clip=clip, steps=steps),
+    )  # fmt: skip
+
+
+def elman(
+    name: str, *, gain: float | None = None, hidden: int = 64, clip: float | None = 1.0, rate: float = 3e-3
+) -> Sample:
+    """The Elman network of four samples; `gain` sets W_hh to that multiple of a random orthogonal matrix."""
     with seeded():
         rnn = nn.RNN(EMBEDDED, hidden, batch_first=True)
-        model = CharacterRnn(rnn, EMBEDDED)
+        model = character_rnn(rnn)
         if gain is not None:
             nn.init.orthogonal_(rnn.get_parameter("weight_hh_l0"), gain)
-    return character_sample(name, model, clip=clip)
+    return character_sample(name, model, clip=clip, rate=rate)
+
+
+def written(name: str, cell: Cell | MixCell, *, rate: float = 5e-3, steps: int = 1600) -> Sample:
+    """A character model around a cell written by hand, in a loop over time."""
+    rnn = UnrolledWithMemory(cell) if isinstance(cell, MixCell) else Unrolled(cell)
+    return character_sample(name, character_rnn(rnn), rate=rate, steps=steps)
+
+
+def activated_elman(name: str, activation: str) -> Sample:
+    """The Elman network of two samples, by hand, with a chosen activation."""
+    with seeded():
+        return written(name, ElmanCell(EMBEDDED, 40, activation))

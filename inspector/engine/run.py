@@ -198,6 +198,8 @@ def _loss(trace: Trace, output: object, emit: Emitter) -> Tensor | None:
             f"The loss has shape {tuple(loss.shape)}; expected one value a step, {expected}: reduction='none', and NaN "
             "where a step carries none. Gradients are those of its sum.",
         )
+        if loss.numel():
+            emit.scalar("output:loss/mean", float(loss.detach().double().nanmean()))
     return loss
 
 

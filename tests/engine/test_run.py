@@ -13,7 +13,7 @@ from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.run import perform
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.subject import Batch, Subject, adopt
-from inspector.records import Channel, Page, Refusal
+from inspector.records import Channel, Page, Refusal, Scalar
 
 
 class Kept:
@@ -196,6 +196,10 @@ def test_a_loss_of_one_number_is_told_and_its_gradients_are_shown() -> None:
     reasons = [record.reason for record in kept.records if isinstance(record, Refusal)]
     assert any("The loss has shape ()" in reason and "(2, 9)" in reason for reason in reasons)
     assert "output:loss" not in kept.names() and "rnn.l0:gradient/state_norm" in kept.names()
+    with torch.no_grad():
+        mean = float(made.loss(made.run(batch), batch))
+    told = {record.name: record.value for record in kept.records if isinstance(record, Scalar)}
+    assert told["output:loss/mean"] == pytest.approx(mean)
 
 
 def test_a_loss_that_raises_is_named() -> None:

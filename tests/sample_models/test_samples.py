@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -13,29 +14,68 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
-from sample_models import digits_attention, text
+from sample_models import digits, text
 from sample_models.base import FOLDER, Plain, Sample, checkpoints, load, run, train
+from sample_models.readers import TokenTransducer
 from sample_models.train import cards
 
 STEMS = cards()
-CHARACTERS = [name for name in STEMS if name.startswith("char-")]
 BITS = 1 / math.log(2)
 PIECE = text.WINDOW
 """Characters in one piece of the held-out text, as in training; each is read from a fresh start."""
-"""Samples whose checkpoints together are over the limit so far."""
+ROWS = {f"S{number}" for number in (*range(1, 13), 15, 18)}
+"""Rows of the table of systems that this shelf covers."""
 MOST_BITS = {
     "char-elman": 2.7,
     "char-elman-exploding": 4.75,
+    "char-elman-unclipped": 4.3,
     "char-elman-vanishing": 2.7,
     "char-gru": 2.7,
     "char-lstm": 2.7,
     "char-transformer": 2.9,
+    "elman-hardtanh": 2.9,
+    "elman-relu": 2.9,
+    "gru-textbook": 2.7,
+    "highway-rnn": 2.9,
+    "simplified-gate": 2.9,
 }
-"""Held-out bits per character that the last checkpoint must stay below."""
+"""Held-out bits per character that the last checkpoint of every character model must stay below."""
+SLOW = ("char-elman-exploding", "char-elman-unclipped")
+"""Character models that are there to show that they hardly learn."""
+LEAST_RIGHT = {
+    "acceptor-digits": 0.93,
+    "deep-dynamic": 0.94,
+    "deep-highway": 0.94,
+    "deep-plain": 0.75,
+    "deep-skip": 0.83,
+    "digits-attention": 0.93,
+    "orthogonal-elman": 0.88,
+}
+"""Share of the held-out digits that the last checkpoint of every classifier must get right."""
+MOST_NATS = {
+    "adding-elman": 0.01,
+    "copy-truncated": 1.1,
+    "encoder-decoder-reverse": 0.03,
+    "generator-digits": 2.95,
+    "ladder-lstm": 0.002,
+    "ladder-mix": 0.002,
+    "ladder-two-gates": 0.002,
+    "skip-elman": 0.012,
+    "sunspots-gru": 0.008,
+    "transducer-brackets": 0.002,
+    "transducer-parity": 0.002,
+    "word-lm": 3.2,
+}
+"""Loss on freshly drawn batches that the last checkpoint of every other sample must stay below."""
+CHARACTERS = list(MOST_BITS)
+DRAWN = [name for name in STEMS if name not in ("char-transformer", "digits-attention")]
+"""Samples whose losses can be tried on a batch that they draw themselves, in a bearable time."""
 every_sample = pytest.mark.parametrize("name", STEMS)
 every_character_model = pytest.mark.parametrize("name", CHARACTERS)
+every_classifier = pytest.mark.parametrize("name", LEAST_RIGHT)
+every_drawn = pytest.mark.parametrize("name", DRAWN)
 
 
 @pytest.fixture(autouse=True)
@@ -77,20 +117,37 @@ def some_batch(sample: Sample) -> Plain:
     return Plain(inputs, torch.tensor([7, 4]), None if sample.kind == "tokens" else torch.tensor([3, 5]))
 
 
+def drawn_batch(sample: Sample, seed: int = 999) -> Plain:
+    """A batch as in training, from another seed."""
+    assert sample.training is not None
+    return sample.training.draw(torch.Generator().manual_seed(seed))
+
+
+def drawn_loss(sample: Sample) -> float:
+    """Mean loss over four such batches, the model run as it is run after training."""
+    with torch.no_grad():
+        found = [losses(sample, drawn_batch(sample, seed)).nanmean() for seed in range(999, 1003)]
+    return float(torch.stack(found).mean())
+
+
 def example_batch(sample: Sample, example: Any) -> Plain:
-    """One example, text or (rows, label), as a batch of one."""
-    if isinstance(example, str):
-        assert sample.encode is not None
-        return Plain(sample.encode(example)[None], torch.tensor([len(example)]))
-    rows, label = example
-    return Plain(torch.from_numpy(rows)[None], torch.tensor([len(rows)]), torch.tensor([label]))
+    """One example, text, ids or rows, and perhaps a target, as a batch of one."""
+    value, target = example if isinstance(example, tuple) else (example, None)
+    if isinstance(value, str):
+        names = list(sample.vocabulary or ())
+        row = sample.encode(value) if sample.encode is not None else torch.tensor([names.index(c) for c in value])
+    else:
+        row = torch.from_numpy(np.array(value))
+    targets = None if target is None else torch.as_tensor(np.asarray([target]))
+    return Plain(row[None], torch.tensor([len(row)]), targets)
 
 
 def held_out_batch(sample: Sample, piece: int = PIECE) -> Plain:
     """All held-out digits, or all whole pieces of the held-out text."""
     if sample.kind == "vectors":
-        images, labels = digits_attention.data(test=True)
-        return Plain(torch.from_numpy(images), torch.full((len(images),), 8), torch.from_numpy(labels))
+        images, labels = digits.data(test=True)
+        inputs = torch.from_numpy(images).view(len(images), -1, sample.width or 0)
+        return Plain(inputs, torch.full((len(images),), inputs.shape[1]), torch.from_numpy(labels))
     ids = text.encode(text.held_out())
     inputs = ids[: len(ids) // piece * piece].view(-1, piece)
     return Plain(inputs, torch.full((len(inputs),), piece))
@@ -103,7 +160,11 @@ def held_out_loss(sample: Sample, piece: int = PIECE) -> float:
 
 
 def test_the_systems_of_this_shelf_are_there() -> None:
-    assert {card(name)["row"] for name in STEMS} >= {"S1", "S5", "S9", "S10", "S15", "S18"}
+    assert {card(name)["row"] for name in STEMS} >= ROWS
+
+
+def test_every_sample_is_held_to_what_it_has_learned() -> None:
+    assert set(STEMS) == {*MOST_BITS, *LEAST_RIGHT, *MOST_NATS}
 
 
 def test_nothing_imports_the_product() -> None:
@@ -135,7 +196,21 @@ def test_checkpoints_fit_and_are_finite(name: str) -> None:
 
 @every_sample
 def test_checkpoints_are_small(name: str) -> None:
-    assert sum(path.stat().st_size for path in checkpoints(STEMS[name])) <= 500_000
+    assert sum(path.stat().st_size for path in checkpoints(STEMS[name])) <= 480_000
+
+
+@every_sample
+def test_history_holds_every_step_of_training(name: str) -> None:
+    history = json.loads((FOLDER / "checkpoints" / STEMS[name] / "history.json").read_text(encoding="utf-8"))
+    last = int(checkpoints(STEMS[name])[-1].stem.rpartition("-")[2])
+    plan = build(name).training
+    assert plan is not None and history["clip"] == plan.clip and last == plan.steps
+    assert history["step"] == list(range(last + 1))
+    for column in ("loss", "gradient_norm"):
+        values = np.array(history[column])
+        assert values.shape == (last + 1,) and bool((values >= 0).all()) and bool(np.isfinite(values).all())
+    with safe_open(checkpoints(STEMS[name])[0], framework="pt") as archive:
+        assert float(archive.metadata()["loss"]) == pytest.approx(history["loss"][0], rel=2e-3)
 
 
 @every_sample
@@ -168,17 +243,23 @@ def unigram_bits() -> float:
 def test_character_models_have_learned(name: str) -> None:
     untrained, trained = (held_out_loss(restored(name, position)) * BITS for position in (0, -1))
     assert trained < MOST_BITS[name] < untrained
-    if name != "char-elman-exploding":  # which is there to show that it hardly learns
+    if name not in SLOW:
         assert trained < 0.65 * unigram_bits()
 
 
-def test_digits_have_been_learned() -> None:
-    first, last = restored("digits-attention", 0), restored("digits-attention", -1)
-    assert held_out_loss(last) < 0.2 * held_out_loss(first)
+@every_classifier
+def test_digits_have_been_learned(name: str) -> None:
+    first, last = restored(name, 0), restored(name, -1)
+    assert held_out_loss(last) < 0.4 * held_out_loss(first)
     batch = held_out_batch(last)
     with torch.no_grad():
         answers = run(last, batch)[:, 0].argmax(-1)
-    assert float((answers == batch.targets).float().mean()) >= 0.93
+    assert float((answers == batch.targets).float().mean()) >= LEAST_RIGHT[name]
+
+
+@pytest.mark.parametrize("name", MOST_NATS)
+def test_tasks_have_been_learned(name: str) -> None:
+    assert drawn_loss(restored(name, -1)) < MOST_NATS[name] < drawn_loss(restored(name, 0))
 
 
 @every_sample
@@ -186,13 +267,12 @@ def test_same_seed_same_weights(name: str, tmp_path: Path) -> None:
     for folder in ("one", "two"):
         train(build(name), tmp_path / folder, steps=3)
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert names == ["step-000000.safetensors", "step-000003.safetensors"]
+    assert names == ["history.json", "step-000000.safetensors", "step-000003.safetensors"]
     for file in names:
-        one, two = load_file(tmp_path / "one" / file), load_file(tmp_path / "two" / file)
-        assert one.keys() == two.keys() and all(torch.equal(one[key], two[key]) for key in one)
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
 
 
-@every_sample
+@pytest.mark.parametrize("name", [*CHARACTERS, "digits-attention", "acceptor-digits"])
 def test_loss_is_missing_where_nothing_is_predicted(name: str) -> None:
     sample = build(name)
     batch = some_batch(sample)
@@ -201,7 +281,7 @@ def test_loss_is_missing_where_nothing_is_predicted(name: str) -> None:
     assert torch.equal(~losses(sample, batch).isnan(), expected)
 
 
-@every_sample
+@pytest.mark.parametrize("name", [*CHARACTERS, "digits-attention", "acceptor-digits"])
 def test_missing_losses_do_not_poison_gradients(name: str) -> None:
     sample = build(name)
     assert sample.loss is not None
@@ -214,6 +294,45 @@ def test_missing_losses_do_not_poison_gradients(name: str) -> None:
     assert bool(output.grad.any())
     if sample.next_token:
         assert not output.grad[1, 3:].any() and not output.grad[0, 6].any()
+
+
+@every_drawn
+def test_every_weight_learns_from_a_drawn_batch(name: str) -> None:
+    sample = build(name)
+    losses(sample, drawn_batch(sample)).nansum().backward()
+    for key, parameter in sample.model.named_parameters():
+        assert parameter.grad is not None and bool(parameter.grad.isfinite().all()) and bool(parameter.grad.any()), key
+
+
+@every_drawn
+def test_padding_reaches_no_loss(name: str) -> None:
+    """A sequence alone, and the same one in a batch of longer ones with rubbish behind it, cost the same."""
+    sample = restored(name, -1)
+    sample.model.double()  # one of the networks is chaotic: single precision does not last for a window
+    batch = drawn_batch(sample)
+    if sample.kind == "vectors":
+        batch.inputs = batch.inputs.double()
+    short = int(batch.lengths.argmin())
+    length = int(batch.lengths[short])
+    targets = None if batch.targets is None else batch.targets[short : short + 1]
+    alone = Plain(batch.inputs[short : short + 1, :length], batch.lengths[short : short + 1], targets)
+    longer = torch.cat((batch.inputs, batch.inputs[:, :3]), dim=1)
+    longer[torch.arange(longer.shape[1])[None] >= batch.lengths[:, None]] = 1
+    with torch.no_grad():
+        one = losses(sample, alone)[0]
+        many = losses(sample, Plain(longer, batch.lengths, batch.targets))[short]
+    assert bool(many[len(one) :].isnan().all())
+    torch.testing.assert_close(many[: len(one)], one, equal_nan=True, rtol=1e-5, atol=1e-7)
+
+
+@every_drawn
+def test_loss_has_one_value_a_step(name: str) -> None:
+    sample = build(name)
+    batch = drawn_batch(sample)
+    found = losses(sample, batch)
+    if name != "encoder-decoder-reverse":  # whose answer has steps of its own
+        assert found.shape == batch.inputs.shape[:2]
+    assert bool((found[~found.isnan()] >= 0).all()) and not found.isnan().all()
 
 
 @every_character_model
@@ -237,8 +356,10 @@ def test_examples_run(name: str) -> None:
     sample = build(name)
     assert len(sample.examples) >= 3
     for example in sample.examples.values():
+        batch = example_batch(sample, example)
+        assert batch.inputs.dim() == (2 if sample.kind == "tokens" else 3)
         with torch.no_grad():
-            assert bool(losses(sample, example_batch(sample, example)).nanmean().isfinite())
+            assert bool(losses(sample, batch).nanmean().isfinite())
 
 
 @every_character_model
@@ -257,11 +378,13 @@ def test_held_out_passages_are_not_trained_on(name: str) -> None:
         assert build(name).examples[title] not in trained
 
 
-def test_digit_examples_are_held_out_images() -> None:
-    images, _labels = digits_attention.data(test=False)
-    for rows, label in build("digits-attention").examples.values():
-        assert rows.shape == (8, 8) and rows.dtype == np.float32 and 0 <= label <= 9
-        assert not (images == rows).all(axis=(1, 2)).any()
+@every_classifier
+def test_digit_examples_are_held_out_images(name: str) -> None:
+    images, _labels = digits.data(test=False)
+    sample = build(name)
+    for rows, label in sample.examples.values():
+        assert rows.size == 64 and rows.shape[1] == sample.width and rows.dtype == np.float32 and 0 <= label <= 9
+        assert not (images == rows.reshape(8, 8)).all(axis=(1, 2)).any()
 
 
 @every_character_model
@@ -294,7 +417,7 @@ def test_padding_changes_no_digit() -> None:
 def lag_norm(name: str, lag: int) -> float:
     """At step 0 of training: geometric mean of ‖J_{t+lag} … J_{t+1}‖₂ over t, with J_t = diag(1 − h_t²) W."""
     model = restored(name, 0).model
-    assert isinstance(model, text.CharacterRnn)
+    assert isinstance(model, TokenTransducer) and isinstance(model.rnn, nn.RNN)
     with torch.no_grad():
         states = model.rnn(model.embedding(text.encode(text.held_out()[:200])[None]))[0][0].double()  # (t, h)
         jacobians = (1 - states**2)[:, :, None] * model.rnn.get_parameter("weight_hh_l0").double()  # (t, h, h)

@@ -15,6 +15,9 @@ from inspector.engine.trace import Trace
 from inspector.records import VOCABULARY_DOMAIN
 
 TOP = 8
+OWN_STEPS = (
+    "The scores have {} steps and the input has {}: an answer with steps of its own is not laid beside the input's."
+)
 BLOCK_ENTRIES = 1 << 22
 """Scores handled at once: a block of steps of a large vocabulary."""
 
@@ -72,6 +75,10 @@ def probabilities(trace: Trace, emit: Emitter) -> None:
     length = trace.batch.length
     scores = trace.logits[trace.look_at].detach()
     once = scores.shape[0] == 1 and length > 1
+    given = trace.batch.inputs.shape[1]
+    if not once and scores.shape[0] != given:
+        emit.refuse("output:probability", OWN_STEPS.format(scores.shape[0], given))
+        return
     scores = scores if once else scores[:length]
     ids = trace.batch.inputs[trace.look_at, :length]
     following = trace.subject.next_token and not once and ids.dim() == 1 and not ids.is_floating_point()

@@ -19,7 +19,7 @@ from inspector.engine.quantities.health import COUNTS, count, merge
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Attention, Trace
-from inspector.records import Channel, Page, Scalar
+from inspector.records import Channel, Page, Refusal, Scalar
 
 
 class Listed(list[Any]):
@@ -107,6 +107,14 @@ def test_one_step_has_no_surprise_but_its_answers() -> None:
     trace.logits = torch.randn(1, 1, 4)
     sink = written(trace, "output/probabilities")
     assert np.isnan(sink.array("output:surprise")).all() and sink.array("output:token").shape == (1, 4)
+
+
+@pytest.mark.parametrize("steps", [2, 6])
+def test_answers_with_steps_of_their_own_are_refused_not_cut(steps: int) -> None:
+    trace = traced(torch.tensor([[0, 1, 2, 3]]), [4])
+    trace.logits = torch.randn(1, steps, 5)
+    (refusal,) = written(trace, "output/probabilities")
+    assert isinstance(refusal, Refusal) and f"have {steps} steps and the input has 4" in refusal.reason
 
 
 def test_loss_its_mean_over_all_samples_and_perplexity() -> None:
