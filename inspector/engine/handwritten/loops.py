@@ -116,7 +116,7 @@ def _loops_of(frame: FrameType, ops: list[Op], level: int, depth: bool) -> Itera
 def _many_modules(ops: list[Op], keys: list[Key], counts: Counter[Key], level: int) -> bool:
     """True where one instruction goes through different modules, each of them once: a stack of layers."""
     alike = [key_of(op, level, True) for op, key in zip(ops, keys, strict=True) if counts[key] == 1]
-    return any(count >= FEWEST for count in Counter(alike).values())
+    return any(count > 1 for count in Counter(alike).values())
 
 
 def _same_modules(ops: list[Op], level: int) -> bool:
