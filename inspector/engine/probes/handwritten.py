@@ -131,7 +131,7 @@ class Handwritten:
             if _known(flow, state):
                 useful = True
                 continue
-            if loop.depth and not _a_stack(state, trace):
+            if loop.depth and not (_regular(loop) and _a_stack(state, trace)):
                 continue
             useful = True
             try:
@@ -170,7 +170,17 @@ def _known(flow: Flow, state: Sequence[Slot]) -> bool:
     )
 
 
+def _regular(loop: Loop) -> bool:
+    """True when every layer does the same operations; the last may end early."""
+    bodies = [[label for label, _ in ops] for ops in loop.iterations]
+    return all(body == bodies[0] for body in bodies[:-1])
+
+
 def _a_stack(state: Sequence[Slot], trace: Trace) -> bool:
+    """True for a signal of moderate width that has no axis of steps: layers of a transformer are seen elsewhere."""
+    steps = trace.batch.inputs.shape[1]
+    if steps > 1 and any(steps in slot.values[0].shape[1:] for slot in state):
+        return False
     size = max(1, int(trace.batch.lengths.numel()))
     return sum(slot.values[0].numel() for slot in state) // size <= DEEPEST_STATE
 
