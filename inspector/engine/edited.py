@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from inspector.engine.editing import INPUT, Editor, Target, WrittenOut, edited_input, place_of
@@ -35,11 +35,13 @@ def perform_with_edits(
     progress: Told = lambda _done, _total, _text: None,
     seed: int = 0,
     frame: Frame | None = None,
+    states: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Trace:
     """Frame 0 is the run as it is, frame 1 the edited one. Raises InputError for edits of what there is not."""
     changed = edited_input(subject, batch, edits)
     label = ", ".join(map(str, edits))
-    options: dict[str, Any] = {"quantities": quantities, "cancelled": cancelled, "progress": progress, "seed": seed}
+    options: dict[str, Any] = {"quantities": quantities, "cancelled": cancelled, "progress": progress, "seed": seed,
+                               "states": states}  # fmt: skip
     inner = [edit for edit in edits if edit.place != INPUT]
     first = frame if frame is not None else Frame(index=0, label=batch.title)
     if not inner:
@@ -48,7 +50,7 @@ def perform_with_edits(
     loops = WrittenOut(subject.model)
     watched: dict[str, Any] = {"probes": PROBES, "places": loops.places}
     with loops.on():
-        dry = perform(subject, changed, _Nowhere(), quantities=["states"], seed=seed, **watched)
+        dry = perform(subject, changed, _Nowhere(), quantities=["states"], seed=seed, states=states, **watched)
         editor = editor_of(dry, inner)
         del dry
     perform(subject, batch, sink, frame=first, **options)

@@ -12,7 +12,7 @@ import random
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,19 +47,23 @@ def perform(
     probes: Sequence[str] = (),
     places: dict[int, str] | None = None,
     editor: Any = None,
+    states: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Trace:
     """Run the subject on the batch and write one frame to the sink.
 
     The model runs in the mode it is in (`opening` puts it into eval mode). Raises InputError for unknown
     quantities, ModelError when the model raised (after writing what was seen), CancelledError. `probes` are keys of the
-    shelf (empty: all); `places` and `editor` are for edited runs.
+    shelf (empty: all); `places` and `editor` are for edited runs, `states` corrects what was taken for a state.
     """
     chosen = chosen_quantities(quantities)
     moment = frame if frame is not None else Frame(index=0, label=batch.title)
     emit = Emitter(sink, moment.index, cancelled, progress)
     sink.write(moment)
     _write_labels(subject, batch, emit)
-    trace = Trace(subject, batch, only_looked_at=only_looked_at, places=places or {}, editor=editor)
+    trace = Trace(
+        subject, batch, only_looked_at=only_looked_at, places=places or {}, editor=editor, states=states or {},
+        editing=places is not None,
+    )  # fmt: skip
     failure: ModelError | None = None
     total = len(chosen) + 1.0
     progress(0, total, "the model runs")

@@ -144,6 +144,7 @@ class Service:
         try:
             options: dict[str, Any] = {
                 "quantities": request.quantities, "cancelled": self._cancelled.is_set, "seed": request.seed,
+                "states": request.states,
                 "progress": lambda done, total, text: self._tell(done, total, text, request.generation), "frame": frame,
             }  # fmt: skip
             if request.edits:

@@ -6,7 +6,7 @@ Sequences run in processing order: a backward direction's step 0 is the last tok
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -158,6 +158,10 @@ class Trace:
     """Graph tensors whose gradient a probe asks for, with what to do with it: one backward pass serves all."""
     places: dict[int, str] = field(default_factory=dict)
     """Places of what computes without being a module of the model, by id (torch's modules written out as loops)."""
+    states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Place of a hand-written recurrence → the variables that the user says are its state."""
+    editing: bool = False
+    """Keep what an edited run is aimed by (engine/edited.py)."""
     editor: Any = None
     """What replaces values in the middle of the run (engine/editing.py), or None."""
     keep_graph: bool = False

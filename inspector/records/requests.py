@@ -43,13 +43,15 @@ class Run:
     """Run the loaded model on a sequence and write the capture to the folder `path`.
 
     `quantities` are keys of the shelf of quantities; empty means the default set. With `edits` there are two frames:
-    the run as it is, and with the changes.
+    the run as it is, and with the changes. `states`: place of a hand-written recurrence → the variables of the user's
+    code that are its state, where what was found is to be corrected.
     """
 
     path: str
     input: InputSpec = field(default_factory=InputSpec)
     quantities: tuple[str, ...] = ()
     edits: tuple[Edit, ...] = ()
+    states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     seed: int = 0
     frame_label: str = ""
     generation: int = 0

@@ -56,6 +56,13 @@ def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
         state[0].name = "h"  # the one state of a recurrence is its hidden state, whatever the variable is called
 
 
+def corrected(flow: Flow, state: Sequence[Slot], wanted: Sequence[str]) -> list[Slot]:
+    """The slots whose variables the user named, or the state as it was found. Every slot gets its written name."""
+    name_slots(flow, flow.slots)
+    own = [slot for slot in flow.slots if slot.written in wanted]
+    return own or list(state)
+
+
 def _inner_name(flow: Flow, slot: Slot) -> str:
     i = max(n for n, made in enumerate(slot.made) if made >= 0)
     names, whole = assigned(flow.loop.iterations[i][slot.made[i]][1].chain)

@@ -14,7 +14,7 @@ from torch import nn
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.function_mode import FUSED, runs_fused
-from inspector.engine.handwritten.assemble import BUILT_IN, place_of, recurrence_of
+from inspector.engine.handwritten.assemble import BUILT_IN, corrected, place_of, recurrence_of
 from inspector.engine.handwritten.gradients import Wanted
 from inspector.engine.handwritten.graph import GraphRecurrence
 from inspector.engine.handwritten.loops import Loop, find_loops
@@ -24,6 +24,7 @@ from inspector.engine.handwritten.slots import Flow, Slot, analyse, states
 from inspector.engine.module_stack import ModuleStack
 from inspector.engine.shelves import PROBES
 from inspector.engine.trace import Trace
+from inspector.records import Labels
 
 FULL = (
     "The model makes more operations than are recorded, so loops after the first {:,} are not seen; a shorter sequence "
@@ -107,13 +108,14 @@ class Handwritten:
             return
         ops = self._recorder.ops()
         self._made = _origins(ops, trace)
-        trace.extra["operations"] = ops
+        if trace.editing:
+            trace.extra["operations"] = ops
         search = find_loops(ops)
         try:
             loop = next(search, None)
             while loop is not None:
                 emit.check()
-                useful = self._open(loop, trace)
+                useful = self._open(loop, trace, emit)
                 try:
                     loop = search.send(useful)
                 except StopIteration:
@@ -123,7 +125,7 @@ class Handwritten:
         except Exception as fault:  # noqa: BLE001 - told instead of taking the run along
             self._refused["model"] = f"Looking for hand-written recurrences failed ({type(fault).__name__}: {fault})."
 
-    def _open(self, loop: Loop, trace: Trace) -> bool:
+    def _open(self, loop: Loop, trace: Trace, emit: Emitter) -> bool:
         flow = analyse(loop)
         useful = False
         for state in states(flow):
@@ -133,9 +135,10 @@ class Handwritten:
                 continue
             if loop.depth and not (_regular(loop) and _a_stack(state, trace)):
                 continue
-            useful = True
+            useful, place = True, self._place(place, trace)
+            state = corrected(flow, state, trace.states.get(place, ()))
             try:
-                recurrence, cut = recurrence_of(flow, state, trace.batch, self._place(place, trace), self._made)
+                recurrence, cut = recurrence_of(flow, state, trace.batch, place, self._made)
             except Unsupported as reason:
                 self._refused[place] = f"The recurrence in {place} is not shown: {reason}."
                 continue
@@ -144,8 +147,11 @@ class Handwritten:
             wanted.ask(trace)
             self._found.append((recurrence, wanted))
             recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
+            emit.sink.write(Labels(f"carried:{place}", tuple(slot.written for slot in flow.slots), emit.frame))
+            emit.sink.write(Labels(f"state:{place}", tuple(slot.written for slot in state), emit.frame))
             size = int(trace.batch.lengths.numel())
-            trace.extra.setdefault("handwritten", []).append((recurrence.place, flow, state, size))
+            if trace.editing:
+                trace.extra.setdefault("handwritten", []).append((place, flow, state, size))
         return useful
 
     def _place(self, place: str, trace: Trace) -> str:

@@ -514,3 +514,17 @@ def test_without_a_graph_its_forward_is_run_again() -> None:
     trace = perform(subject, Batch(x, torch.tensor([6])), Kept(), quantities=["states"])
     (e,), _, _ = seen(ours, x)
     torch.testing.assert_close(trace.recurrences[0].block(0, 6).jacobian(), e.block(0, 6).jacobian())
+
+
+def test_the_user_may_correct_what_the_state_is() -> None:
+    ours, _ = lstm_pair()
+    x = torch.randn(1, 7, 3, dtype=D)
+    (whole,), kept, _ = seen(ours, x)
+    labels = {record.domain: record.names for record in kept.records if type(record).__name__ == "Labels"}
+    assert set(labels["carried:model"]) == set(labels["state:model"]) == {"h", "c"}
+    subject = Subject(model=ours, kind="vectors", width=3)
+    batch = Batch(x, torch.tensor([7]))
+    trace = perform(subject, batch, Kept(), quantities=["states"], states={"model": ("c",)})
+    (only,) = trace.recurrences
+    cell = whole.cell.parts["c"]
+    torch.testing.assert_close(only.block(0, 7).jacobian(), whole.block(0, 7).jacobian()[..., cell, cell])
