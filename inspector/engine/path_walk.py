@@ -20,8 +20,8 @@ from inspector.engine.trace import Recurrence
 
 CURVES = ("direct", "whole", "difference")
 LONGEST = 512
-BUDGET = 1e10
-"""Multiplications that are spent on one layer, a third of a second on one core; beyond, starts are thinned out."""
+BUDGET = 4e9
+"""Multiplications that are spent on one layer, about half a second on one core; beyond, starts are thinned out."""
 RETENTION_BUDGET = 3e7
 """Multiplications of gates (starts × lags × entries): the starts of a walk without whole products."""
 LARGEST, FEWEST, MOST, PROBES = 1024, 8, 256, 8
