@@ -64,6 +64,7 @@ class LogAxis(pg.AxisItem):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__("left")
+        self.enableAutoSIPrefix(False)  # its factor would be of the logarithm
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
         """Whole decades, every so many of them; 1, 2, 5 where less than two decades are seen."""
@@ -79,7 +80,7 @@ class LogAxis(pg.AxisItem):  # type: ignore[misc]
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         """Plain numbers near 1, powers of ten farther away."""
-        return [f"{10**v:.3g}" if -3 < v < 4 else f"10{_raised(round(v))}" for v in values]
+        return [f"{10**v:.3g}" if -3 < v < 3 else f"10{_raised(round(v))}" for v in values]
 
 
 def _raised(exponent: int) -> str:
