@@ -31,8 +31,8 @@ class Paths(Panel):
 
     key, title = "paths", "Paths"
     hint = (
-        "What a step copies past its nonlinearities (an LSTM's carousel, a GRU's z) against what goes through them, and "
-        "which units of a ReLU layer are open. Needs a gated or a ReLU recurrence."
+        "What a step copies past its nonlinearities (an LSTM's carousel, a GRU's z) against what goes through them, "
+        "and which units of a ReLU layer are open. Needs a gated or a ReLU recurrence."
     )
 
     @classmethod
@@ -52,18 +52,18 @@ class Paths(Panel):
         self.controls.addWidget(self.where)
         self.where.currentTextChanged.connect(self._chosen)
         self.norms = Curves(self.steps, self.theme, label="norm", log=True, one=True)
-        self.mask = MapRow(self.figure, 1, self.steps, self.theme, label="unit")
+        self.open_units = MapRow(self.figure, 1, self.steps, self.theme, label="unit")
         self.shares = Curves(self.steps, self.theme, label="share", log=False)
         self.lags = LagPlot(self.theme, label="product over the lag")
-        self.figure.removeItem(self.mask.bar)
-        self.figure.removeItem(self.mask.plot)
-        self.plots = [self.norms.plot, self.mask.plot, self.shares.plot, self.lags.plot]
+        self.figure.removeItem(self.open_units.bar)
+        self.figure.removeItem(self.open_units.plot)
+        self.plots = [self.norms.plot, self.open_units.plot, self.shares.plot, self.lags.plot]
         self._rows: list[tuple[Any, int]] = []
         self.steps.changed.connect(self._in_view)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
-        for part in (self.norms, self.mask, self.shares, self.lags):
+        for part in (self.norms, self.open_units, self.shares, self.lags):
             part.set_theme(theme)
         super().set_theme(theme)
 
@@ -93,7 +93,7 @@ class Paths(Panel):
             self._draw_mask(mask)
         self._draw_lags()
         rows = (
-            (self.norms.plot, 3, bool(self.by_step(log=True))), (self.mask.plot, 4, mask is not None),
+            (self.norms.plot, 3, bool(self.by_step(log=True))), (self.open_units.plot, 4, mask is not None),
             (self.shares.plot, 2, bool(self.by_step(log=False))), (self.lags.plot, 5, bool(self.shown(*BY_LAG))),
         )  # fmt: skip
         self._arrange([(plot, stretch) for plot, stretch, there in rows if there])
@@ -125,12 +125,12 @@ class Paths(Panel):
         assert self.capture is not None
         steps, units = self.capture.extent(channel.name, self.frame)
         levels, nan, infinite = glance(self.capture, channel, self.frame)
-        self.mask.show(
+        self.open_units.show(
             overview_of(self.capture, channel.name, self.frame), steps, units, levels, channel.unit,
             self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
         )  # fmt: skip
-        self.mask.plot.set_title(f"{channel.title} (bright: open), {channel.place}")
-        self.mask.plot.step_axis.set_names(self.step_names())
+        self.open_units.plot.set_title(f"{channel.title} (bright: open), {channel.place}")
+        self.open_units.plot.step_axis.set_names(self.step_names())
 
     def _draw_lags(self) -> None:
         assert self.capture is not None
@@ -163,7 +163,7 @@ class Paths(Panel):
 
     def _mark_unit(self, unit: int | None) -> None:
         self.lags.mark(self._retention(unit))
-        self.mask.show_row(unit)
+        self.open_units.show_row(unit)
 
     def follow(self, new: Position, old: Position) -> None:
         """Another place shows its paths; another unit its own retention."""
@@ -177,7 +177,7 @@ class Paths(Panel):
             return
         changes: dict[str, Any] = {"step": round(x), "place": self.where.currentText()}
         mask = next(iter(self.shown(("step", "unit"))), None)
-        if plot is self.mask.plot and mask is not None and self.capture is not None:
+        if plot is self.open_units.plot and mask is not None and self.capture is not None:
             units = self.capture.extent(mask.name, self.frame)[1]
             changes["unit"] = min(max(0, round(y)), units - 1)
         self.looking.move(**changes)
