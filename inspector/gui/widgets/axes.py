@@ -60,10 +60,10 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
 
 
 class LogAxis(pg.AxisItem):  # type: ignore[misc]
-    """A vertical axis of powers of ten for data that are already log10; few ticks, none on top of another."""
+    """An axis of powers of ten for data that are already log10; few ticks, none on top of another."""
 
-    def __init__(self) -> None:
-        super().__init__("left")
+    def __init__(self, orientation: str = "left") -> None:
+        super().__init__(orientation)
         self.enableAutoSIPrefix(False)  # its factor would be of the logarithm
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
