@@ -18,27 +18,37 @@ MOST_SAMPLES, FEWEST_SAMPLES = 256, 16
 def retained(gate: Array, span: int, *, high: bool = True) -> Array:
     """∏ of the last `span` rows of a keeping gate (step, unit), g or 1 − g: row t is what of row t − span is left.
 
-    The first span − 1 rows are −∞: their span begins before there is anything. NaN stays as long as it is in the span.
+    The first span − 1 rows are −∞: their span begins before there is anything. A row is NaN as long as its span holds a
+    NaN or an infinity.
     """
     kept = gate.astype(np.float64) if high else 1 - gate.astype(np.float64)
     out = np.full(kept.shape, -np.inf)
     if len(kept) < span:
         return out
-    with np.errstate(all="ignore"):
-        logs = np.log(np.clip(kept, 0, None))
-    nothing, unknown = kept <= 0, np.isnan(kept)
-    total = np.cumsum(np.vstack((np.zeros((1, kept.shape[1])), np.where(nothing | unknown, 0, logs))), axis=0)
+    nothing, unknown = kept == 0, ~np.isfinite(kept)
+    logs = np.log(np.where(nothing | unknown, 1.0, np.abs(kept)))
+    total = np.cumsum(np.vstack((np.zeros((1, kept.shape[1])), logs)), axis=0)
     result = np.exp(total[span:] - total[:-span])
-    result[_any_in_span(nothing, span)] = 0
-    result[_any_in_span(unknown, span)] = np.nan
+    result[_count_in_span(kept < 0, span) % 2 == 1] *= -1
+    result[_count_in_span(nothing, span) > 0] = 0
+    result[_count_in_span(unknown, span) > 0] = np.nan
     out[span - 1 :] = result
     return out
 
 
-def _any_in_span(flags: Array, span: int) -> npt.NDArray[np.bool_]:
+def _count_in_span(flags: Array, span: int) -> Array:
+    """How many of the last `span` rows are True, from row span − 1 on."""
     count = np.cumsum(np.vstack((np.zeros((1, flags.shape[1]), np.int32), flags.astype(np.int32))), axis=0)
-    found: npt.NDArray[np.bool_] = count[span:] > count[:-span]
+    found: Array = count[span:] - count[:-span]
     return found
+
+
+def largest_of(values: Array, cells: int) -> Array:
+    """At most `cells` rows, each the largest of the rows it stands for; NaN stays."""
+    if len(values) <= cells:
+        return values
+    largest: Array = np.maximum.reduceat(values, np.arange(cells) * len(values) // cells, axis=0)
+    return largest
 
 
 def look(read: Read, steps: int, units: int, cut: tuple[int, int], span: int, *, high: bool, backward: bool) -> Array:

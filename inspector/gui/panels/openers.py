@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QSpinBox
 from inspector.gui.cursor import Position
 from inspector.gui.gatewords import gate_sentence, memory_sentence, timescale_sentence
 from inspector.gui.panel import Panel, caption, chooser, number, set_options
-from inspector.gui.retention import LIMIT, at_step, look
+from inspector.gui.retention import LIMIT, at_step, largest_of, look
 from inspector.gui.shelf import PANELS
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.loghistogram import LogHistogram
@@ -176,10 +176,8 @@ class Openers(Panel):
         names, values, counts, mean = self.sorted_table()
         unit, one = self.looking.position.unit, self.units.currentText() == ONE
         who = f"unit {unit if unit is not None else 0}" if one else MEAN
-        if channel.dims[0] == "token":
-            what = "mean of the gate"
-        else:
-            what = "correlation" if one else "|correlation|"
+        correlation = "correlation" if one else "|correlation|"
+        what = "mean of the gate" if channel.dims[0] == "token" else correlation
         self.bars.show(names, values, counts, mean, what)
         overall = f"; over all steps {mean:.2f} (dashed)" if np.isfinite(mean) else ""
         self.bars.plot.set_title(f"{channel.title}, {channel.place}: {what}, {who}{overall}")
@@ -199,9 +197,10 @@ class Openers(Panel):
         def read(first: int, stop: int) -> Array:
             return capture.block(gate.name, frame, (slice(first, stop), slice(None)))
 
-        def overview(cut: tuple[int, int], _cells: int) -> tuple[Array, Array]:
+        def overview(cut: tuple[int, int], cells: int) -> tuple[Array, Array]:
             values = look(read, steps, units, cut, span, high=high, backward=backward)
-            return values, values
+            seen = largest_of(values, cells)
+            return seen, seen
 
         levels = Levels(0.0, 1.0, masked=True, root=True)
         self.kept.show(overview, steps, units, levels, "1", self.capture.revision(gate.name, frame))

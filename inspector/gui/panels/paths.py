@@ -144,13 +144,14 @@ class Paths(Panel):
         self.lags.show(curves)
         self._mark_unit(self.looking.position.unit)
         if curves:
-            self.lags.plot.set_title(self.sentence([c.title for c in curves], [c.mean for c in curves], found[0][0]))
+            estimated = any(not channel.method.startswith("exact") for channel, _ in found)
+            self.lags.plot.set_title(self.sentence(curves) + (" (estimated)" if estimated else ""))
 
-    def sentence(self, titles: list[str], means: list[Array], channel: Channel) -> str:
+    def sentence(self, curves: list[LagCurve]) -> str:
         """What the first curves say at one lag, in words."""
-        lag = min(SPOKEN, *(len(mean) - 1 for mean in means))
-        said = ", ".join(f"{title} {mean[lag]:.2g}" for title, mean in list(zip(titles, means, strict=True))[:3])
-        return f"{channel.place}: {lag} step{'' if lag == 1 else 's'} on, {said}"
+        lag = min(SPOKEN, *(len(one.mean) - 1 for one in curves))
+        said = ", ".join(f"{one.title} {one.mean[lag]:.2g}" for one in curves[:3])
+        return f"{self.where.currentText()}: {lag} step{'' if lag == 1 else 's'} on, {said}"
 
     def _retention(self, unit: int | None) -> Array | None:
         """The (lag,) curve of one unit, or None."""
@@ -162,7 +163,7 @@ class Paths(Panel):
         return self.capture.block(channel.name, self.frame, (slice(None), slice(unit, unit + 1)))[:, 0]
 
     def _mark_unit(self, unit: int | None) -> None:
-        self.lags.mark(self._retention(unit))
+        self.lags.mark(self._retention(unit), f"unit {unit}")
         self.open_units.show_row(unit)
 
     def follow(self, new: Position, old: Position) -> None:
@@ -202,7 +203,9 @@ class Paths(Panel):
                 rows.append((f"unit {unit} [{step}]", "NaN" if np.isnan(value) else "open" if value else "closed"))
         kept = self._retention(unit)
         if kept is not None:
-            rows += [(f"unit {unit} keeps over {lag} steps", number(kept[lag])) for lag in NAMED if lag < len(kept)]
+            lags = [lag for lag in NAMED if lag < len(kept)]
+            rows += [(f"unit {unit} keeps over {lag} step{'' if lag == 1 else 's'}", number(kept[lag])) for lag in lags]
+        rows += [(f"{channel.title}, how", channel.method) for channel in self.shown(*BY_LAG)]
         return rows
 
     def data(self) -> dict[str, Array]:

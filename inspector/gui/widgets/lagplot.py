@@ -42,6 +42,7 @@ class LagPlot:
         self.one = pg.InfiniteLine(0, angle=0)
         self.plot.addItem(self.one, ignoreBounds=True)
         self.marked = pg.PlotDataItem(connect="finite", antialias=True)
+        self.marked.hide()
         self.plot.addItem(self.marked, ignoreBounds=True)
         self.items: list[Any] = []
         self.curves: list[LagCurve] = []
@@ -67,18 +68,24 @@ class LagPlot:
         for number, one in enumerate(curves):
             lag = np.arange(len(one.mean))
             if one.low is not None and one.high is not None:
-                self._add_band(lag, one.low, one.high, number)
+                there = one.mean > 0
+                self._add_band(lag[there], one.low[there], one.high[there], number)
             line = curve(self.theme, number, width=1.8, dashed=number >= len(self.theme.series))
             line.setData(lag, _log(one.mean), symbol="o" if len(lag) == 1 else None, symbolSize=7)
             self._add(line)
             self.legend.addItem(line, escaped(one.title))
+        if self.marked.isVisible():
+            self.legend.addItem(self.marked, self.marked.name())
         self._fit()
 
-    def mark(self, values: Array | None) -> None:
+    def mark(self, values: Array | None, name: str = "") -> None:
         """One more curve in the colour of the cursor, or none."""
+        if self.marked.isVisible():
+            self.legend.removeItem(self.marked)
         self.marked.setVisible(values is not None)
         if values is not None:
-            self.marked.setData(np.arange(len(values)), _log(values))
+            self.marked.setData(np.arange(len(values)), _log(values), name=escaped(name))
+            self.legend.addItem(self.marked, escaped(name))
 
     def _add_band(self, lag: Array, low: Array, high: Array, number: int) -> None:
         edges = [curve(self.theme, number, width=0.5) for _ in range(2)]
