@@ -47,11 +47,14 @@ def gate_sentence(signal: str, near_zero: float, near_one: float, keeps: float |
 
 
 def memory_sentence(condition: str, longest: float, start: float, runs: float) -> str:
-    """One sentence about the longest run over which the state is kept; `runs` counts those that are long enough."""
+    """One sentence about the longest run over which the state is kept; `runs` counts those that are long enough.
+
+    `condition` is what holds in the run, "f > 0.9 and i < 0.1"; "" leaves it out.
+    """
     words = condition.replace(f"> {NEAR_ONE}", "near 1").replace(f"< {NEAR_ZERO}", "near 0")
     if longest < 1:
-        return f"{words} at no step: no long-term memory"
-    where = f"{words} over {longest:.0f} step{'' if longest == 1 else 's'} from step {start:.0f}"
+        return f"{words} at no step: no long-term memory".strip()
+    where = f"{words} over {longest:.0f} step{'' if longest == 1 else 's'} from step {start:.0f}".strip()
     return f"{where}: {'long-term memory' if runs > 0 else 'too short for long-term memory'}"
 
 
@@ -60,5 +63,5 @@ def timescale_sentence(steps: float, length: int) -> str:
     if math.isnan(steps):
         return "timescale: NaN"
     if math.isinf(steps) or steps > 10 * length:
-        return f"it never forgets within the {length} steps of the sequence"
-    return f"memory timescale {steps:.3g} steps; the sequence has {length}"
+        return f"never forgets within the sequence of {length:,} step{'' if length == 1 else 's'}"
+    return f"memory timescale {steps:.3g} steps; the sequence has {length:,}"

@@ -275,7 +275,7 @@ class Openers(Panel):
             held = int((values[2] > 0).sum())
             return [
                 f"{held} of {values.shape[1]} units hold long-term memory",
-                f"longest, unit {best}: {memory_sentence(condition, *values[:3, best])}",
+                f"longest in unit {best}: {memory_sentence('', *values[:3, best])}",
             ]
         return [memory_sentence(condition, *values[:3, unit])]
 

@@ -20,6 +20,8 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 KINDS = ("path", "mask")
 BY_LAG = (("statistic", "lag"), ("lag",))
+MOST_ROWS = 128
+"""Rows of a mask that are told apart; more units are averaged, since the largest of many would always be open."""
 SPOKEN = 20
 """The lag of which the title speaks, where the sequence is long enough."""
 NAMED = (1, 5, 10, 20, 50, 100, 200, 500)
@@ -125,11 +127,17 @@ class Paths(Panel):
         assert self.capture is not None
         steps, units = self.capture.extent(channel.name, self.frame)
         levels, nan, infinite = glance(self.capture, channel, self.frame)
+        look = overview_of(self.capture, channel.name, self.frame)
+
+        def shares(cut: tuple[int, int], cells: int) -> tuple[Array, Array]:
+            seen = share_open(*look(cut, cells))
+            return seen, seen
+
         self.open_units.show(
-            overview_of(self.capture, channel.name, self.frame), steps, units, levels, channel.unit,
+            shares, steps, units, levels, channel.unit,
             self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
         )  # fmt: skip
-        self.open_units.plot.set_title(f"{channel.title} (bright: open), {channel.place}")
+        self.open_units.plot.set_title(f"{channel.title} (bright: open; between: some of a cell), {channel.place}")
         self.open_units.plot.step_axis.set_names(self.step_names())
 
     def _draw_lags(self) -> None:
@@ -212,3 +220,14 @@ class Paths(Panel):
         """Everything of the chosen place."""
         assert self.capture is not None
         return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.shown()}
+
+
+def share_open(low: Array, high: Array) -> Array:
+    """From minima and maxima of cells (step, unit): 0 all closed, 1 all open, between for some; NaN stays."""
+    middle = (low.astype(np.float32) + high.astype(np.float32)) / 2
+    units = middle.shape[1]
+    if units <= MOST_ROWS:
+        return middle
+    edges = np.arange(MOST_ROWS + 1) * units // MOST_ROWS
+    averaged: Array = np.add.reduceat(middle, edges[:-1], axis=1) / np.diff(edges)
+    return averaged

@@ -18,6 +18,7 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
 
     def __init__(self, orientation: str = "bottom") -> None:
         super().__init__(orientation)
+        self.enableAutoSIPrefix(False)  # steps are counted, never in thousandths
         self.names: Sequence[str] = ()
         self.setStyle(autoExpandTextSpace=False, tickTextHeight=14, tickLength=-4)
 

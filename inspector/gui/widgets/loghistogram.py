@@ -25,7 +25,7 @@ class LogHistogram:
         self.plot.vb.setMouseEnabled(x=False, y=False)
         self.plot.getAxis("left").enableAutoSIPrefix(False)
         self.bars = pg.BarGraphItem(x=[0], height=[0], width=0.1)
-        self.line = pg.InfiniteLine(angle=90, label="", labelOpts={"position": 0.92, "anchors": [(1, 0.5), (1, 0.5)]})
+        self.line = pg.InfiniteLine(angle=90, label="", labelOpts={"position": 0.92, "anchors": [(0, 0.5), (1, 0.5)]})
         self.plot.addItem(self.bars)
         self.plot.addItem(self.line, ignoreBounds=True)
         self._labels = (label, bottom)

@@ -68,7 +68,7 @@ class TokenBars:
         self.mean.setPos(mean if np.isfinite(mean) else 0.0)
         low, high = (float(f(heights)) if len(heights) else 0.0 for f in (np.min, np.max))
         bottom, top = (-1.0, 1.0) if low < 0 else (0.0, max(high, 0.05))
-        self.plot.vb.setYRange(bottom, top + 0.24 * (top - bottom) * bool(counts), padding=0.02)
+        self.plot.vb.setYRange(bottom, top + 0.34 * (top - bottom) * bool(counts), padding=0.02)
         self.plot.vb.setXRange(-0.6, max(1, len(shown)) - 0.4, padding=0)
         self._draw_counts([(i, counts[j]) for i, j in enumerate(shown) if j is not None and counts], heights)
 
