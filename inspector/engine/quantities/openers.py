@@ -9,7 +9,7 @@ from torch import Tensor
 
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import Unsupported
-from inspector.engine.quantity import Describe, all_samples, per_run, refusal
+from inspector.engine.quantity import Describe, all_samples, dtype_name, per_run, refusal
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.trace import Recurrence, Trace
 
@@ -89,10 +89,11 @@ def _by_token(trace: Trace, recurrence: Recurrence, ids: Tensor, emit: Emitter) 
             formula="mean of the gate over all steps, of every sample, at which the token is the input",
             source="Karpathy, Johnson & Fei-Fei 2015, adapted",
         )  # fmt: skip
-        values = total / counts[:, None]
+        values = (total / counts[:, None]).to(recurrence.states.dtype)
         name = f"{recurrence.place}:{signal}/by_token"
         emit.array(
-            about.channel(name, ("token", "unit"), tuple(values.shape), "float64", module=recurrence.module), values
+            about.channel(name, ("token", "unit"), tuple(values.shape), dtype_name(values), module=recurrence.module),
+            values,
         )
 
 
@@ -162,10 +163,11 @@ def _by_feature(recurrence: Recurrence, inputs: Tensor, emit: Emitter) -> None:
             formula="Pearson's correlation of the gate with the feature over all real steps and samples; NaN where one "
             "of them is constant",
         )  # fmt: skip
-        values = found.correlation(spread.sqrt(), count)
+        values = found.correlation(spread.sqrt(), count).to(recurrence.states.dtype)
         name = f"{recurrence.place}:{signal}/by_feature"
         emit.array(
-            about.channel(name, ("feature", "unit"), tuple(values.shape), "float64", module=recurrence.module), values
+            about.channel(name, ("feature", "unit"), tuple(values.shape), dtype_name(values), module=recurrence.module),
+            values,
         )
 
 
