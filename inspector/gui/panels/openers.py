@@ -300,8 +300,10 @@ class Openers(Panel):
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """What opens the chosen gate most and least, the retention at step and unit, and the unit's timescale."""
+        rows: list[tuple[str, str]] = []
+        if position.step is None:
+            return rows
         names, values, counts, _ = self.sorted_table()
-        rows = []
         for what, i in (("opens it most", 0), ("opens it least", len(names) - 1)):
             if names:
                 times = f" (×{counts[i]:,})" if counts else ""

@@ -20,11 +20,14 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 KINDS = ("path", "mask")
 BY_LAG = (("statistic", "lag"), ("lag",))
+EXACT = "exact; every start"
+MOST_STEPS = 1000
+"""Steps from which on one cell of the picture may stand for several."""
 MOST_ROWS = 128
 """Rows of a mask that are told apart; more units are averaged, since the largest of many would always be open."""
 SPOKEN = 20
 """The lag of which the title speaks, where the sequence is long enough."""
-NAMED = (1, 5, 10, 20, 50, 100, 200, 500)
+NAMED = (1, 10, 100)
 
 
 @PANELS.register("paths")
@@ -137,7 +140,8 @@ class Paths(Panel):
             shares, steps, units, levels, channel.unit,
             self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
         )  # fmt: skip
-        self.open_units.plot.set_title(f"{channel.title} (bright: open; between: some of a cell), {channel.place}")
+        some = "; between: some of many" if steps > MOST_STEPS or units > MOST_ROWS else ""
+        self.open_units.plot.set_title(f"{channel.title} (bright: open{some}), {channel.place}")
         self.open_units.plot.step_axis.set_names(self.step_names())
 
     def _draw_lags(self) -> None:
@@ -194,12 +198,12 @@ class Paths(Panel):
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The paths of the step, whether the unit is open there, and what the unit keeps over some lags."""
         rows: list[tuple[str, str]] = []
-        if self.capture is None:
-            return rows
         step, unit = position.step, position.unit
+        if self.capture is None or step is None:
+            return rows
         for channel in self.shown(("step",), ("step", "unit")):
             extent = self.capture.extent(channel.name, self.frame)
-            if step is None or step >= extent[0]:
+            if step >= extent[0]:
                 continue
             if len(extent) == 1:
                 value = self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0]
@@ -213,8 +217,8 @@ class Paths(Panel):
         if kept is not None:
             lags = [lag for lag in NAMED if lag < len(kept)]
             rows += [(f"unit {unit} keeps over {lag} step{'' if lag == 1 else 's'}", number(kept[lag])) for lag in lags]
-        rows += [(f"{channel.title}, how", channel.method) for channel in self.shown(*BY_LAG)]
-        return rows
+        thinned = [channel for channel in self.shown(*BY_LAG) if not channel.method.startswith(EXACT)]
+        return rows + [(f"{channel.title}, how", channel.method) for channel in thinned[:2]]
 
     def data(self) -> dict[str, Array]:
         """Everything of the chosen place."""
