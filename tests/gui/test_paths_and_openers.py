@@ -18,6 +18,7 @@ from inspector.gui.panels.openers import ONE, Openers
 from inspector.gui.panels.paths import Paths, share_open
 from inspector.gui.retention import at_step, largest_of, look, retained
 from inspector.gui.stage import Stage
+from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.tokenbars import ends, places_for
 from inspector.records import Channel, Frame, Page, RunStart, RunStop, Scalar
 
@@ -109,6 +110,11 @@ def test_many_mask_units_are_averaged_rather_than_all_open() -> None:
     mask = np.tile([0.0, 1.0], (4, 500))
     np.testing.assert_allclose(share_open(mask, mask), 0.5, atol=0.08)
     assert share_open(mask, mask).shape == (4, 128) and share_open(mask[:, :6], mask[:, :6]).shape == (4, 6)
+
+
+def test_logarithmic_ticks_are_plain_numbers_up_to_ten_thousand() -> None:
+    values = [-2.0, 0.0, math.log10(2), 3.0, math.log10(2000), 4.0]
+    assert LogAxis("bottom").tickStrings(values, 1.0, 1.0) == ["0.01", "1", "2", "1000", "2000", "10⁴"]
 
 
 # -- bars
