@@ -47,7 +47,7 @@ class Pyramid:
         present = where.get(level)
         if present is None or len(present) < needed:
             room = max(needed, 2 * len(present) if present is not None else 0)
-            grown = np.full((room, *values.shape[1:]), np.nan, values.dtype)
+            grown = np.full((room, *values.shape[1:]), np.nan if values.dtype.kind == "f" else 0, values.dtype)
             if present is not None:
                 grown[: len(present)] = present
             where[level] = present = grown

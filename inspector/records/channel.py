@@ -15,13 +15,13 @@ DTYPES = (
 
 DIMS = (
     "step", "unit", "head", "query", "key", "source", "lag", "start", "rank", "statistic",
-    "count", "class", "feature", "layer", "parameter", "bin",
+    "count", "class", "feature", "layer", "parameter", "bin", "token",
 )  # fmt: skip
 """Known axis names. Others are allowed (lower-case words); these have axis labels in the window."""
 
 KINDS = (
     "input", "state", "gate", "jacobian", "lag", "map", "gradient", "attention", "attention_statistic",
-    "output", "unit", "health", "parameter",
+    "output", "unit", "health", "parameter", "path", "mask", "memory", "opener",
 )  # fmt: skip
 """Known kinds. A kind says which picture fits; a new kind needs a new panel, a new name does not."""
 

@@ -128,6 +128,19 @@ def test_overview_holds_the_extremes_and_never_hides_nan(tmp_path: Path, rows: i
         np.testing.assert_array_equal(part, values[: min(rows, 5)])
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "bool"])
+def test_overview_of_a_long_channel_of_whole_numbers(tmp_path: Path, dtype: str) -> None:
+    values = np.zeros((30_000, 2), dtype)
+    values[12_345, 1] = 1
+    with Writer(tmp_path / "a.inspect", START) as writer:
+        writer.write(channel(shape=(30_000, 2), dtype=dtype))
+        writer.write(Frame(index=0))
+        writer.write(Page("rnn.l0:h", 0, (0, 0), values))
+    with open_capture(tmp_path / "a.inspect") as capture:
+        low, high = capture.overview("rnn.l0:h", size=(100, 2))
+        assert not low.any() and not high[:, 0].any() and high[:, 1].sum() == 1
+
+
 def test_overview_of_a_growing_run_equals_that_of_the_finished_one(tmp_path: Path) -> None:
     values = np.random.default_rng(2).normal(size=(9000, 2)).astype(np.float32)
     with Writer(tmp_path / "a.inspect", START) as writer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +71,7 @@ def make_capture(path: Path, steps: int, units: int, *, nan: bool = False, hosti
                 Channel(name=f"rnn.l0:{signal}", kind=kind, dims=("step",), shape=(steps,), title=signal, scale="log"),
                 line,
             )
+        put_paths_and_openers(writer, put, random, steps, units, nan=nan, hostile=hostile)
         lags = min(steps, 60)
         decay = np.exp(-0.3 * np.arange(lags))
         put(Channel(name="rnn.l0:jacobian/lag", kind="lag", dims=("statistic", "lag"), shape=(3, lags), dtype="float64",
@@ -96,6 +97,50 @@ def make_capture(path: Path, steps: int, units: int, *, nan: bool = False, hosti
             np.array([0, 5, 1, 7, int(nan), int(nan) * units, 0 if nan else -1]))  # fmt: skip
         writer.write(RunStop("done"))
     return path
+
+
+def put_paths_and_openers(
+    writer: Writer, put: Callable[[Channel, np.ndarray], None], random: np.random.Generator, steps: int, units: int,
+    *, nan: bool, hostile: bool,
+) -> None:  # fmt: skip
+    """What the panels of paths and of gate openers show."""
+    lags, unit = min(steps, 60), ("statistic", "unit")
+    for name in ("direct", "whole"):
+        put(Channel(name=f"rnn.l0:path/{name}_norm", kind="path", dims=("step",), shape=(steps,), scale="log",
+                    title=f"{name} path"), np.exp(random.normal(size=steps)).astype(np.float32))  # fmt: skip
+        curve = np.exp(-0.2 * np.arange(lags))
+        curve[lags // 2 :] = np.nan if nan else curve[lags // 2 :]
+        put(Channel(name=f"rnn.l0:path/lag_{name}", kind="path", dims=("statistic", "lag"), shape=(3, lags),
+                    dtype="float64", title=name, scale="log", labels={"statistic": ("mean", "p10", "p90")}),
+            np.stack([curve, curve / 2, curve * 2]))  # fmt: skip
+    put(Channel(name="rnn.l0:path/direct_share", kind="path", dims=("step",), shape=(steps,), limits=(0, 1),
+                title="share of the direct path"), random.random(steps).astype(np.float32))  # fmt: skip
+    put(Channel(name="rnn.l0:path/retention", kind="path", dims=("lag", "unit"), shape=(lags, units), dtype="float64",
+                title="retention of a unit"), random.random((lags, units)))  # fmt: skip
+    put(Channel(name="rnn.l0:mask", kind="mask", dims=("step", "unit"), shape=(steps, units), dtype="float16",
+                title="active units", limits=(0, 1)), (random.random((steps, units)) < 0.5).astype(np.float16))  # fmt: skip
+    put(Channel(name="rnn.l0:mask/open_paths", kind="mask", dims=("lag",), shape=(lags,), dtype="float64", scale="log",
+                title="share of open paths"), 0.5 ** np.arange(lags))  # fmt: skip
+    names = tuple(HOSTILE) if hostile else tuple("abcdefg")
+    counts, table = np.arange(1, 8) ** 3, random.random((7, units))
+    put(Channel(name="rnn.l0:gate/tokens", kind="opener", dims=("token",), shape=(7,), dtype="int64", title="occurrences",
+                labels={"token": names}), counts)  # fmt: skip
+    put(Channel(name="rnn.l0:gate/forget/by_token", kind="opener", dims=("token", "unit"), shape=(7, units),
+                dtype="float64", title="forget gate by token", labels={"token": names}), table)  # fmt: skip
+    put(Channel(name="rnn.l0:gate/forget/by_feature", kind="opener", dims=("feature", "unit"), shape=(200, units),
+                dtype="float64", title="forget gate by input feature", limits=(-1, 1)),
+        np.where(random.random((200, units)) < 0.1, np.nan, random.normal(size=(200, units)).clip(-1, 1)))  # fmt: skip
+    put(Channel(name="rnn.l0:gate/memory", kind="memory", dims=("step", "unit"), shape=(steps, units), dtype="uint8",
+                title="long-term memory (f > 0.9 and i < 0.1)"), np.ones((steps, units), np.uint8))  # fmt: skip
+    put(Channel(name="rnn.l0:gate/memory/runs", kind="memory", dims=unit, shape=(4, units), dtype="float64",
+                title="runs of memory (f > 0.9 and i < 0.1)",
+                labels={"statistic": ("longest", "longest_start", "runs", "share")}),
+        np.tile([[34.0], [5.0], [1.0], [0.4]], (1, units)))  # fmt: skip
+    scales = np.exp(random.normal(size=units) * 3)
+    scales[0] = np.inf
+    put(Channel(name="rnn.l0:gate/forget/timescale", kind="unit", dims=("unit",), shape=(units,), dtype="float64",
+                title="memory timescale", unit="step", scale="log"), scales)  # fmt: skip
+    writer.write(Scalar("rnn.l0:gate/forget/keeps", 0, 1.0))
 
 
 CASES = {

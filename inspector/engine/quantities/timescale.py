@@ -7,35 +7,32 @@ from torch import Tensor
 
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import NotApplicable
+from inspector.engine.keeping import keeping, short
 from inspector.engine.quantity import Describe, all_samples, per_recurrence
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.trace import Recurrence
-
-KEEPING = {"lstm": "gate/forget", "gru": "gate/update"}
-"""The gate whose value 1 keeps the state."""
 
 
 @QUANTITIES.register("timescale")
 @per_recurrence(signal="gate/timescale", summary="memory timescale of every unit in steps", order=21)
 def timescale(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `place:gate/forget/timescale` (GRU: update), (unit,): τ = −1 / mean ln f, infinite for f = 1 throughout."""
-    signal = KEEPING.get(recurrence.cell.family, "")
-    if not signal:
-        raise NotApplicable("Only gated recurrences (LSTM, GRU) have a gate that keeps the state.")
+    found = keeping(recurrence)
+    if found is None:
+        raise NotApplicable("Only gated recurrences (LSTM, GRU, your own) have a gate that keeps the state.")
     total: Tensor | None = None
     count = 0
     for block, real in all_samples(recurrence):
-        logs = block.gates[signal][real].double().log().sum(0)
+        logs = found.kept(block.gates)[real].double().log().sum(0)
         total = logs if total is None else total + logs
         count += int(real.sum())
     assert total is not None
     mean = total / count
     values = torch.where(mean == 0, torch.full_like(mean, torch.inf), -1 / mean)
-    gate = "f" if signal.endswith("forget") else "z"
     about = Describe(
-        kind="unit", title=f"memory timescale ({signal.removeprefix('gate/')} gate)", unit="step", scale="log",
-        formula=f"τ = −1 / mean ln {gate} over all real steps and samples (geometric mean of the gate)",
-        source="Tallec & Ollivier 2018",
+        kind="unit", title=f"memory timescale ({short(found.signal)} gate)", unit="step", scale="log",
+        formula=f"τ = −1 / mean ln {found.letter} over all real steps and samples (geometric mean of the gate)",
+        source="Tallec & Ollivier 2018", method=found.method,
     )  # fmt: skip
-    name = f"{recurrence.place}:{signal}/timescale"
+    name = f"{recurrence.place}:{found.signal}/timescale"
     emit.array(about.channel(name, ("unit",), (len(values),), "float64", module=recurrence.module), values)

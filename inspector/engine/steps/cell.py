@@ -97,6 +97,21 @@ class StepBlock(ABC):
     def input_vjp(self, u: Tensor) -> Tensor:
         """(∂s_t/∂x_t)ᵀ u for u (t, b, s, p) → (t, b, i, p): the gradient that reaches the step's input."""
 
+    def direct(self) -> Tensor | None:
+        """Diagonal of the direct path ∂s_t/∂s_{t-1}, the gates and nonlinearities held fixed: (t, b, s).
+
+        An LSTM's is f on c and 0 on h (the carousel), a GRU's z; None where a step carries nothing past φ.
+        """
+        return None
+
+    def through_frobenius(self) -> Tensor:
+        """‖J_t − diag(direct)‖_F, the path through the nonlinearities alone: (t, b)."""
+        direct, matrix = self.direct(), self.jacobian()
+        if direct is not None:
+            matrix.diagonal(dim1=2, dim2=3).sub_(direct)
+        norms: Tensor = matrix.flatten(2).norm(dim=2)
+        return norms
+
     def part(self, name: str, state: Tensor) -> Tensor:
         """The entries of one part ("h", "c") of a state-like tensor whose last axis is s."""
         return state[..., self.cell.parts[name]]

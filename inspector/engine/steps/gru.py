@@ -128,6 +128,14 @@ class GruBlock(StepBlock):
         a = torch.cat((self.coefficients, self._values[1][:, :, None]), dim=2)
         return quadratic(self.cell.gram, a).sqrt()
 
+    def direct(self) -> Tensor:
+        """z, what h' = (1 − z) n + z h copies."""
+        return self._values[1]
+
+    def through_frobenius(self) -> Tensor:
+        """The same Gram matrices without the identity."""
+        return quadratic(self.cell.gram[:, :3, :3], self.coefficients).sqrt()
+
     def input_vjp(self, u: Tensor) -> Tensor:
         """Through r, z and n to x: n sees W_n x directly, without the reset gate."""
         r, z, n, q = self._values

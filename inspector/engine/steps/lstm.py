@@ -177,6 +177,11 @@ class LstmBlock(StepBlock):
             matrix[:, :, h, c].diagonal(dim1=2, dim2=3).copy_(self.leak * self.forget)
         return matrix
 
+    def direct(self) -> Tensor:
+        """The carousel: f on c, nothing on h."""
+        on_h = self.following.new_zeros((*self.shape[:2], self.cell.exposed))
+        return torch.cat((on_h, self.forget), dim=2)
+
     @property
     def through_output(self) -> Tensor:
         """Row factors of U_i, U_f, U_g, U_o in ∂(o tanh c')/∂h: (t, b, 4, h)."""
@@ -187,7 +192,15 @@ class LstmBlock(StepBlock):
         if self.cell.w_hr is not None:
             built: Tensor = self.jacobian().flatten(2).norm(dim=2)
             return built
+        return (self._through_squared() + self.forget.square().sum(-1)).sqrt()
+
+    def through_frobenius(self) -> Tensor:
+        """All blocks but the diagonal c → c: they do not overlap with it, so nothing cancels."""
+        if self.cell.w_hr is not None:
+            return super().through_frobenius()
+        return self._through_squared().sqrt()
+
+    def _through_squared(self) -> Tensor:
         below = quadratic(self.cell.gram[:, :3, :3], self.to_cell)
         above = quadratic(self.cell.gram, self.through_output)
-        f, k = self.forget, self.leak
-        return (below + above + ((1 + k * k) * f * f).sum(-1)).sqrt()
+        return below + above + (self.leak * self.forget).square().sum(-1)

@@ -18,6 +18,7 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
 
     def __init__(self, orientation: str = "bottom") -> None:
         super().__init__(orientation)
+        self.enableAutoSIPrefix(False)  # steps are counted, never in thousandths
         self.names: Sequence[str] = ()
         self.setStyle(autoExpandTextSpace=False, tickTextHeight=14, tickLength=-4)
 
@@ -60,10 +61,11 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
 
 
 class LogAxis(pg.AxisItem):  # type: ignore[misc]
-    """A vertical axis of powers of ten for data that are already log10; few ticks, none on top of another."""
+    """An axis of powers of ten for data that are already log10; few ticks, none on top of another."""
 
-    def __init__(self) -> None:
-        super().__init__("left")
+    def __init__(self, orientation: str = "left") -> None:
+        super().__init__(orientation)
+        self.enableAutoSIPrefix(False)  # its factor would be of the logarithm
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
         """Whole decades, every so many of them; 1, 2, 5 where less than two decades are seen."""
@@ -79,7 +81,7 @@ class LogAxis(pg.AxisItem):  # type: ignore[misc]
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         """Plain numbers near 1, powers of ten farther away."""
-        return [f"{10**v:.3g}" if -3 < v < 4 else f"10{_raised(round(v))}" for v in values]
+        return [f"{float(f'{10**v:.3g}'):g}" if -3 < v < 4 else f"10{_raised(round(v))}" for v in values]
 
 
 def _raised(exponent: int) -> str:

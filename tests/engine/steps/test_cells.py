@@ -55,6 +55,9 @@ def compare(cell: Cell, t: int, b: int, i: int) -> None:
     torch.testing.assert_close(block.vjp(vectors[:1], slice(0, 1)), (jacobian.mT @ vectors)[:1], **close)
     torch.testing.assert_close(block.frobenius(), jacobian.flatten(2).norm(dim=2), **close)
     torch.testing.assert_close(block.input_vjp(vectors), slow.input_vjp(vectors), **close)
+    direct = block.direct()
+    through = jacobian if direct is None else jacobian - torch.diag_embed(direct)
+    torch.testing.assert_close(block.through_frobenius(), through.flatten(2).norm(dim=2), **close)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,0 +1,348 @@
+"""Gate openers: which inputs open a gate, what a unit keeps over a span, how long it remembers, and that in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PySide6.QtWidgets import QSpinBox
+
+from inspector.gui.cursor import Position
+from inspector.gui.gatewords import gate_sentence, memory_sentence, timescale_sentence
+from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.retention import LIMIT, at_step, largest_of, look
+from inspector.gui.shelf import PANELS
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.loghistogram import LogHistogram
+from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.marks import Marks
+from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.sentences import Sentences
+from inspector.gui.widgets.source import overview_of
+from inspector.gui.widgets.tokenbars import TokenBars
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+MEAN, ONE = "mean of all units", "unit under the cursor"
+LONGEST_SPAN, FIRST_SPAN = 512, 10
+LEAST = ("1", "3", "10", "30")
+WANTED = {
+    ("opener", ("token", "unit")), ("opener", ("feature", "unit")), ("opener", ("token",)),
+    ("memory", ("step", "unit")), ("memory", ("statistic", "unit")), ("gate", ("step", "unit")),
+    ("unit", ("unit",)), ("unit", ("statistic", "unit")),
+}  # fmt: skip
+
+
+@PANELS.register("openers")
+class Openers(Panel):
+    """Tables (token, unit) and (feature, unit) of kind "opener", gates, memory runs and timescales of one place."""
+
+    key, title = "openers", "Gate openers"
+    hint = (
+        "Which inputs open each gate, what a unit keeps over a span of steps, its memory timescale, and runs of "
+        "long-term memory. Needs a gated layer (LSTM, GRU, or gates of your own)."
+    )
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Openers, memory, gates, and what is known of units in steps or in shares."""
+        if channel.kind == "unit" and channel.unit != "step" and channel.labels.get("statistic", ("",))[0] != "left":
+            return False
+        return (channel.kind, channel.dims) in WANTED
+
+    def concerns(self, name: str) -> bool:
+        """Refused openers or gates."""
+        return ":gate" in name
+
+    def build(self) -> None:
+        """Bars above; retention and histogram below; sentences at the bottom."""
+        self.where, self.which = chooser([], "Place in the model"), chooser([], "Which gate")
+        self.units, self.least = chooser([MEAN, ONE], "Which units"), chooser(list(LEAST), "Least occurrences")
+        self.span = QSpinBox()
+        self.span.setRange(1, LONGEST_SPAN)
+        self.span.setValue(FIRST_SPAN)
+        self.span.setAccessibleName("Span of the retention in steps")
+        self.span.setToolTip("Retention at a step: what is left there of the state this many steps before")
+        for name, widget in (
+            ("Layer", self.where), ("Gate", self.which), ("Units", self.units), ("At least", self.least),
+            ("times; retention over", self.span),
+        ):  # fmt: skip
+            self.controls.addWidget(caption(name))
+            self.controls.addWidget(widget)
+        self.controls.addWidget(caption("steps"))
+        self.where.currentTextChanged.connect(self._chosen)
+        for box in (self.which, self.units, self.least):
+            box.currentTextChanged.connect(self.redraw)
+        self.span.valueChanged.connect(self.redraw)
+        self.bars = TokenBars(self.theme)
+        self.figure.addItem(self.bars.plot, row=0, col=0, colspan=3)
+        self.kept = MapRow(self.figure, 1, self.steps, self.theme, label="unit")
+        self.marks = Marks(self.theme)
+        self.kept.plot.addItem(self.marks)
+        self.scales = LogHistogram(self.theme, label="units", bottom="memory timescale τ in steps")
+        self.figure.addItem(self.scales.plot, row=1, col=2)
+        self.words = Sentences(self.theme)
+        self.figure.addItem(self.words, row=2, col=0, colspan=3)
+        layout = self.figure.ci.layout
+        for column, stretch in ((0, 3), (1, 0), (2, 2)):
+            layout.setColumnStretchFactor(column, stretch)
+        for row, stretch in ((0, 3), (1, 4), (2, 0)):
+            layout.setRowStretchFactor(row, stretch)
+        self.plots = [self.kept.plot, self.bars.plot]
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        for part in (self.kept, self.bars, self.scales, self.marks):
+            part.set_theme(theme)
+        self.words.theme = theme
+        self.words.update()
+        super().set_theme(theme)
+
+    def _chosen(self, place: str) -> None:
+        self.looking.move(place=place)
+        self.redraw()
+
+    # -- what there is
+
+    def of(self, kind: str, *dims: tuple[str, ...]) -> list[Channel]:
+        """Channels of the chosen place by kind and axes."""
+        here = [channel for channel in self.channels() if channel.place == self.where.currentText()]
+        return [channel for channel in here if channel.kind == kind and channel.dims in dims]
+
+    def tables(self) -> list[Channel]:
+        """The (token, unit) and (feature, unit) tables."""
+        return self.of("opener", ("token", "unit"), ("feature", "unit"))
+
+    def table(self) -> Channel | None:
+        """The one that is chosen."""
+        return next((c for c in self.tables() if c.title == self.which.currentText()), None)
+
+    def keeping(self) -> tuple[Channel, bool] | None:
+        """(gate that keeps the state, True if 1 keeps), as the capture says, or None."""
+        assert self.capture is not None
+        for gate in self.of("gate", ("step", "unit")):
+            frame = self.capture.frame_of(gate.name, self.frame)
+            for scalar in self.capture.scalars:
+                if scalar.name == f"{gate.name}/keeps" and scalar.frame == frame:
+                    return gate, bool(scalar.value)
+        return None
+
+    def values(self, channel: Channel | None) -> Array | None:
+        """The whole array of a channel, or None."""
+        return None if channel is None or self.capture is None else self.capture.array(channel.name, self.frame)
+
+    # -- drawing
+
+    def update_contents(self) -> None:
+        """Bars, retention, histogram and words of the chosen place."""
+        known = {c.place: None for c in self.channels() if c.kind in ("opener", "gate", "memory")}
+        set_options(self.where, list(known) or list(dict.fromkeys(c.place for c in self.channels())))
+        set_options(self.which, [channel.title for channel in self.tables()])
+        self._draw_bars()
+        self._draw_retention()
+        self._draw_timescales()
+        self._draw_words(self.looking.position.unit)
+
+    def sorted_table(self) -> tuple[list[str], Array, list[int], float]:
+        """(names, values sorted from the most opening, occurrences, mean over all steps) of the chosen table."""
+        channel = self.table()
+        values = self.values(channel)
+        if channel is None or values is None:
+            return [], np.zeros(0), [], np.nan
+        unit = self.looking.position.unit
+        if self.units.currentText() == ONE:
+            column = values[:, min(unit if unit is not None else 0, values.shape[1] - 1)]
+        else:
+            seen = ~np.isnan(values)
+            sized = values if channel.dims[0] == "token" else np.abs(values)  # correlations of units would cancel
+            column = np.where(seen, sized, 0).sum(1) / np.where(seen.any(1), seen.sum(1), np.nan)
+        names = list(channel.labels.get(channel.dims[0], ())) or [str(i) for i in range(len(column))]
+        counts = self.values(next(iter(self.of("opener", ("token",))), None))
+        if channel.dims[0] != "token" or counts is None or len(counts) != len(column):
+            order = np.argsort(-np.nan_to_num(column, nan=-np.inf), kind="stable")
+            return [names[i] for i in order], column[order], [], np.nan
+        mean = float((column * counts).sum() / counts.sum())
+        enough = np.flatnonzero(counts >= int(self.least.currentText()))
+        enough = enough if len(enough) else np.arange(len(counts))
+        order = enough[np.argsort(-np.nan_to_num(column[enough], nan=-np.inf), kind="stable")]
+        return [names[i] for i in order], column[order], [int(counts[i]) for i in order], mean
+
+    def _draw_bars(self) -> None:
+        channel = self.table()
+        self.bars.plot.setVisible(channel is not None)
+        if channel is None:
+            return
+        names, values, counts, mean = self.sorted_table()
+        unit, one = self.looking.position.unit, self.units.currentText() == ONE
+        who = f"unit {unit if unit is not None else 0}" if one else MEAN
+        correlation = "correlation" if one else "|correlation|"
+        what = "mean of the gate" if channel.dims[0] == "token" else correlation
+        self.bars.show(names, values, counts, mean, what)
+        overall = f"; over all steps {mean:.2f} (dashed)" if np.isfinite(mean) else ""
+        self.bars.plot.set_title(f"{channel.title}, {channel.place}: {what}, {who}{overall}")
+
+    def _draw_retention(self) -> None:
+        assert self.capture is not None
+        found = self.keeping()
+        for item in (self.kept.plot, self.kept.bar):
+            item.setVisible(found is not None)
+        if found is None:
+            return
+        gate, high = found
+        steps, units = self.capture.extent(gate.name, self.frame)
+        span, frame, backward = self.span.value(), self.frame, gate.place.endswith(".reverse")
+        capture = self.capture
+
+        def read(first: int, stop: int) -> Array:
+            return capture.block(gate.name, frame, (slice(first, stop), slice(None)))
+
+        def overview(cut: tuple[int, int], cells: int) -> tuple[Array, Array]:
+            values = look(read, steps, units, cut, span, high=high, backward=backward)
+            seen = largest_of(values, cells)
+            return seen, seen
+
+        levels = Levels(0.0, 1.0, masked=True, root=True)
+        self.kept.show(overview, steps, units, levels, "1", self.capture.revision(gate.name, frame))
+        self.kept.plot.step_axis.set_names(self.step_names())
+        some = ", at some of the steps" if steps * units > LIMIT else ""
+        letter = f"∏ {gate.title}" if high else f"∏ (1 − {gate.title})"
+        marked = "; marked: long-term memory" if self._draw_marks(steps, units) else ""
+        self.kept.plot.set_title(f"retention over {span} step{'' if span == 1 else 's'}, {letter}{some}{marked}")
+
+    def _draw_marks(self, steps: int, units: int) -> bool:
+        """Mark the runs of memory over the retention; False where there are none."""
+        memory = next(iter(self.of("memory", ("step", "unit"))), None)
+        runs = self.values(next(iter(self.of("memory", ("statistic", "unit"))), None))
+        there = memory is not None and (runs is None or bool((runs[2] > 0).any()))
+        self.marks.setVisible(there)
+        if memory is not None and there:
+            assert self.capture is not None
+            revision = self.capture.revision(memory.name, self.frame)
+            self.marks.set_source(
+                overview_of(self.capture, memory.name, self.frame), steps, units, Levels(0.0, 1.0), revision
+            )
+        return there
+
+    def timescales(self) -> Array | None:
+        """τ of every unit of the chosen place, or None."""
+        return self.values(next((c for c in self.of("unit", ("unit",)) if c.unit == "step"), None))
+
+    def _draw_timescales(self) -> None:
+        values = self.timescales()
+        self.scales.plot.setVisible(values is not None)
+        if values is None:
+            return
+        never, broken = int(np.isposinf(values).sum()), int(np.isnan(values).sum())
+        more = (f", {never} never forget" if never else "") + (f", {broken} NaN" if broken else "")
+        title = f"timescales of {len(values)} units{more}"
+        self.scales.show(values, float(self.steps.length), f"sequence: {self.steps.length:,} steps", title)
+
+    def _draw_words(self, unit: int | None) -> None:
+        chosen = 0 if unit is None else unit
+        columns = [(f"{self.where.currentText()}, mean of all units", self.sentences(None))]
+        columns.append((f"unit {chosen}", self.sentences(chosen)))
+        self.words.set_columns([(heading, lines) for heading, lines in columns if lines])
+
+    def sentences(self, unit: int | None) -> list[str]:
+        """What the numbers say of one unit, or of the layer as a whole."""
+        assert self.capture is not None
+        keeping = self.keeping()
+        lines = []
+        for gate in self.of("gate", ("step", "unit")):
+            name = f"{gate.name}/saturation"
+            shares = self.values(next((c for c in self.of("unit", ("statistic", "unit")) if c.name == name), None))
+            if shares is not None and gate.limits != (-1, 1) and (unit is None or unit < shares.shape[1]):
+                left, right = shares[:2].mean(1) if unit is None else shares[:2, unit]
+                keeps = float(keeping[1]) if keeping is not None and keeping[0].name == gate.name else None
+                lines.append(gate_sentence(gate.signal, float(left), float(right), keeps))
+        lines += self._memory_words(unit)
+        scales = self.timescales()
+        if scales is not None and len(scales) and (unit is None or unit < len(scales)):
+            tau = float(np.median(scales)) if unit is None else float(scales[unit])
+            said = timescale_sentence(tau, self.steps.length)
+            lines.append(said if unit is not None else f"median unit: {said}")
+        return lines
+
+    def _memory_words(self, unit: int | None) -> list[str]:
+        channel = next(iter(self.of("memory", ("statistic", "unit"))), None)
+        values = self.values(channel)
+        if channel is None or values is None or (unit is not None and unit >= values.shape[1]):
+            return []
+        condition = channel.title.partition("(")[2].removesuffix(")")
+        if unit is None:
+            best = int(values[0].argmax())
+            held = int((values[2] > 0).sum())
+            return [
+                f"{held} of {values.shape[1]} units hold long-term memory",
+                f"longest in unit {best}: {memory_sentence('', *values[:3, best])}",
+            ]
+        return [memory_sentence(condition, *values[:3, unit])]
+
+    # -- cursor, readout, numbers
+
+    def follow(self, new: Position, old: Position) -> None:
+        """Another place shows its gates; another unit its bars, its row and its sentences."""
+        if new.place != old.place and self.where.findText(new.place) >= 0:
+            self.where.setCurrentText(new.place)
+        self.kept.show_row(new.unit)
+        if new.unit != old.unit:
+            self._draw_words(new.unit)
+            if self.units.currentText() == ONE:
+                self._draw_bars()
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """Over the retention, the cursor goes to the step and unit under the mouse."""
+        found = self.keeping() if self.capture is not None else None
+        if plot is self.kept.plot and found is not None and self.capture is not None:
+            units = self.capture.extent(found[0].name, self.frame)[1]
+            self.looking.move(step=round(x), unit=min(max(0, round(y)), units - 1), place=self.where.currentText())
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """What opens the chosen gate most and least, the retention at step and unit, and the unit's timescale."""
+        rows: list[tuple[str, str]] = []
+        if position.step is None:
+            return rows
+        names, values, counts, _ = self.sorted_table()
+        for what, i in (("opens it most", 0), ("opens it least", len(names) - 1)):
+            if names:
+                times = f" (×{counts[i]:,})" if counts else ""
+                rows.append((f"{self.which.currentText()}, {what}", f"{names[i]!r}: {number(values[i])}{times}"))
+        found = self.keeping() if self.capture is not None else None
+        if found is None or position.unit is None or self.capture is None:
+            return rows
+        kept = self.retention_at(position.step, position.unit)
+        if kept is not None:
+            span = self.span.value()
+            rows.append((f"retention over {span} steps [{position.step}, {position.unit}]", number(kept)))
+        scales = self.timescales()
+        if scales is not None and position.unit < len(scales):
+            rows.append((f"timescale of unit {position.unit} in steps", number(scales[position.unit])))
+        return rows
+
+    def retention_at(self, step: int | None, unit: int) -> float | None:
+        """What a unit holds at a step of what it held a span before; None where the span leaves the sequence."""
+        assert self.capture is not None
+        found = self.keeping()
+        if found is None or step is None:
+            return None
+        gate, high = found
+        steps, units = self.capture.extent(gate.name, self.frame)
+        if step >= steps or unit >= units:
+            return None
+        capture, frame = self.capture, self.frame
+
+        def read(first: int, stop: int) -> Array:
+            return capture.block(gate.name, frame, (slice(first, stop), slice(unit, unit + 1)))
+
+        backward = gate.place.endswith(".reverse")
+        value = float(at_step(read, steps, step, self.span.value(), 1, high=high, backward=backward)[0])
+        return None if value == -np.inf else value
+
+    def data(self) -> dict[str, Array]:
+        """Every table of the chosen place, its memory runs and its timescales."""
+        assert self.capture is not None
+        wanted = [*self.of("opener", *(dims for kind, dims in WANTED if kind == "opener"))]
+        wanted += [*self.of("memory", ("step", "unit"), ("statistic", "unit"))]
+        wanted += [channel for channel in self.of("unit", ("unit",)) if channel.unit == "step"]
+        return {channel.name: self.capture.array(channel.name, self.frame) for channel in wanted}

@@ -1,0 +1,237 @@
+"""Paths: what is copied past the nonlinearities against what goes through them, by step and by lag; open ReLU units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.shelf import PANELS
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.curves import Curves
+from inspector.gui.widgets.lagplot import LagCurve, LagPlot
+from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.source import glance, overview_of
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+KINDS = ("path", "mask")
+BY_LAG = (("statistic", "lag"), ("lag",))
+EXACT = "exact; every start"
+MOST_STEPS = 1000
+"""Steps from which on one cell of the picture may stand for several."""
+MOST_ROWS = 128
+"""Rows of a mask that are told apart; more units are averaged, since the largest of many would always be open."""
+SPOKEN = 20
+"""The lag of which the title speaks, where the sequence is long enough."""
+NAMED = (1, 10, 100)
+
+
+@PANELS.register("paths")
+class Paths(Panel):
+    """Channels of kind "path" and "mask": over steps, over (step, unit), over lags, over (lag, unit)."""
+
+    key, title = "paths", "Paths"
+    hint = (
+        "What a step copies past its nonlinearities (an LSTM's carousel, a GRU's z) against what goes through them, "
+        "and which units of a ReLU layer are open. Needs a gated or a ReLU recurrence."
+    )
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Paths and masks by step or by lag."""
+        wanted = (("step",), ("step", "unit"), ("lag", "unit"), *BY_LAG)
+        return channel.kind in KINDS and channel.dims in wanted
+
+    def concerns(self, name: str) -> bool:
+        """Refused paths or masks."""
+        return ":path" in name or ":mask" in name
+
+    def build(self) -> None:
+        """Norms, shares and masks over the steps; the curves by lag below."""
+        self.where = chooser([], "Place in the model")
+        self.controls.addWidget(caption("Layer"))
+        self.controls.addWidget(self.where)
+        self.where.currentTextChanged.connect(self._chosen)
+        self.norms = Curves(self.steps, self.theme, label="norm", log=True, one=True)
+        self.open_units = MapRow(self.figure, 1, self.steps, self.theme, label="unit")
+        self.shares = Curves(self.steps, self.theme, label="share", log=False)
+        self.lags = LagPlot(self.theme, label="product over the lag")
+        self.figure.removeItem(self.open_units.bar)
+        self.figure.removeItem(self.open_units.plot)
+        self.plots = [self.norms.plot, self.open_units.plot, self.shares.plot, self.lags.plot]
+        self._rows: list[tuple[Any, int]] = []
+        self.steps.changed.connect(self._in_view)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        for part in (self.norms, self.open_units, self.shares, self.lags):
+            part.set_theme(theme)
+        super().set_theme(theme)
+
+    def _in_view(self, _low: float, _high: float) -> None:
+        if self.state == "figure":
+            self._draw_curves()
+
+    def _chosen(self, place: str) -> None:
+        self.looking.move(place=place)
+        self.redraw()
+
+    def shown(self, *dims: tuple[str, ...]) -> list[Channel]:
+        """The channels of the chosen place over these axes, or over any."""
+        here = [channel for channel in self.channels() if channel.place == self.where.currentText()]
+        return [channel for channel in here if not dims or channel.dims in dims]
+
+    def by_step(self, *, log: bool) -> list[Channel]:
+        """Lines over the steps: the norms, or the shares."""
+        return [channel for channel in self.shown(("step",)) if (channel.scale == "log") is log]
+
+    def update_contents(self) -> None:
+        """Every picture that the chosen place has."""
+        set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
+        self._draw_curves()
+        mask = next(iter(self.shown(("step", "unit"))), None)
+        if mask is not None:
+            self._draw_mask(mask)
+        self._draw_lags()
+        rows = (
+            (self.norms.plot, 3, bool(self.by_step(log=True))), (self.open_units.plot, 4, mask is not None),
+            (self.shares.plot, 2, bool(self.by_step(log=False))), (self.lags.plot, 5, bool(self.shown(*BY_LAG))),
+        )  # fmt: skip
+        self._arrange([(plot, stretch) for plot, stretch, there in rows if there])
+
+    def _arrange(self, rows: list[tuple[Any, int]]) -> None:
+        """Only the plots that show something take room."""
+        if rows == self._rows:
+            return
+        for plot, _ in self._rows:
+            self.figure.removeItem(plot)
+        for row in range(len(self.plots)):
+            self.figure.ci.layout.setRowStretchFactor(row, rows[row][1] if row < len(rows) else 0)
+        for row, (plot, _) in enumerate(rows):
+            self.figure.addItem(plot, row=row, col=0)
+        self._rows = rows
+
+    def _draw_curves(self) -> None:
+        assert self.capture is not None
+        for curves, log, title in (
+            (self.norms, True, "norms, step by step"),
+            (self.shares, False, "shares, step by step"),
+        ):
+            curves.plot.step_axis.set_names(self.step_names())
+            curves.show(self.capture, self.by_step(log=log), self.frame, self.steps.bounds)
+            curves.plot.set_title(f"{title}, {self.where.currentText()}")
+        self.shares.plot.vb.setYRange(0, 1, padding=0.05)
+
+    def _draw_mask(self, channel: Channel) -> None:
+        assert self.capture is not None
+        steps, units = self.capture.extent(channel.name, self.frame)
+        levels, nan, infinite = glance(self.capture, channel, self.frame)
+        look = overview_of(self.capture, channel.name, self.frame)
+
+        def shares(cut: tuple[int, int], cells: int) -> tuple[Array, Array]:
+            seen = share_open(*look(cut, cells))
+            return seen, seen
+
+        self.open_units.show(
+            shares, steps, units, levels, channel.unit,
+            self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
+        )  # fmt: skip
+        some = "; between: some of many" if steps > MOST_STEPS or units > MOST_ROWS else ""
+        self.open_units.plot.set_title(f"{channel.title} (bright: open{some}), {channel.place}")
+        self.open_units.plot.step_axis.set_names(self.step_names())
+
+    def _draw_lags(self) -> None:
+        assert self.capture is not None
+        found = [(channel, self.capture.array(channel.name, self.frame)) for channel in self.shown(*BY_LAG)]
+        curves = []
+        for channel, values in found:
+            three = values if values.ndim == 2 else values[None]
+            names = channel.labels.get("statistic", ())
+            edges = [three[names.index(name)] if name in names else None for name in ("p10", "p90")]
+            curves.append(LagCurve(channel.title, three[0], *edges))
+        self.lags.show(curves)
+        self._mark_unit(self.looking.position.unit)
+        if curves:
+            estimated = any(not channel.method.startswith("exact") for channel, _ in found)
+            self.lags.plot.set_title(self.sentence(curves) + (" (estimated)" if estimated else ""))
+
+    def sentence(self, curves: list[LagCurve]) -> str:
+        """What the first curves say at one lag, in words."""
+        lag = min(SPOKEN, *(len(one.mean) - 1 for one in curves))
+        said = ", ".join(f"{one.title} {one.mean[lag]:.2g}" for one in curves[:3])
+        return f"{self.where.currentText()}: {lag} step{'' if lag == 1 else 's'} on, {said}"
+
+    def _retention(self, unit: int | None) -> Array | None:
+        """The (lag,) curve of one unit, or None."""
+        channel = next(iter(self.shown(("lag", "unit"))), None)
+        if channel is None or unit is None or self.capture is None:
+            return None
+        if unit >= self.capture.extent(channel.name, self.frame)[1]:
+            return None
+        return self.capture.block(channel.name, self.frame, (slice(None), slice(unit, unit + 1)))[:, 0]
+
+    def _mark_unit(self, unit: int | None) -> None:
+        self.lags.mark(self._retention(unit), f"unit {unit}")
+        self.open_units.show_row(unit)
+
+    def follow(self, new: Position, old: Position) -> None:
+        """Another place shows its paths; another unit its own retention."""
+        if new.place != old.place and self.where.findText(new.place) >= 0:
+            self.where.setCurrentText(new.place)
+        self._mark_unit(new.unit)
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """The cursor goes to the step and, over the mask, the unit under the mouse."""
+        if plot is self.lags.plot:
+            return
+        changes: dict[str, Any] = {"step": round(x), "place": self.where.currentText()}
+        mask = next(iter(self.shown(("step", "unit"))), None)
+        if plot is self.open_units.plot and mask is not None and self.capture is not None:
+            units = self.capture.extent(mask.name, self.frame)[1]
+            changes["unit"] = min(max(0, round(y)), units - 1)
+        self.looking.move(**changes)
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """The paths of the step, whether the unit is open there, and what the unit keeps over some lags."""
+        rows: list[tuple[str, str]] = []
+        step, unit = position.step, position.unit
+        if self.capture is None or step is None:
+            return rows
+        for channel in self.shown(("step",), ("step", "unit")):
+            extent = self.capture.extent(channel.name, self.frame)
+            if step >= extent[0]:
+                continue
+            if len(extent) == 1:
+                value = self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0]
+                rows.append((f"{channel.title} [{step}]", number(value)))
+            elif unit is not None and unit < extent[1]:
+                value = self.capture.block(channel.name, self.frame, (slice(step, step + 1), slice(unit, unit + 1)))[
+                    0, 0
+                ]
+                rows.append((f"unit {unit} [{step}]", "NaN" if np.isnan(value) else "open" if value else "closed"))
+        kept = self._retention(unit)
+        if kept is not None:
+            lags = [lag for lag in NAMED if lag < len(kept)]
+            rows += [(f"unit {unit} keeps over {lag} step{'' if lag == 1 else 's'}", number(kept[lag])) for lag in lags]
+        thinned = [channel for channel in self.shown(*BY_LAG) if not channel.method.startswith(EXACT)]
+        return rows + [(f"{channel.title}, how", channel.method) for channel in thinned[:2]]
+
+    def data(self) -> dict[str, Array]:
+        """Everything of the chosen place."""
+        assert self.capture is not None
+        return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.shown()}
+
+
+def share_open(low: Array, high: Array) -> Array:
+    """From minima and maxima of cells (step, unit): 0 all closed, 1 all open, between for some; NaN stays."""
+    middle = (low.astype(np.float32) + high.astype(np.float32)) / 2
+    units = middle.shape[1]
+    if units <= MOST_ROWS:
+        return middle
+    edges = np.arange(MOST_ROWS + 1) * units // MOST_ROWS
+    averaged: Array = np.add.reduceat(middle, edges[:-1], axis=1) / np.diff(edges)
+    return averaged

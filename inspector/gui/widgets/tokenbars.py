@@ -1,0 +1,84 @@
+"""Bars of a number by token, already sorted: the token below each bar, how often it occurs above."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+
+from inspector.gui.text import clean
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.axes import style_axis
+from inspector.gui.widgets.stepplot import StepPlot
+
+Array = npt.NDArray[Any]
+MOST, FEWEST = 48, 12
+ROOM = 120
+"""Characters of labels that stand side by side in a panel of usual width."""
+
+
+def places_for(names: Sequence[str]) -> int:
+    """How many bars fit so that their labels can be read."""
+    longest = max((min(len(name), 10) for name in names), default=1)
+    return max(FEWEST, min(MOST, ROOM // max(2, longest + 1)))
+
+
+def ends(count: int, room: int) -> list[int | None]:
+    """Positions 0 … count−1 that are shown: all, or the first and the last ones with a gap (None) between."""
+    if count <= room:
+        return list(range(count))
+    half = room // 2
+    return [*range(half), None, *range(count - (room - half - 1), count)]
+
+
+class TokenBars:
+    """The plot, its bars and its counts."""
+
+    def __init__(self, theme: Theme) -> None:
+        self.plot = StepPlot(None, theme, bottom="")
+        self.plot.vb.setMouseEnabled(x=False, y=False)
+        self.plot.getAxis("left").enableAutoSIPrefix(False)
+        self.bars = pg.BarGraphItem(x=[0], height=[0], width=0.8)
+        self.mean = pg.InfiniteLine(angle=0)
+        self.plot.addItem(self.bars)
+        self.plot.addItem(self.mean, ignoreBounds=True)
+        self.counts: list[pg.TextItem] = []
+        self.set_theme(theme)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.theme = theme
+        self.plot.set_theme(theme)
+        self.bars.setOpts(brush=pg.mkBrush(theme.series[0]), pen=pg.mkPen(theme.base))
+        self.mean.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
+        for item in self.counts:
+            item.setColor(theme.muted)
+
+    def show(self, names: Sequence[str], values: Array, counts: Sequence[int], mean: float, label: str) -> None:
+        """Draw the bars of sorted values; `counts` may be empty; NaN values have no bar; `label` names the values."""
+        style_axis(self.plot.getAxis("left"), self.theme, label)
+        shown = ends(len(values), places_for(names))
+        heights = np.array([np.nan_to_num(values[i]) if i is not None else 0.0 for i in shown])
+        self.bars.setOpts(x=np.arange(len(shown)), height=heights, width=0.78)
+        self.plot.step_axis.set_names(tuple(names[i] if i is not None else "…" for i in shown))
+        self.mean.setVisible(bool(np.isfinite(mean)))
+        self.mean.setPos(mean if np.isfinite(mean) else 0.0)
+        low, high = (float(f(heights)) if len(heights) else 0.0 for f in (np.min, np.max))
+        bottom, top = (-1.0, 1.0) if low < 0 else (0.0, max(high, 0.05))
+        self.plot.vb.setYRange(bottom, top + 0.34 * (top - bottom) * bool(counts), padding=0.02)
+        self.plot.vb.setXRange(-0.6, max(1, len(shown)) - 0.4, padding=0)
+        self._draw_counts([(i, counts[j]) for i, j in enumerate(shown) if j is not None and counts], heights)
+
+    def _draw_counts(self, counts: list[tuple[int, int]], heights: Array) -> None:
+        for item in self.counts[len(counts) :]:
+            self.plot.removeItem(item)
+        del self.counts[len(counts) :]
+        while len(self.counts) < len(counts):
+            self.counts.append(pg.TextItem(anchor=(0, 0.5), angle=90, color=self.theme.muted))
+            self.plot.addItem(self.counts[-1], ignoreBounds=True)
+        for item, (place, count) in zip(self.counts, counts, strict=True):
+            item.setPlainText(clean(f"×{count:,}"))
+            item.setPos(place, max(0.0, float(heights[place])))

@@ -1,0 +1,370 @@
+"""The two paths of a step, their products and the masks of ReLU, against autograd and explicit products in float64."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from inspector.engine import path_walk
+from inspector.engine.quantities.masks import dense_pairs, open_paths, powers, products
+from inspector.engine.run import perform
+from inspector.engine.shelves import QUANTITIES
+from inspector.engine.steps.generic import FunctionStep
+from inspector.engine.subject import Batch, Subject
+from inspector.engine.trace import Recurrence, Trace
+from inspector.records import Channel, Page, Refusal
+
+D = torch.float64
+KEYS = ("paths", "paths/lag", "masks")
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+
+    def write(self, record: Any) -> None:
+        self.records.append(record)
+
+    def channel(self, name: str) -> Channel:
+        return next(r for r in self.records if isinstance(r, Channel) and r.name == name)
+
+    def array(self, name: str) -> np.ndarray:
+        out = np.full(self.channel(name).shape, np.nan)
+        for page in self.records:
+            if isinstance(page, Page) and page.channel == name:
+                out[tuple(slice(s, s + n) for s, n in zip(page.offset, page.array.shape, strict=True))] = page.array
+        return out
+
+    def names(self) -> set[str]:
+        return {r.name for r in self.records if isinstance(r, Channel)}
+
+    def refusals(self) -> list[Refusal]:
+        return [r for r in self.records if isinstance(r, Refusal)]
+
+
+class Net(nn.Module):
+    def __init__(self, rnn: nn.RNNBase) -> None:
+        super().__init__()
+        self.rnn = rnn
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.rnn(x)[0]
+        return out
+
+
+KINDS = {
+    "tanh": lambda **more: nn.RNN(3, 4, **more),
+    "relu": lambda **more: nn.RNN(3, 4, nonlinearity="relu", **more),
+    "gru": lambda **more: nn.GRU(3, 4, **more),
+    "lstm": lambda **more: nn.LSTM(3, 4, **more),
+}
+
+
+class Packed(Net):
+    """Different lengths, as packed sequences: the backward direction begins at each sample's own end."""
+
+    lengths = torch.tensor([12, 9])
+
+    def forward(self, x: Tensor) -> Tensor:
+        packed = nn.utils.rnn.pack_padded_sequence(x, self.lengths, batch_first=True)
+        out: Tensor = nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0]
+        return out
+
+
+def run(kind: str, quantities: tuple[str, ...] = KEYS, look_at: int = 1) -> tuple[Trace, Kept]:
+    torch.manual_seed(3)
+    net = Packed(KINDS[kind](num_layers=2, bidirectional=True, batch_first=True)).double().eval()
+    kept = Kept()
+    x = torch.randn(2, 12, 3, dtype=D)
+    subject = Subject(model=net, kind="vectors", width=3)
+    trace = perform(subject, Batch(x, net.lengths, look_at=look_at), kept, quantities=quantities)
+    return trace, kept
+
+
+def jacobians(item: Recurrence, sample: int) -> list[Tensor]:
+    """∂s_t/∂s_{t−1} by autograd over one call of torch's own cell each, from the states that were walked through."""
+    found = []
+    for t in range(item.length(sample)):
+        x, state = item.x[t, sample], item.states[t, sample]
+
+        def one(s: Tensor, x: Tensor = x) -> Tensor:
+            return item.cell.step(x[None], s[None])[0]
+
+        found.append(torch.autograd.functional.jacobian(one, state))
+    return found
+
+
+def direct(item: Recurrence, sample: int) -> list[Tensor]:
+    """The direct path by autograd: the textbook step with gates and candidate detached."""
+    found = []
+    for t in range(item.length(sample)):
+        x, state = item.x[t, sample], item.states[t, sample]
+
+        def one(s: Tensor, x: Tensor = x) -> Tensor:
+            with torch.no_grad():
+                gates = item.cell.gates(x[None, None], s[None, None])
+            values = {name: value[0, 0] for name, value in gates.items()}
+            if "gate/forget" in values:
+                c = values["gate/forget"] * s[4:] + values["gate/input"] * values["candidate"]
+                return torch.cat((0.0 * s[:4], c))
+            return values["gate/update"] * s + (1 - values["gate/update"]) * values["candidate"]
+
+        found.append(torch.autograd.functional.jacobian(one, state))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_both_paths_of_every_step_equal_autograd(kind: str) -> None:
+    trace, kept = run(kind)
+    assert len(trace.recurrences) == 4 and not kept.refusals()
+    for item in trace.recurrences:
+        whole, straight = jacobians(item, 1), direct(item, 1)
+        order = slice(None, None, -1) if item.reverse else slice(None)
+        root = math.sqrt(item.cell.state_size)
+        a = np.array([float(d.norm()) for d in straight])[order] / root
+        b = np.array([float((j - d).norm()) for j, d in zip(whole, straight, strict=True)])[order] / root
+        np.testing.assert_allclose(kept.array(f"{item.place}:path/direct_norm"), a, rtol=1e-10)
+        np.testing.assert_allclose(kept.array(f"{item.place}:path/through_norm"), b, rtol=1e-9)
+        np.testing.assert_allclose(kept.array(f"{item.place}:path/direct_share"), a**2 / (a**2 + b**2), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_products_by_lag_equal_explicit_products(kind: str) -> None:
+    trace, kept = run(kind)
+    for item in trace.recurrences:
+        whole, straight = jacobians(item, 1), direct(item, 1)
+        size, steps = len(whole[0]), len(whole)
+        keeps = slice(4, 8) if kind == "lstm" else slice(0, 4)
+        logs = {name: np.full((steps - 1, steps), np.nan) for name in ("whole", "direct", "difference")}
+        retention = np.full((steps - 1, steps, 4), np.nan)
+        for k in range(steps - 1):
+            j = d = torch.eye(size, dtype=D)
+            retention[k, 0] = 1.0
+            for t in range(k + 1, steps):
+                j, d = whole[t] @ j, straight[t] @ d
+                for name, matrix in (("whole", j), ("direct", d), ("difference", j - d)):
+                    logs[name][k, t - k] = math.log(float(matrix.norm()) / math.sqrt(size))
+                retention[k, t - k] = d.diagonal()[keeps].numpy()
+        for name, values in logs.items():
+            shown = kept.array(f"{item.place}:path/lag_{name}")[:, 1:]
+            np.testing.assert_allclose(shown[0], np.exp(np.nanmean(values[:, 1:], axis=0)), rtol=1e-9)
+            for row, level in ((1, 0.1), (2, 0.9)):
+                np.testing.assert_allclose(shown[row], np.exp(np.nanquantile(values[:, 1:], level, axis=0)), rtol=1e-9)
+        by_unit = np.nanmean(retention, axis=0)
+        np.testing.assert_allclose(kept.array(f"{item.place}:path/retention"), by_unit, rtol=1e-10)
+        band = np.stack((by_unit.mean(1), *np.quantile(by_unit, (0.1, 0.9), axis=1)))
+        np.testing.assert_allclose(kept.array(f"{item.place}:path/retention_band"), band, rtol=1e-10)
+        assert (kept.array(f"{item.place}:path/lag_difference")[:, 0] == 0).all()
+
+
+def test_an_lstm_whose_state_is_multiplied_by_a_half_and_a_third_retains_a_sixth() -> None:
+    """A gate known beforehand: f is ½ at odd steps and ⅓ at even ones, whatever h is."""
+    net = nn.LSTM(1, 2, batch_first=True).double()
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.zero_()
+        net.weight_ih_l0[2:4] = -math.log(2.0)  # σ(−ln 2) = ⅓
+    kept, x = Kept(), torch.tensor([0.0, 1.0] * 4, dtype=D)[None, :, None]
+    perform(Subject(model=Net(net), kind="vectors", width=1), Batch(x, torch.tensor([8])), kept, quantities=KEYS)
+    np.testing.assert_allclose(kept.array("rnn.l0:path/retention")[2], [1 / 6, 1 / 6], rtol=1e-12)
+    np.testing.assert_allclose(kept.array("rnn.l0:path/lag_direct")[:, 2], math.sqrt(2 / 36 / 4), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["tanh", "relu"])
+def test_a_step_without_a_carry_has_no_direct_path_and_nothing_is_refused(kind: str) -> None:
+    _, kept = run(kind, ("paths", "paths/lag"))
+    assert not kept.names() and not kept.refusals()
+
+
+def generic(steps: int = 6) -> Trace:
+    """A hand-written tanh step as a FunctionStep."""
+    torch.manual_seed(0)
+    w = torch.randn(3, 3, dtype=D)
+    cell = FunctionStep(lambda x, s: torch.tanh(x + s @ w.T), {"h": slice(0, 3)})
+    x, states = torch.randn(steps, 1, 3, dtype=D), [torch.zeros(1, 3, dtype=D)]
+    for row in x:
+        states.append(cell.step(row, states[-1]))
+    length = torch.tensor([steps])
+    item = Recurrence("mine", "Mine", cell, x, torch.stack(states), length)
+    batch = Batch(x.transpose(0, 1), length)
+    return Trace(Subject(model=nn.Identity(), kind="vectors"), batch, recurrences=[item])
+
+
+def test_a_pure_function_has_no_direct_path_in_closed_form() -> None:
+    from inspector.engine.emitter import Emitter
+
+    kept = Kept()
+    for key in KEYS:
+        QUANTITIES[key].run(generic(), Emitter(kept))
+    assert not kept.records
+    block = generic().recurrences[0].block(0, 6)
+    torch.testing.assert_close(block.through_frobenius(), block.frobenius())
+
+
+def test_estimates_are_close_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(5)
+    net = Net(nn.LSTM(3, 24, batch_first=True)).double().eval()
+    subject, batch = (
+        Subject(model=net, kind="vectors", width=3),
+        Batch(torch.randn(1, 40, 3, dtype=D), torch.tensor([40])),
+    )
+    exact, rough = Kept(), Kept()
+    perform(subject, batch, exact, quantities=("paths/lag",))
+    monkeypatch.setattr(path_walk, "BUDGET", 2.0 * 48 * 48 * 8 * 39 * 20)
+    perform(subject, batch, rough, quantities=("paths/lag",))
+    assert exact.channel("rnn.l0:path/lag_whole").method == "exact; every start; lags up to 39"
+    told = rough.channel("rnn.l0:path/lag_whole").method
+    assert "8 random orthonormal directions of 48" in told and "20 evenly spaced starts of 39" in told
+    assert rough.channel("rnn.l0:path/lag_direct").method.startswith("exact; 20 evenly")
+    for name in ("whole", "difference"):
+        a, b = (kept.array(f"rnn.l0:path/lag_{name}")[0, 1:15] for kept in (exact, rough))
+        np.testing.assert_allclose(b, a, rtol=0.35)
+
+
+def test_states_too_large_for_products_still_show_what_the_carousel_carries() -> None:
+    net = Net(nn.LSTM(2, 520, batch_first=True)).eval()
+    kept = Kept()
+    perform(Subject(model=net, kind="vectors", width=2), Batch(torch.randn(1, 4, 2), torch.tensor([4])), kept,
+            quantities=("paths/lag",))  # fmt: skip
+    assert {r.channel for r in kept.refusals()} == {"rnn.l0:path/lag_whole", "rnn.l0:path/lag_difference"}
+    assert "1040 × 1040" in kept.refusals()[0].reason
+    assert kept.array("rnn.l0:path/lag_direct").shape == (3, 4) and kept.array("rnn.l0:path/retention").shape == (
+        4,
+        520,
+    )
+
+
+def test_nan_is_shown_where_it_is() -> None:
+    for kind, name in (("lstm", "path/direct_norm"), ("relu", "mask/open_share")):
+        net = Net(KINDS[kind](batch_first=True)).double().eval()
+        x = torch.randn(1, 8, 3, dtype=D)
+        x[0, 5] = torch.nan
+        kept = Kept()
+        perform(Subject(model=net, kind="vectors", width=3), Batch(x, torch.tensor([8])), kept, quantities=KEYS)
+        values = kept.array(f"rnn.l0:{name}")
+        assert np.isfinite(values[:5]).all() and np.isnan(values[5:]).all(), name
+        if kind == "relu":
+            assert np.isnan(kept.array("rnn.l0:mask")[5:]).all()
+
+
+# -- ReLU
+
+
+def last_step_only(output: Tensor, batch: Batch) -> Tensor:
+    """L is given at s_5: the loss of step 5 (counted from 1) reads that state, no other step has one."""
+    weights = torch.arange(1.0, 5.0, dtype=D)
+    loss = output.new_full(output.shape[:2], torch.nan)
+    loss[:, 4] = (output[:, 4] * weights).sum(-1)
+    return loss
+
+
+def test_the_relu_quiz() -> None:
+    """What is dL/ds_1 when L is given at s_5? The product of masked weights: s_1 → s_2 → … → s_5, open units only."""
+    torch.manual_seed(1)
+    rnn = nn.RNN(3, 4, nonlinearity="relu", batch_first=True)
+    net, kept = Net(rnn).double().eval(), Kept()
+    x = torch.randn(1, 5, 3, dtype=D)
+    subject = Subject(model=net, kind="vectors", width=3, loss=last_step_only)
+    trace = perform(subject, Batch(x, torch.tensor([5])), kept, quantities=("masks", "gradient/lag_map", "gradients"))
+
+    w, u, b = rnn.weight_ih_l0.detach(), rnn.weight_hh_l0.detach(), (rnn.bias_ih_l0 + rnn.bias_hh_l0).detach()
+    s, masks = torch.zeros(4, dtype=D), []
+    for row in x[0]:
+        a = w @ row + u @ s + b
+        masks.append((a > 0).double())
+        s = a.clamp(min=0)
+    np.testing.assert_array_equal(kept.array("rnn.l0:mask"), torch.stack(masks))
+    assert 0 < kept.array("rnn.l0:mask").mean() < 1, "a quiz with every unit open asks nothing"
+    product = torch.eye(4, dtype=D)
+    for t in (1, 2, 3, 4):  # s_2 … s_5, counted from 0
+        product = torch.diag(masks[t]) @ u @ product
+    answer = product.T @ torch.arange(1.0, 5.0, dtype=D)
+    assert float(answer.norm()) > 0
+    item = trace.recurrences[0]
+    assert item.delta is not None
+    torch.testing.assert_close(item.delta[0, 0], answer, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(kept.array("rnn.l0:gradient/lag_map")[4, 0], float(answer.norm()), rtol=1e-12)
+    np.testing.assert_allclose(kept.array("rnn.l0:gradient/state_norm")[0], float(answer.norm()), rtol=1e-12)
+    np.testing.assert_allclose(kept.array("rnn.l0:mask/masked_product")[4], float(product.norm()) / 2, rtol=1e-12)
+
+
+def test_masks_of_every_layer_and_direction_in_sequence_order() -> None:
+    trace, kept = run("relu", ("masks",))
+    for item in trace.recurrences:
+        order = slice(None, None, -1) if item.reverse else slice(None)
+        expected = (item.states[1 : item.length(1) + 1, 1] > 0).double().numpy()[order]
+        np.testing.assert_array_equal(kept.array(f"{item.place}:mask"), expected)
+        np.testing.assert_allclose(kept.array(f"{item.place}:mask/open_share"), expected.mean(1))
+
+
+def brute(weights: Tensor, masks: Tensor, lags: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every unit sequence written out: shares of open paths, joined pairs, product norms, per start and lag."""
+    t, h = masks.shape
+    paths, pairs, norms = (np.full((t - 1, lags + 1), np.nan) for _ in range(3))
+    for k in range(t - 1):
+        paths[k, 0], pairs[k, 0], norms[k, 0] = 1.0, 1 / h, 1.0
+        for lag in range(1, min(lags, t - 1 - k) + 1):
+            open_count, joined, product = 0, set(), np.zeros((h, h))
+            for units in itertools.product(range(h), repeat=lag + 1):
+                alive = all(masks[k + i, units[i]] for i in range(1, lag + 1))
+                open_count += alive
+                weight = np.prod([float(weights[units[i], units[i - 1]]) for i in range(1, lag + 1)])
+                if alive and weight != 0:
+                    joined.add((units[-1], units[0]))
+                product[units[-1], units[0]] += alive * weight
+            paths[k, lag] = open_count / h ** (lag + 1)  # the unit at the start is free: its h choices cancel
+            pairs[k, lag] = len(joined) / h**2
+            norms[k, lag] = np.linalg.norm(product) / math.sqrt(h)
+    return paths, pairs, norms
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_open_paths_and_joined_pairs_are_counted_one_by_one(sparse: bool) -> None:
+    torch.manual_seed(7)
+    weights = torch.randn(3, 3, dtype=D)
+    if sparse:
+        weights[torch.rand(3, 3) < 0.5] = 0
+    masks = (torch.rand(8, 3) < 0.7).double()
+    masks[:, 0] = torch.where(masks.sum(1) == 0, 1.0, masks[:, 0])
+    paths, pairs, norms = brute(weights, masks, 4)
+    from inspector.engine.emitter import Emitter
+
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(open_paths(masks, 4), np.exp(np.nanmean(np.log(paths), axis=0)), rtol=1e-12)
+        expected = np.exp(np.nanmean(np.clip(np.log(norms), -1e4, None), axis=0))
+    found_norms, found_pairs = products(weights, masks, list(range(7)), 4, Emitter(Kept()))
+    np.testing.assert_allclose(found_pairs, np.nanmean(pairs, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found_norms, expected, rtol=1e-10)
+    if not sparse:
+        np.testing.assert_allclose(dense_pairs(masks, 4), np.nanmean(pairs, axis=0), rtol=1e-12)
+
+
+def test_a_step_that_closes_every_unit_closes_every_path() -> None:
+    masks = torch.ones(6, 3, dtype=D)
+    masks[3] = 0
+    shares, pairs = open_paths(masks, 4), dense_pairs(masks, 4)
+    assert shares[0] == 1 and shares[3] == 0  # every window of three steps holds step 3
+    np.testing.assert_allclose(pairs, [1 / 3, 4 / 5, 2 / 4, 0.0, 0.0])
+
+
+def test_powers_of_the_weights() -> None:
+    torch.manual_seed(2)
+    w = torch.randn(4, 4, dtype=D)
+    expected = [float(torch.linalg.matrix_power(w, n).norm()) / 2 for n in range(9)]
+    np.testing.assert_allclose(powers(w, 8), expected, rtol=1e-12)
+    assert (powers(torch.zeros(4, 4), 3)[1:] == 0).all() and math.isinf(float(powers(1e200 * w, 3)[2]))
+
+
+def test_wide_relu_layers_say_that_products_cost_too_much() -> None:
+    net = Net(nn.RNN(2, 400, nonlinearity="relu", batch_first=True)).eval()
+    kept = Kept()
+    perform(Subject(model=net, kind="vectors", width=2), Batch(torch.randn(1, 300, 2), torch.tensor([300])), kept,
+            quantities=("masks",))  # fmt: skip
+    assert [r.channel for r in kept.refusals()] == ["rnn.l0:mask/masked_product"]
+    assert {"rnn.l0:mask/open_paths", "rnn.l0:mask/open_pairs"} <= kept.names()
