@@ -149,4 +149,5 @@ class Entry:
         found = torch.autograd.grad(total, self.leaf, allow_unused=True)[0]
         values = torch.zeros_like(self.leaf) if found is None else found
         values = values.transpose(0, 1) if self.transposed else values
-        return values.flatten(2).norm(dim=2)
+        norms: Tensor = values.flatten(2).double().norm(dim=2)  # squares of large float32 numbers would overflow
+        return norms

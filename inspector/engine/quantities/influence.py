@@ -41,7 +41,7 @@ def influence(trace: Trace, emit: Emitter) -> None:
     """Write `input:influence/loss`, `input:influence/divergence`, `input:gradient/lag`, each (statistic, lag).
 
     Statistics are the mean over positions, its standard error and the number of positions; lag = t − k ≥ 0. Scalars:
-    `input:influence/reference_lag`, `input:influence/reach`, `input:gradient/reach`, `input:influence/rounding`.
+    `input:influence/reference_lag`, `input:influence/reach`, `input:gradient/reach`, `input:influence/noise`.
     Without a loss and without scores there is nothing to write.
     """
     if trace.loss is None and trace.logits is None:
@@ -103,11 +103,10 @@ class Plan:
                 f"Replacing inputs runs the model at least {FEWEST} times over {padded:,} steps; at most "
                 f"{MOST_STEPS:,} steps are run in all, so a shorter sequence has its influence measured."
             )
-        last = int(told[-1])
+        self.last = last = int(told[-1])
         self.draws = min(DRAWS, max(1, affordable // 8))
         self.positions = _spread(torch.arange(last + 1), min(POSITIONS, affordable // self.draws))
         self.targets = _spread(told, min(POSITIONS, affordable))
-        self.told = told
         self.lags = min(last, LONGEST)
         which = "every step" if len(self.positions) == last + 1 else f"{len(self.positions)} evenly spaced steps"
         self.method = (
@@ -151,41 +150,64 @@ class _Table:
     def empty(cls, positions: int, lags: int) -> _Table:
         return cls(torch.zeros(positions, lags + 1, dtype=torch.float64), torch.zeros(positions, lags + 1).bool())
 
+    def add(self, number: int, values: Tensor, there: Tensor | None = None) -> None:
+        """Add values of lags 0, 1, … to a position's row, where there are any."""
+        found = values.detach().double().cpu()
+        known = torch.ones(len(found)).bool() if there is None else there.cpu()
+        self.values[number, : len(found)] += torch.where(known, found, 0.0)
+        self.there[number, : len(found)] = known
+
 
 def occlusion(trace: Trace, plan: Plan, emit: Emitter) -> dict[str, Tensor]:
-    """{signal: (statistic, lag)} of the influence on the loss and on the outputs. Raises Unsupported."""
+    """{signal: (statistic, lag)} of the influence on the loss and on the outputs. Raises Unsupported.
+
+    Every call holds the plain sequence as its first row: rounding is the same for all rows of a call, and a network
+    that amplifies rounding would otherwise seem moved by steps that lie ahead. The first call holds it as last row too.
+    """
+    tables = {signal: _Table.empty(len(plan.positions), plan.lags) for signal in ("loss", "divergence")}
+    noise = math.nan
     with torch.no_grad():
-        plain = copies(trace.batch, 2)
-        loss, scores = answer(trace, plain, plain)
-        loss_table, output_table = (_Table.empty(len(plan.positions), plan.lags) for _ in range(2))
-        logs = None if scores is None else scores[0].detach()
         for pieces in _chunks(plan, trace):
             emit.check()
-            asked, given = copies(trace.batch, len(pieces)), copies(trace.batch, len(pieces))
-            for row, (_, step, value) in enumerate(pieces):
+            again = math.isnan(noise)
+            asked, given = (copies(trace.batch, len(pieces) + 1 + again) for _ in range(2))
+            for row, (_, step, value) in enumerate(pieces, 1):
                 given.inputs[row, step] = value
-            moved, others = answer(trace, given, asked)
-            for row, (number, step, _) in enumerate(pieces):
-                cut = slice(step, min(step + plan.lags, plan.told[-1].item()) + 1)
-                if loss is not None and moved is not None:
-                    _add(loss_table, number, (moved[row, cut] - loss[0, cut]).abs(), torch.isfinite(loss[0, cut]))
-                if logs is not None and others is not None:
-                    found = divergence(logs[cut], others[row, cut])
-                    _add(output_table, number, found, torch.ones_like(found, dtype=torch.bool))
-    curves = {}
-    if loss is not None:
-        curves["influence/loss"] = by_lag(loss_table.values / plan.draws, loss_table.there)
-        _refuse_noise(trace, loss, curves["influence/loss"], emit)
-    if logs is not None:
-        curves["influence/divergence"] = by_lag(output_table.values / plan.draws, output_table.there)
+            loss, scores = answer(trace, given, asked)
+            noise = _noise(loss, scores) if again else noise
+            for row, (number, step, _) in enumerate(pieces, 1):
+                cut = slice(step, min(step + plan.lags, plan.last) + 1)
+                if loss is not None:
+                    moved = (loss[row, cut] - loss[0, cut]).abs()
+                    tables["loss"].add(number, moved, torch.isfinite(loss[0, cut]))
+                if scores is not None:
+                    tables["divergence"].add(number, divergence(scores[0, cut], scores[row, cut]))
+    curves = {
+        f"influence/{signal}": by_lag(table.values / plan.draws, table.there)
+        for signal, table in tables.items() if bool(table.there.any())
+    }  # fmt: skip
     if not curves:
         raise Unsupported("The model gives neither a loss nor scores at every step, so nothing tells an influence.")
+    emit.scalar("input:influence/noise", noise)
+    largest = float(next(iter(curves.values()))[0].nan_to_num(0.0).max())
+    if noise > NEAR * largest:
+        raise Unsupported(
+            f"Equal sequences give answers that differ by {noise:.2g} nat, a replaced input moves them by at most "
+            f"{largest:.2g}; nothing can be told from that. Is dropout on?"
+        )
     return curves
+
+
+def _noise(loss: Tensor | None, scores: Tensor | None) -> float:
+    """Mean difference in nats between the answers to two equal sequences, the first and the last row of a call."""
+    if loss is not None:
+        return float((loss[-1] - loss[0]).double().abs().nanmean())
+    return float(divergence(scores[0], scores[-1]).mean()) if scores is not None else 0.0
 
 
 def _chunks(plan: Plan, trace: Trace) -> Iterator[list[tuple[int, int, Tensor]]]:
     """(number of the position, step, new input) of every copy, as many at once as memory allows."""
-    size, pieces = chunk(trace), []
+    size, pieces = max(1, chunk(trace) - 1), list[tuple[int, int, Tensor]]()
     for number, step in enumerate(plan.positions):
         for value in replacements(trace.batch, step, plan.draws, seed=11):
             pieces.append((number, step, value))
@@ -194,13 +216,6 @@ def _chunks(plan: Plan, trace: Trace) -> Iterator[list[tuple[int, int, Tensor]]]
                 pieces = []
     if pieces:
         yield pieces
-
-
-def _add(table: _Table, number: int, values: Tensor, there: Tensor) -> None:
-    """Add one draw's values of lags 0, 1, … to a position's row."""
-    found, known = values.detach().double().cpu(), there.cpu()
-    table.values[number, : len(found)] += torch.where(known, found, 0.0)
-    table.there[number, : len(found)] = known
 
 
 def divergence(plain: Tensor, other: Tensor) -> Tensor:
@@ -219,21 +234,6 @@ def by_lag(values: Tensor, there: Tensor) -> Tensor:
     return torch.stack((mean, torch.where(count > 1, error, torch.nan), count))
 
 
-def _refuse_noise(trace: Trace, loss: Tensor, curve: Tensor, emit: Emitter) -> None:
-    """Tell by how much equal sequences differ; a model that answers at random cannot be asked this way."""
-    assert trace.loss is not None
-    first = trace.loss[trace.look_at].double().cpu()
-    again = loss.detach().double().cpu()
-    noise = float(torch.stack(((again[0] - again[1]).abs(), (again[0] - first).abs())).nanmean())
-    emit.scalar("input:influence/rounding", noise)
-    largest = float(curve[0].nan_to_num(0.0).max())
-    if noise > NEAR * largest and noise > 1e-3 * float(first.abs().nanmean()):
-        raise Unsupported(
-            f"Equal sequences get losses that differ by {noise:.2g} nat, an input moves them by {largest:.2g} at most; "
-            "nothing can be told from that. Is dropout on, or does the model carry a state from call to call?"
-        )
-
-
 def gradient(trace: Trace, plan: Plan, emit: Emitter) -> Tensor:
     """(statistic, lag) of ‖∂ℓ_t/∂x_{t−ℓ}‖ over the losses of the plan: one copy and one loss term each."""
     table = _Table.empty(len(plan.targets), plan.lags)
@@ -244,7 +244,7 @@ def gradient(trace: Trace, plan: Plan, emit: Emitter) -> Tensor:
         norms = _one_call(trace, steps)
         for row, step in enumerate(steps):
             found = norms[row, max(0, step - plan.lags) : step + 1].flip(0)
-            _add(table, start + row, found, torch.ones_like(found, dtype=torch.bool))
+            table.add(start + row, found)
     return by_lag(table.values, table.there)
 
 
