@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -68,10 +67,10 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
 def brief(names: tuple[str, ...]) -> list[str]:
     """Names without what all of them begin with: "rnn.l0 / rnn.l1" becomes "l0 / l1"."""
     parts = [name.split(" / ") for name in names]
-    every = [part for pair in parts for part in pair]
-    start = os.path.commonprefix(every)
-    cut = start.rfind(".") + 1 if len(set(every)) > 1 else 0
-    return [" / ".join(part[cut:] for part in pair) for pair in parts]
+    words = [part.split(".") for pair in parts for part in pair]
+    most = min((len(word) for word in words), default=1) - 1
+    cut = next((i for i in range(most) if len({word[i] for word in words}) > 1), most)
+    return [" / ".join(".".join(part.split(".")[cut:]) for part in pair) for pair in parts]
 
 
 def curve_of() -> pg.PlotDataItem:
