@@ -22,6 +22,8 @@ ENTRIES = 1 << 25
 """Numbers that the copies of one call may hold together (128 MB of float32), one copy at least."""
 KEPT_VALUES = 8
 """About how many numbers a recurrent step holds for every entry of its state."""
+LEAST_WIDTH = 512
+"""What a step is taken to hold at least: not all of a model is seen."""
 
 
 @contextmanager
@@ -43,7 +45,7 @@ def chunk(trace: Trace) -> int:
     width = sum(KEPT_VALUES * item.cell.state_size for item in trace.recurrences)
     width += trace.logits.shape[-1] if trace.logits is not None else 0
     maps = sum(int(np.prod((item.query.shape[1], steps, steps))) for item in trace.attentions)
-    return max(1, ENTRIES // max(1, steps * max(width, 64) + maps))
+    return max(1, ENTRIES // max(1, steps * max(width, LEAST_WIDTH) + maps))
 
 
 def copies(batch: Batch, count: int) -> Batch:

@@ -169,6 +169,13 @@ class Depth(Panel):
             return
         rows = logarithm(values)
         there = np.flatnonzero(np.isfinite(rows))
+        assert channel is not None
+        names = channel.labels.get("layer", ())
+        marked = (
+            name if np.isfinite(row) else f"{name} = {value:g}"
+            for name, row, value in zip(names, rows, values, strict=False)
+        )  # fmt: skip
+        self.ratio.name_layers(tuple(marked))
         self.bars.setOpts(x=there, height=rows[there], width=0.5, y0=0)
         self.ratio.fit(rows, np.array([-0.3, 0.3]))
 

@@ -15,6 +15,7 @@ from inspector.gui.shelf import PANELS
 from inspector.gui.text import escaped
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis
+from inspector.gui.widgets.sentence import Sentence
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
 from inspector.records import Channel
 
@@ -33,7 +34,9 @@ def verdict(influence: Array, gradient: Array | None, reference: int, reaches: t
     at, lag = f"of lag {reference}", int(far)
     felt = influence / influence[reference]
     if gradient is None:
-        return f"the loss depends on inputs {lag} steps back (influence ≥ 5 % {at}); there is no gradient to compare"
+        return f"the loss depends on inputs {lag} steps back (influence ≥ 5 % {at}); there is no gradient to compare"
+    if not np.isfinite(gradient[reference]):
+        return f"the loss depends on inputs {lag} steps back; the gradient is NaN or infinite at lag {reference}"
     share = gradient / gradient[reference] if gradient[reference] > 0 else np.zeros_like(gradient)
     if (share > EXPLODED).any():
         first = int(np.argmax(share > EXPLODED))
@@ -46,7 +49,7 @@ def verdict(influence: Array, gradient: Array | None, reference: int, reaches: t
         reached = "nowhere" if math.isnan(flowing) else f"{int(flowing)} steps"
         return (
             f"vanished: the loss still depends on inputs {lag} steps back (influence {amount(felt[lag])} {at}), where "
-            f"the gradient is {power(share[lag])} {at}; it reaches {reached} (≥ 10⁻³)"
+            f"the gradient is {power(share[lag])} {at}; it reaches {reached} (≥ 10⁻³)"
         )
     if lag >= len(influence) - 1 - len(influence) // 20:
         return (
@@ -54,14 +57,16 @@ def verdict(influence: Array, gradient: Array | None, reference: int, reaches: t
             f"the gradient {amount(share[lag])}"
         )
     return (
-        f"natural: the loss depends on inputs up to {lag} steps back (influence ≥ 5 % {at}), "
-        f"the gradient reaches {int(flowing)} (≥ 10⁻³)"
+        f"natural: the loss depends on inputs up to {lag} steps back (influence ≥ 5 % {at}), "
+        f"the gradient reaches {int(flowing)} (≥ 10⁻³)"
     )
 
 
 def amount(share: float) -> str:
-    """A share as a percentage, or as a multiple where it is above 1."""
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{share:.2g} times that"
+    """A share as a percentage of two digits, as a multiple where it is above 10."""
+    if share >= 10:
+        return f"{share:.2g} times that"
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 
 def power(share: float) -> str:
@@ -102,7 +107,7 @@ class Influence(Panel):
         self.legend.setParentItem(self.plot.vb)
         self.low, self.high = curve(self.theme, 0, width=0.4), curve(self.theme, 0, width=0.4)
         self.band = pg.FillBetweenItem(self.low, self.high)
-        place = {"position": 0.99, "anchors": [(1, 1), (1, 1)]}
+        place = {"position": 0.5, "anchors": [(0.5, 1), (0.5, 1)]}
         self.marks = [
             pg.InfiniteLine(math.log10(share), angle=0, label=text, labelOpts=place)
             for share, text in (
@@ -115,9 +120,9 @@ class Influence(Panel):
         for mark in self.marks:
             self.plot.addItem(mark, ignoreBounds=True)
         self.lines: dict[str, pg.PlotDataItem] = {}
-        self.method = pg.LabelItem(justify="left", size="8pt")
-        self.figure.addItem(self.plot, row=0, col=0)
-        self.figure.addItem(self.method, row=1, col=0)
+        self.said, self.method = Sentence(self.theme), Sentence(self.theme, lines=3, points=8, muted=True)
+        for row, item in enumerate((self.said, self.plot, self.method)):
+            self.figure.addItem(item, row=row, col=0)
         self.plots = [self.plot]
 
     def set_theme(self, theme: Theme) -> None:
@@ -128,10 +133,12 @@ class Influence(Panel):
         for edge in (self.low, self.high):
             edge.setPen(pg.mkPen(theme.series[0] + "60", width=0.4))
         self.band.setBrush(pg.mkBrush(theme.series[0] + "38"))
+        self.said.theme = self.method.theme = theme
         self.legend.setLabelTextColor(theme.text)
         self.legend.setBrush(pg.mkBrush(theme.base + "e0"))
         for index, line in enumerate(self.lines.values()):
             line.setPen(pg.mkPen(theme.series[index % len(theme.series)], width=1.8))
+            line.setSymbolBrush(theme.series[index % len(theme.series)])
         super().set_theme(theme)
 
     def channels(self) -> list[Channel]:
@@ -162,18 +169,18 @@ class Influence(Panel):
             shares = relative(found[channel.signal][0], zero)
             lag, values = seen(shares)
             few = len(lag) <= FEW
-            self.lines[channel.name].setData(lag, values, symbol="o" if few else None, symbolSize=5)
+            self.lines[channel.name].setData(lag, values, symbol="o" if few else None)
             low.append(float(values.min()) if len(values) else 0.0)
             high.append(float(values.max()) if len(values) else 0.0)
         self._draw_band(found[channels[0].signal], zero)
         self.plot.vb.setYRange(max(min(low), DEEPEST) - 0.2, max(high) + 0.1, padding=0)
         self.plot.vb.setXRange(0, max(1, found[channels[0].signal].shape[1] - 1), padding=0.01)
         self.plot.setLabel("left", f"share of the value at lag {zero}")
-        self.plot.set_title(self.sentence(found, zero))
+        self.said.set_text(self.sentence(found, zero))
         methods = [
             f"{channel.title}: {channel.method}" for channel in channels if channel.signal != "influence/divergence"
         ]
-        self.method.setText("<br>".join(map(escaped, methods)), color=self.theme.muted)
+        self.method.set_text("\n".join(methods))
 
     def sentence(self, found: dict[str, Array], zero: int) -> str:
         """The verdict, where the influence on the loss was measured."""
@@ -198,6 +205,9 @@ class Influence(Panel):
         self.lines = {}
         for index, channel in enumerate(channels):
             line = curve(self.theme, index, width=1.8)
+            line.setSymbolSize(5)
+            line.setSymbolPen(None)
+            line.setSymbolBrush(self.theme.series[index % len(self.theme.series)])
             self.plot.addItem(line)
             self.legend.addItem(line, escaped(channel.title))
             self.lines[channel.name] = line

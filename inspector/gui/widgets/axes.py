@@ -19,6 +19,7 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
     def __init__(self, orientation: str = "bottom") -> None:
         super().__init__(orientation)
         self.names: Sequence[str] = ()
+        self.enableAutoSIPrefix(False)
         self.setStyle(autoExpandTextSpace=False, tickTextHeight=14, tickLength=-4)
 
     def set_names(self, names: Sequence[str]) -> None:
@@ -64,6 +65,7 @@ class LogAxis(pg.AxisItem):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__("left")
+        self.enableAutoSIPrefix(False)
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
         """Whole decades, every so many of them; 1, 2, 5 where less than two decades are seen."""
