@@ -23,10 +23,12 @@ from inspector.engine.trace import Trace
 
 POSITIONS, DRAWS, LONGEST = 64, 4, 512
 MOST_STEPS = 1 << 20
-"""Steps that the model is run for in all; beyond, fewer positions and draws. About half a minute of a small LSTM."""
+"""Steps that the model is run for in all; beyond, fewer positions and draws. About 20 s of a small LSTM."""
 FEWEST = 4
+"""Copies, and positions with a lag, that are needed at least; where a lag never has so many (one loss), one will do."""
 INFLUENTIAL, VANISHED = 0.05, 1e-3
-"""A lag counts where the influence is above 5 % of the reference lag's; a gradient below 10⁻³ of it has vanished."""
+"""Influence counts above 5 % of the reference lag's, two standard errors taken off; a gradient below 10⁻³ of its own
+at that lag has vanished."""
 NEAR = 0.1
 """Lag 0 is the reference where the influence there is at least this share of the largest."""
 STATISTIC = ("mean", "error", "positions")
@@ -42,7 +44,8 @@ def influence(trace: Trace, emit: Emitter) -> None:
 
     Statistics are the mean over positions, its standard error and the number of positions; lag = t − k ≥ 0. Scalars:
     `input:influence/reference_lag`, `input:influence/reach`, `input:gradient/reach`, `input:influence/noise`.
-    Without a loss and without scores there is nothing to write.
+    The reaches are the longest lags with 5 % of the influence and 10⁻³ of the gradient at the reference lag, which is
+    0 unless the influence there is small. Without a loss and without scores there is nothing to write.
     """
     if trace.loss is None and trace.logits is None:
         return

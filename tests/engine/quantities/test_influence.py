@@ -320,3 +320,55 @@ def test_divergence_and_statistics_by_hand() -> None:
     assert mean.tolist() == [2.0, 5.0] and count.tolist() == [2.0, 1.0]
     assert float(error[0]) == pytest.approx(1.0) and math.isnan(float(error[1]))
     assert math.isnan(float(by_lag(values, torch.ones(3, 2).bool())[0, 0]))  # a NaN that was measured is shown
+
+
+@pytest.mark.parametrize("layout", ["time first", "one-hot", "one-hot, time first"])
+def test_the_gradient_is_taken_where_the_tokens_enter(layout: str) -> None:
+    """Embedded in another order of axes, or one-hot without an embedding: then at the recurrent layer's input."""
+
+    class Odd(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = nn.Embedding(6, 6)
+            self.rnn = nn.GRU(6, 4, batch_first=layout == "one-hot")
+            self.head = nn.Linear(4, 6)
+
+        def enter(self, ids: Tensor) -> Tensor:
+            ids = ids if layout == "one-hot" else ids.T
+            return self.embedding(ids) if layout == "time first" else nn.functional.one_hot(ids, 6).double()  # type: ignore[no-any-return]
+
+        def leave(self, entered: Tensor) -> Tensor:
+            out = self.rnn(entered)[0]
+            y: Tensor = self.head(out if layout == "one-hot" else out.transpose(0, 1))
+            return y
+
+        def forward(self, ids: Tensor) -> Tensor:
+            return self.leave(self.enter(ids))
+
+    torch.manual_seed(0)
+    model, x = Odd(), torch.randint(0, 6, (1, 7))
+    _, kept = measured(model, x, [7], loss=next_loss, vocabulary=list("abcdef"), next_token=True)
+    assert not kept.refusals()
+    by: dict[int, list[float]] = {}
+    for t in range(6):
+        entered = model.enter(x).detach().requires_grad_()
+        loss = next_loss(model.leave(entered), Batch(x, torch.tensor([7])))[0, t]
+        found = torch.autograd.grad(loss, entered)[0]
+        rows = found[0] if layout == "one-hot" else found[:, 0]
+        for k in range(t + 1):
+            by.setdefault(t - k, []).append(float(rows[k].norm()))
+    np.testing.assert_allclose(kept.array("input:gradient/lag")[0], [np.mean(by[lag]) for lag in range(6)], rtol=1e-9)
+
+
+def test_tokens_that_nothing_known_reads_have_influence_and_no_gradient() -> None:
+    class Table(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Parameter(torch.randn(6, 6))
+
+        def forward(self, ids: Tensor) -> Tensor:
+            return self.table[ids].cumsum(1)
+
+    torch.manual_seed(0)
+    _, kept = measured(Table(), torch.randint(0, 6, (1, 9)), [9], loss=next_loss, vocabulary=list("abcdef"))
+    assert "No nn.Embedding" in kept.refusals()[0] and np.isfinite(kept.array("input:influence/loss")[0]).all()
