@@ -184,8 +184,7 @@ class Units(Panel):
             self.threshold.setValue(round(0.5 * max(abs(levels.low), abs(levels.high)), 2))
             self.threshold.blockSignals(False)
         if self._range is None or self._range[1] >= steps:
-            middle = (self.steps.bounds[0] + self.steps.bounds[1]) / 2
-            self._range = word_at(self.step_names(), min(max(0, round(middle)), steps - 1), steps)
+            self._range = word_at(self.step_names(), steps // 2, steps)
             self._range = (self._range[0], min(self._range[1], steps - 1))
         self._show_range()
         self._find(channel)
