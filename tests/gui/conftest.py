@@ -95,6 +95,10 @@ def make_capture(path: Path, steps: int, units: int, *, nan: bool = False, hosti
             np.array([0.25, np.inf if nan else 0.25]))  # fmt: skip
         put(Channel(name="layers:h/depth_rms", kind="depth", dims=("layer",), shape=(3,), dtype="float64", title="size",
                     labels=layers), np.array([0.1, 0.2, np.nan if nan else 0.4]))  # fmt: skip
+        put(Channel(name="layers:parameter/gradient", kind="depth", dims=("statistic", "module"), shape=(2, 3),
+                    dtype="float64", title="by module", scale="log",
+                    labels={"statistic": ("root mean square", "norm"), "module": ("rnn.l0", "rnn.l1", "head")}),
+            np.array([[0.1, 0.2, np.nan if nan else 0.4], [1.0, 2, 4]]))  # fmt: skip
         put(Channel(name="layers:gradient/depth_map", kind="depth", dims=("step", "layer"), shape=(steps, 3), scale="log",
                     title="map", labels=layers), np.abs(state[:, [0, 1, 1]]))  # fmt: skip
         keys = min(steps, 200)

@@ -20,17 +20,17 @@ from inspector.gui.widgets.stepplot import curve, logarithm
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
-SHAPES = (("statistic", "layer"), ("layer",), ("step", "layer"))
-FEW, MOST_ROWS = 8, 24
-"""Layers up to which every one is named on the axis, and lines of the readout."""
+SHAPES = (("statistic", "layer"), ("layer",), ("step", "layer"), ("statistic", "module"))
+FEW, MOST_MODULES, MOST_ROWS = 8, 12, 24
+"""Layers and modules up to which every one is named on the axis, and lines of the readout."""
 
 
 class LayerPlot(pg.PlotItem):  # type: ignore[misc]
-    """A plot over layers, the lowest on the left, on a logarithmic or a plain axis."""
+    """A plot over layers (or modules), the lowest on the left, on a logarithmic or a plain axis."""
 
-    def __init__(self, *, log: bool) -> None:
+    def __init__(self, *, log: bool, over: str = "layer", named: int = FEW) -> None:
         super().__init__(axisItems={"left": LogAxis()} if log else {}, enableMenu=False)
-        self.log = log
+        self.over, self.named = over, named
         self.hideButtons()
         self.vb.setMouseEnabled(x=False, y=False)
         self.getAxis("left").setWidth(52)
@@ -42,7 +42,7 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         style_axis(self.getAxis("left"), theme)
-        style_axis(self.getAxis("bottom"), theme, "layer")
+        style_axis(self.getAxis("bottom"), theme, self.over)
         self.vb.setBackgroundColor(theme.base)
         self.line.setPen(pg.mkPen(theme.series[0], width=1.8))
         self.line.setSymbolBrush(pg.mkBrush(theme.series[0]))
@@ -50,7 +50,7 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
 
     def name_layers(self, names: tuple[str, ...]) -> None:
         """Names under the axis, numbers where there are many."""
-        shown = brief(names) if len(names) <= FEW else [str(i) for i in range(len(names))]
+        shown = brief(names) if len(names) <= self.named else [str(i) for i in range(len(names))]
         every = max(1, -(-len(shown) // 20))
         self.getAxis("bottom").setTicks([[(i, shown[i]) for i in range(0, len(shown), every)]])
         self.vb.setXRange(-0.5, max(1, len(names)) - 0.5, padding=0)
@@ -80,10 +80,13 @@ def curve_of() -> pg.PlotDataItem:
 
 @PANELS.register("depth")
 class Depth(Panel):
-    """Channels of kind "depth": (statistic, layer) and (layer,) above, the (step, layer) map below."""
+    """Channels of kind "depth": (statistic, layer) and (layer,) above, then (statistic, module), the map below."""
 
     key, title = "depth", "Depth"
-    hint = "Gradients and states from layer to layer. Needs two or more recurrent layers in series, and a loss."
+    hint = (
+        "Gradients and states from layer to layer, where two or more recurrent layers stand in series. Run with the "
+        "quantity “depth/parameters” for the gradients of the parameters of any model that has a loss."
+    )
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -100,6 +103,8 @@ class Depth(Panel):
         self.gradient, self.ratio, self.rms = LayerPlot(log=True), LayerPlot(log=True), LayerPlot(log=False)
         for column, plot in enumerate((self.gradient, self.ratio, self.rms)):
             self.top.addItem(plot, row=0, col=column)
+        self.parameters = LayerPlot(log=True, over="module", named=MOST_MODULES)
+        self.top.addItem(self.parameters, row=1, col=0, colspan=3)
         self.low, self.high = curve(self.theme, 0, width=0.6), curve(self.theme, 0, width=0.6)
         self.band = pg.FillBetweenItem(self.low, self.high)
         for item in (self.band, self.low, self.high):
@@ -116,7 +121,7 @@ class Depth(Panel):
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
-        for plot in (self.gradient, self.ratio, self.rms):
+        for plot in (self.gradient, self.ratio, self.rms, self.parameters):
             plot.set_theme(theme)
         for edge in (self.low, self.high):
             edge.setPen(pg.mkPen(theme.series[0] + "60", width=0.6))
@@ -141,13 +146,14 @@ class Depth(Panel):
         self._draw_gradient(self.of(("statistic", "layer")))
         self._draw_ratio(self.of(("layer",)))
         self._draw_size(self.of(("layer",), log=False))
+        self._draw_parameters(self.of(("statistic", "module")))
         self._draw_map(self.of(("step", "layer")))
 
     def _begin(self, plot: LayerPlot, channel: Channel | None) -> Array | None:
         plot.setVisible(channel is not None)
         if channel is None:
             return None
-        plot.name_layers(channel.labels.get("layer", ()))
+        plot.name_layers(channel.labels.get(channel.dims[-1], ()))
         unit = "" if channel.unit == "1" else f", {channel.unit}"
         plot.setTitle(f"{channel.title}{unit}".replace("<", "&lt;"), color=self.theme.text, size="9pt")
         return self.values(channel)
@@ -185,9 +191,17 @@ class Depth(Panel):
             self.rms.line.setData(np.arange(len(values)), values)
             self.rms.fit(values, np.zeros(1))
 
+    def _draw_parameters(self, channel: Channel | None) -> None:
+        values = self._begin(self.parameters, channel)
+        if values is not None:
+            rows = logarithm(values[0])
+            self.parameters.line.setData(np.arange(len(rows)), rows)
+            self.parameters.fit(rows)
+
     def _draw_map(self, channel: Channel | None) -> None:
         for item in (self.row.plot, self.row.bar):
             item.setVisible(channel is not None)
+        self.figure.ci.layout.setRowStretchFactor(1, 0 if channel is None else 2)
         if channel is None:
             return
         assert self.capture is not None
@@ -232,6 +246,10 @@ class Depth(Panel):
                 (f"‖∂L/∂h‖ [{step}]  {name}", number(value))
                 for name, value in zip(names, values.reshape(-1), strict=False)
             ]
+        modules = self.of(("statistic", "module"))
+        if modules is not None:
+            named = zip(modules.labels.get("module", ()), self.values(modules)[0], strict=False)
+            rows += [(f"parameter gradient {i}  {name}", number(value)) for i, (name, value) in enumerate(named)]
         return rows[:MOST_ROWS]
 
     def data(self) -> dict[str, Array]:
