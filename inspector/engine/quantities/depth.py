@@ -22,12 +22,10 @@ GRADIENT = Describe(
     formula=f"mean, 10 % and 90 % quantile of ‖∂L/∂h_t‖₂ {ALL}", labels={"statistic": ("mean", "p10", "p90")},
 )  # fmt: skip
 RATIO = Describe(
-    kind="depth", title="gradient below / gradient above", scale="log", source=SOURCE,
+    kind="depth", title="gradient ratio", scale="log", source=SOURCE,
     formula=f"E‖∂L/∂h_l‖² / E‖∂L/∂h_(l+1)‖² of neighbouring layers, {ALL}; below 1 the gradient fades on its way down",
 )  # fmt: skip
-RMS = Describe(
-    kind="depth", title="root mean square of the state", formula="root mean square of h over all real steps and samples"
-)
+RMS = Describe(kind="depth", title="state RMS", formula="root mean square of h over all real steps and samples")
 MAP = Describe(
     kind="depth", unit="nat", title="‖∂L/∂h_t‖ by layer and step", scale="log", source=SOURCE,
     formula="‖∂L/∂h_t‖₂ of every layer at every step of the sample looked at",

@@ -21,6 +21,7 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 SHAPES = (("statistic", "layer"), ("layer",), ("step", "layer"), ("statistic", "module"))
+UNBOUNDED = 16_777_215.0
 FEW, MOST_MODULES, MOST_ROWS = 8, 12, 24
 """Layers and modules up to which every one is named on the axis, and lines of the readout."""
 
@@ -201,7 +202,7 @@ class Depth(Panel):
     def _draw_map(self, channel: Channel | None) -> None:
         for item in (self.row.plot, self.row.bar):
             item.setVisible(channel is not None)
-        self.figure.ci.layout.setRowStretchFactor(1, 0 if channel is None else 2)
+        self.figure.ci.layout.setRowMaximumHeight(1, 0 if channel is None else UNBOUNDED)
         if channel is None:
             return
         assert self.capture is not None
