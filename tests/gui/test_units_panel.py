@@ -129,6 +129,6 @@ def test_the_strip_is_coloured_by_the_unit_under_the_cursor(brackets: Path) -> N
 
 def test_layers_are_named_briefly() -> None:
     assert brief(("rnn.l0", "rnn.l1")) == ["l0", "l1"]
-    assert brief(("enc.rnn.l0 / enc.rnn.l1",)) == ["l0 / l1"]
+    assert brief(("enc.rnn.l0 / enc.rnn.l1",)) == ["l0/l1"]
     assert brief(("lower.l0", "upper.l0")) == ["lower.l0", "upper.l0"]
     assert brief(("a", "b")) == ["a", "b"] and brief(()) == []

@@ -66,12 +66,12 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
 
 
 def brief(names: tuple[str, ...]) -> list[str]:
-    """Names without what all of them begin with: "rnn.l0 / rnn.l1" becomes "l0 / l1"."""
+    """Names without what all of them begin with: "rnn.l0 / rnn.l1" becomes "l0/l1"."""
     parts = [name.split(" / ") for name in names]
     words = [part.split(".") for pair in parts for part in pair]
     most = min((len(word) for word in words), default=1) - 1
     cut = next((i for i in range(most) if len({word[i] for word in words}) > 1), most)
-    return [" / ".join(".".join(part.split(".")[cut:]) for part in pair) for pair in parts]
+    return ["/".join(".".join(part.split(".")[cut:]) for part in pair) for pair in parts]
 
 
 def curve_of() -> pg.PlotDataItem:
