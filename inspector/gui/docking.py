@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from inspector.gui.panel import Panel
 
 SIDE = Qt.DockWidgetArea
-ABOVE = ("states", "gates", "attention")
+ABOVE = ("states", "units", "gates", "attention")
 """Panels of the upper row; the others stand below."""
 
 

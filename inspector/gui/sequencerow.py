@@ -6,7 +6,7 @@ from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
 
 from inspector.capture import Capture
-from inspector.gui.cursor import Cursor
+from inspector.gui.cursor import Cursor, Position
 from inspector.gui.settings import Settings
 from inspector.gui.theme import Theme
 from inspector.gui.tokenstrip import TokenStrip
@@ -14,6 +14,8 @@ from inspector.gui.tokenstrip import TokenStrip
 COLOURINGS = ("output:surprise", "output:loss")
 """Quantities that are offered first."""
 NONE = "no colour"
+UNIT, UNITS = "unit of ", ("state", "gate")
+"""Before a state or gate: coloured by the unit under the cursor (Karpathy, Johnson & Fei-Fei 2015)."""
 
 
 class SequenceRow(QWidget):
@@ -28,6 +30,7 @@ class SequenceRow(QWidget):
         self.colour_by.setToolTip("Colour the sequence by")
         self.colour_by.setMinimumContentsLength(16)
         self.colour_by.currentTextChanged.connect(self._recolour)
+        looking.moved.connect(self._moved)
         self.colour_by.textActivated.connect(lambda name: settings.set_text("colour", name))
         self._capture: Capture | None = None
         self._name = ""
@@ -42,7 +45,7 @@ class SequenceRow(QWidget):
         names = capture.labels("step", self.looking.position.frame)
         self.strip.set_sequence(names, len(names) or length)
         self._offer(capture)
-        if self._name in changed:
+        if self._name.removeprefix(UNIT) in changed:
             self._recolour(self.colour_by.currentText())
 
     def forget(self) -> None:
@@ -54,17 +57,29 @@ class SequenceRow(QWidget):
 
         names = [c.name for c in capture.channels.values() if c.dims == ("step",) and not c.value_domain]
         names.sort(key=lambda name: COLOURINGS.index(name) if name in COLOURINGS else len(COLOURINGS))
-        set_options(self.colour_by, [*names, NONE])
+        units = [UNIT + c.name for c in capture.channels.values() if c.kind in UNITS and c.dims == ("step", "unit")]
+        options = [*names, NONE, *units]
+        set_options(self.colour_by, options)
         wanted = self.settings.text("colour")
-        self.colour_by.setCurrentText(wanted if wanted in (*names, NONE) else names[0] if names else NONE)
+        self.colour_by.setCurrentText(wanted if wanted in options else names[0] if names else NONE)
         if self.colour_by.currentText() != self._name:
             self._recolour(self.colour_by.currentText())
 
+    @Slot(object, object)
+    def _moved(self, new: Position, old: Position) -> None:
+        if self._name.startswith(UNIT) and new.unit != old.unit:
+            self._recolour(self._name)
+
     @Slot(str)
     def _recolour(self, name: str) -> None:
-        capture = self._capture
+        capture, frame = self._capture, self.looking.position.frame
         self._name = name
-        if capture is None or name not in capture.channels:
+        channel = None if capture is None else capture.channels.get(name.removeprefix(UNIT))
+        if capture is None or channel is None:
             self.strip.set_values(None, "")
-            return
-        self.strip.set_values(capture.array(name, self.looking.position.frame), capture.channels[name].title)
+        elif name.startswith(UNIT):
+            unit = min(self.looking.position.unit or 0, max(0, capture.extent(channel.name, frame)[1] - 1))
+            values = capture.block(channel.name, frame, (slice(None), slice(unit, unit + 1)))
+            self.strip.set_values(values.reshape(-1), f"{channel.title} of unit {unit}", channel.scale)
+        else:
+            self.strip.set_values(capture.array(name, frame), channel.title)

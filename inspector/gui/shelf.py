@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from inspector.gui.panel import Panel
 
 PANELS: Shelf[type[Panel]] = Shelf("panels", "inspector.gui.panels")
-ORDER = ("states", "gates", "openers", "jacobians", "lags", "paths", "attention", "gradients", "outputs", "health")
+ORDER = (
+    "states", "units", "gates", "openers", "attention", "jacobians", "spectra", "dynamics", "lags", "paths", "bptt",
+    "truncation", "gradients", "clipping", "influence", "depth", "outputs", "health",
+)  # fmt: skip
 """The order in which panels stand; panels of other packages follow by key."""
 
 

@@ -31,6 +31,7 @@ class TokenStrip(QWidget):
         self._shade: npt.NDArray[np.int16] | None = None
         self._left = 0
         self._caption = ""
+        self._diverging = False
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("The sequence, step by step")
@@ -62,13 +63,15 @@ class TokenStrip(QWidget):
         self._left = min(self._left, max(0, int(self._edges[-1]) - self.width()))
         self.update()
 
-    def set_values(self, values: npt.NDArray[Any] | None, caption: str) -> None:
-        """Colour by these numbers (one a step), or not at all."""
-        self._caption = caption
+    def set_values(self, values: npt.NDArray[Any] | None, caption: str, scale: str = "sequential") -> None:
+        """Colour by these numbers (one a step), or not at all; a diverging scale has a colour for each sign."""
+        self._caption, self._diverging = caption, scale == "diverging"
         if values is None or not len(values):
             self._shade = None
         else:
-            index = levels_of(values, "sequential", None).index(values).astype(np.int16)
+            index = (
+                levels_of(values, "diverging" if self._diverging else "sequential", None).index(values).astype(np.int16)
+            )
             self._shade = np.where(index > 252, -1, index * SHADES // 256).astype(np.int16)
         self.update()
 
@@ -87,7 +90,7 @@ class TokenStrip(QWidget):
             return
         first = max(0, int(np.searchsorted(self._edges, self._left, side="right")) - 1)
         last = min(len(self._edges) - 2, int(np.searchsorted(self._edges, self._left + self.width())))
-        low, high = QColor(self.theme.base), QColor(self.theme.accent)
+        low = QColor(self.theme.base)
         for step in range(first, last + 1):
             box = QRect(
                 int(self._edges[step]) - self._left,
@@ -96,6 +99,8 @@ class TokenStrip(QWidget):
                 self.height() - 6,
             )
             share = self._share(step)
+            high = QColor(self.theme.series[1] if share is not None and share < 0 else self.theme.accent)
+            share = None if share is None else abs(share)
             painter.fillRect(
                 box.adjusted(1, 0, -1, 0), _mixed(low, high, share) if share is not None else QColor(self.theme.raised)
             )
@@ -108,9 +113,11 @@ class TokenStrip(QWidget):
                 painter.drawRect(box.adjusted(0, 0, -1, -1))
 
     def _share(self, step: int) -> float | None:
+        """Where a step's number stands: 0 … 1, or −1 … 1 on a diverging scale; None where it is not finite."""
         if self._shade is None or step >= len(self._shade) or self._shade[step] < 0:
             return None
-        return float(self._shade[step]) / SHADES
+        share = float(self._shade[step]) / SHADES
+        return 2 * share - 1 if self._diverging else share
 
     def _follow(self, new: Position, old: Position) -> None:
         if new.step is not None and new.step + 1 < len(self._edges):

@@ -21,7 +21,7 @@ DIMS = (
 
 KINDS = (
     "input", "state", "gate", "jacobian", "lag", "map", "gradient", "attention", "attention_statistic",
-    "output", "unit", "health", "parameter", "path", "mask", "memory", "opener",
+    "output", "unit", "health", "parameter", "path", "mask", "memory", "opener", "influence", "depth",
 )  # fmt: skip
 """Known kinds. A kind says which picture fits; a new kind needs a new panel, a new name does not."""
 

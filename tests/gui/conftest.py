@@ -79,7 +79,29 @@ def make_capture(path: Path, steps: int, units: int, *, nan: bool = False, hosti
             np.stack([decay, decay / 2, decay * 2]))  # fmt: skip
         put(Channel(name="rnn.l0:jacobian/lag_map", kind="map", dims=("start", "lag"), shape=(5, lags), dtype="float64",
                     title="norm by start and lag", scale="log", labels={"start": tuple("01234")}), np.tile(decay, (5, 1)))  # fmt: skip
+        for name, lag in (("influence/reference_lag", 0), ("influence/reach", 29), ("gradient/reach", 17)):
+            writer.write(Scalar(f"input:{name}", 0, float(min(lag, lags - 1))))
         writer.write(Scalar("rnn.l0:jacobian/lag_horizon", 0, 24.0 if lags > 24 else float("nan")))
+        for signal, rate in (("influence/loss", 0.1), ("gradient/lag", 0.4)):
+            fall = np.exp(-rate * np.arange(lags)) * (np.nan if nan and signal == "gradient/lag" else 1.0)
+            put(Channel(name=f"input:{signal}", kind="influence", dims=("statistic", "lag"), shape=(3, lags), unit="nat",
+                        dtype="float64", title=signal, scale="log", labels={"statistic": ("mean", "error", "positions")}),
+                np.stack([fall, fall / 9, np.full(lags, 9.0)]))  # fmt: skip
+        layers = {"layer": ("rnn.l0", "rnn.l1", "rnn.l2")}
+        put(Channel(name="layers:gradient/depth", kind="depth", dims=("statistic", "layer"), shape=(3, 3), dtype="float64",
+                    title="gradient by layer", scale="log", labels={**layers, "statistic": ("mean", "p10", "p90")}),
+            np.array([[1.0, 2, 4], [0.5, 1, np.nan if nan else 2], [2, 4, 8]]))  # fmt: skip
+        put(Channel(name="layers:gradient/depth_ratio", kind="depth", dims=("layer",), shape=(2,), dtype="float64",
+                    title="ratio", scale="log", labels={"layer": ("rnn.l0 / rnn.l1", "rnn.l1 / rnn.l2")}),
+            np.array([0.25, np.inf if nan else 0.25]))  # fmt: skip
+        put(Channel(name="layers:h/depth_rms", kind="depth", dims=("layer",), shape=(3,), dtype="float64", title="size",
+                    labels=layers), np.array([0.1, 0.2, np.nan if nan else 0.4]))  # fmt: skip
+        put(Channel(name="layers:parameter/gradient", kind="depth", dims=("statistic", "module"), shape=(2, 3),
+                    dtype="float64", title="by module", scale="log",
+                    labels={"statistic": ("root mean square", "norm"), "module": ("rnn.l0", "rnn.l1", "head")}),
+            np.array([[0.1, 0.2, np.nan if nan else 0.4], [1.0, 2, 4]]))  # fmt: skip
+        put(Channel(name="layers:gradient/depth_map", kind="depth", dims=("step", "layer"), shape=(steps, 3), scale="log",
+                    title="map", labels=layers), np.abs(state[:, [0, 1, 1]]))  # fmt: skip
         keys = min(steps, 200)
         weights = random.random((2, keys, keys)).astype(np.float16)
         put(Channel(name="attn:attention", kind="attention", dims=("head", "query", "key"), shape=(2, keys, keys),

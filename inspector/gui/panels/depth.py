@@ -1,0 +1,258 @@
+"""Depth: the same curves as along time, with the layer as axis: gradients, their ratios, the size of the state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel, number
+from inspector.gui.shelf import PANELS
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.axes import LogAxis, style_axis
+from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.quantise import levels_of
+from inspector.gui.widgets.source import glance, overview_of
+from inspector.gui.widgets.stepplot import curve, logarithm
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+SHAPES = (("statistic", "layer"), ("layer",), ("step", "layer"), ("statistic", "module"))
+UNBOUNDED = 16_777_215.0
+FEW, MOST_MODULES, MOST_ROWS = 8, 12, 24
+"""Layers and modules up to which every one is named on the axis, and lines of the readout."""
+
+
+class LayerPlot(pg.PlotItem):  # type: ignore[misc]
+    """A plot over layers (or modules), the lowest on the left, on a logarithmic or a plain axis."""
+
+    def __init__(self, *, log: bool, over: str = "layer", named: int = FEW) -> None:
+        super().__init__(axisItems={"left": LogAxis()} if log else {}, enableMenu=False)
+        self.over, self.named = over, named
+        self.hideButtons()
+        self.vb.setMouseEnabled(x=False, y=False)
+        self.getAxis("left").setWidth(52)
+        for side in ("left", "bottom"):
+            self.getAxis(side).enableAutoSIPrefix(False)
+        self.line = curve_of()
+        self.addItem(self.line)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        style_axis(self.getAxis("left"), theme)
+        style_axis(self.getAxis("bottom"), theme, self.over)
+        self.vb.setBackgroundColor(theme.base)
+        self.line.setPen(pg.mkPen(theme.series[0], width=1.8))
+        self.line.setSymbolBrush(pg.mkBrush(theme.series[0]))
+        self.line.setSymbolPen(None)
+
+    def name_layers(self, names: tuple[str, ...]) -> None:
+        """Names under the axis, numbers where there are many."""
+        shown = brief(names) if len(names) <= self.named else [str(i) for i in range(len(names))]
+        every = max(1, -(-len(shown) // 20))
+        self.getAxis("bottom").setTicks([[(i, shown[i]) for i in range(0, len(shown), every)]])
+        self.vb.setXRange(-0.5, max(1, len(names)) - 0.5, padding=0)
+
+    def fit(self, *rows: Array) -> None:
+        """The range of all rows; on a logarithmic axis the line 1 is not forced in."""
+        values = np.concatenate([np.ravel(row) for row in rows])
+        values = values[np.isfinite(values)]
+        if len(values):
+            margin = 0.12 * (values.max() - values.min()) or 0.3
+            self.vb.setYRange(values.min() - margin, values.max() + margin, padding=0)
+
+
+def brief(names: tuple[str, ...]) -> list[str]:
+    """Names without what all of them begin with: "rnn.l0 / rnn.l1" becomes "l0/l1"."""
+    parts = [name.split(" / ") for name in names]
+    words = [part.split(".") for pair in parts for part in pair]
+    most = min((len(word) for word in words), default=1) - 1
+    cut = next((i for i in range(most) if len({word[i] for word in words}) > 1), most)
+    return ["/".join(".".join(part.split(".")[cut:]) for part in pair) for pair in parts]
+
+
+def curve_of() -> pg.PlotDataItem:
+    """An empty line with dots."""
+    return pg.PlotDataItem(connect="finite", antialias=True, symbol="o", symbolSize=7)
+
+
+@PANELS.register("depth")
+class Depth(Panel):
+    """Channels of kind "depth": (statistic, layer) and (layer,) above, then (statistic, module), the map below."""
+
+    key, title = "depth", "Depth"
+    hint = (
+        "Gradients and states from layer to layer, where two or more recurrent layers stand in series. Run with the "
+        "quantity “depth/parameters” for the gradients of the parameters of any model that has a loss."
+    )
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Anything over layers."""
+        return channel.kind == "depth" and channel.dims in SHAPES
+
+    def concerns(self, name: str) -> bool:
+        """Refused quantities over layers."""
+        return name.startswith("layers:")
+
+    def build(self) -> None:
+        """Three small plots in a row, the map under them."""
+        self.top = self.figure.addLayout(row=0, col=0, colspan=2)
+        self.gradient, self.ratio, self.rms = LayerPlot(log=True), LayerPlot(log=True), LayerPlot(log=False)
+        for column, plot in enumerate((self.gradient, self.ratio, self.rms)):
+            self.top.addItem(plot, row=0, col=column)
+        self.parameters = LayerPlot(log=True, over="module", named=MOST_MODULES)
+        self.top.addItem(self.parameters, row=1, col=0, colspan=3)
+        self.low, self.high = curve(self.theme, 0, width=0.6), curve(self.theme, 0, width=0.6)
+        self.band = pg.FillBetweenItem(self.low, self.high)
+        for item in (self.band, self.low, self.high):
+            self.gradient.addItem(item)
+        self.bars = pg.BarGraphItem(x=[], height=[], width=0.5, y0=0)
+        self.one = pg.InfiniteLine(0, angle=0)
+        self.ratio.addItem(self.bars)
+        self.ratio.addItem(self.one, ignoreBounds=True)
+        self.ratio.line.hide()
+        self.row = MapRow(self.figure, 1, self.steps, self.theme, label="layer")
+        self.figure.ci.layout.setRowStretchFactor(0, 3)
+        self.figure.ci.layout.setRowStretchFactor(1, 2)
+        self.plots = [self.row.plot]
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        for plot in (self.gradient, self.ratio, self.rms, self.parameters):
+            plot.set_theme(theme)
+        for edge in (self.low, self.high):
+            edge.setPen(pg.mkPen(theme.series[0] + "60", width=0.6))
+        self.band.setBrush(pg.mkBrush(theme.series[0] + "38"))
+        self.bars.setOpts(brush=pg.mkBrush(theme.series[1]), pen=pg.mkPen(None))
+        self.one.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
+        self.row.set_theme(theme)
+        super().set_theme(theme)
+
+    def of(self, dims: tuple[str, ...], *, log: bool = True) -> Channel | None:
+        """The first channel of this shape whose axis runs like this."""
+        found = (c for c in self.channels() if c.dims == dims and (c.scale == "log") == log)
+        return next(found, None)
+
+    def values(self, channel: Channel) -> Array:
+        """A channel's numbers."""
+        assert self.capture is not None
+        return self.capture.array(channel.name, self.frame)
+
+    def update_contents(self) -> None:
+        """What there is; a model without a loss has sizes only."""
+        self._draw_gradient(self.of(("statistic", "layer")))
+        self._draw_ratio(self.of(("layer",)))
+        self._draw_size(self.of(("layer",), log=False))
+        self._draw_parameters(self.of(("statistic", "module")))
+        self._draw_map(self.of(("step", "layer")))
+
+    def _begin(self, plot: LayerPlot, channel: Channel | None) -> Array | None:
+        plot.setVisible(channel is not None)
+        if channel is None:
+            return None
+        plot.name_layers(channel.labels.get(channel.dims[-1], ()))
+        unit = "" if channel.unit == "1" else f", {channel.unit}"
+        plot.setTitle(f"{channel.title}{unit}".replace("<", "&lt;"), color=self.theme.text, size="9pt")
+        return self.values(channel)
+
+    def _draw_gradient(self, channel: Channel | None) -> None:
+        values = self._begin(self.gradient, channel)
+        if values is None:
+            return
+        rows = logarithm(values)
+        x = np.arange(rows.shape[1])
+        self.gradient.line.setData(x, rows[0])
+        self.low.setData(x, rows[1])
+        self.high.setData(x, rows[2])
+        self.gradient.fit(rows)
+
+    def _draw_ratio(self, channel: Channel | None) -> None:
+        values = self._begin(self.ratio, channel)
+        if values is None:
+            return
+        rows = logarithm(values)
+        there = np.flatnonzero(np.isfinite(rows))
+        assert channel is not None
+        names = channel.labels.get("layer", ())
+        marked = (
+            name if np.isfinite(row) else f"{name} = {value:g}"
+            for name, row, value in zip(names, rows, values, strict=False)
+        )  # fmt: skip
+        self.ratio.name_layers(tuple(marked))
+        self.bars.setOpts(x=there, height=rows[there], width=0.5, y0=0)
+        self.ratio.fit(rows, np.array([-0.3, 0.3]))
+
+    def _draw_size(self, channel: Channel | None) -> None:
+        values = self._begin(self.rms, channel)
+        if values is not None:
+            self.rms.line.setData(np.arange(len(values)), values)
+            self.rms.fit(values, np.zeros(1))
+
+    def _draw_parameters(self, channel: Channel | None) -> None:
+        values = self._begin(self.parameters, channel)
+        if values is not None:
+            rows = logarithm(values[0])
+            self.parameters.line.setData(np.arange(len(rows)), rows)
+            self.parameters.fit(rows)
+
+    def _draw_map(self, channel: Channel | None) -> None:
+        for item in (self.row.plot, self.row.bar):
+            item.setVisible(channel is not None)
+        self.figure.ci.layout.setRowMaximumHeight(1, 0 if channel is None else UNBOUNDED)
+        if channel is None:
+            return
+        assert self.capture is not None
+        steps, layers = self.capture.extent(channel.name, self.frame)
+        levels, nan, infinite = glance(self.capture, channel, self.frame)
+        if steps < 2:
+            levels = levels_of(self.values(channel), channel.scale, None)
+        self.row.show(
+            overview_of(self.capture, channel.name, self.frame), steps, layers, levels, channel.unit,
+            self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
+        )  # fmt: skip
+        self.row.plot.set_title(channel.title)
+        self.row.plot.step_axis.set_names(self.step_names())
+        names = channel.labels.get("layer", ())
+        shown = [(i, names[i] if layers <= FEW else str(i)) for i in range(0, len(names), max(1, layers // 20))]
+        self.row.plot.getAxis("left").setTicks([shown])
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """The cursor goes to the step and the layer under the mouse."""
+        channel = self.of(("step", "layer"))
+        if plot is not self.row.plot or channel is None:
+            return
+        names = channel.labels.get("layer", ())
+        place = {"place": names[round(y)]} if 0 <= round(y) < len(names) else {}
+        self.looking.move(step=round(x), **place)
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """The ratios, and the gradient of every layer at the step."""
+        rows = []
+        ratio, grid = self.of(("layer",)), self.of(("step", "layer"))
+        if ratio is not None:
+            names = ratio.labels.get("layer", ())
+            rows = [
+                (f"gradient ratio {name}", number(value))
+                for name, value in zip(names, self.values(ratio), strict=False)
+            ]
+        step = position.step
+        if grid is not None and step is not None and self.capture is not None:
+            values = self.capture.block(grid.name, self.frame, (slice(step, step + 1),))
+            names = grid.labels.get("layer", ())
+            rows += [
+                (f"‖∂L/∂h‖ [{step}]  {name}", number(value))
+                for name, value in zip(names, values.reshape(-1), strict=False)
+            ]
+        modules = self.of(("statistic", "module"))
+        if modules is not None:
+            named = zip(modules.labels.get("module", ()), self.values(modules)[0], strict=False)
+            rows += [(f"parameter gradient {i}  {name}", number(value)) for i, (name, value) in enumerate(named)]
+        return rows[:MOST_ROWS]
+
+    def data(self) -> dict[str, Array]:
+        """Everything over layers."""
+        return {channel.name: self.values(channel) for channel in self.channels()}

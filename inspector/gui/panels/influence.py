@@ -1,0 +1,239 @@
+"""Influence: natural or vanished? What inputs still do to the loss by lag, beside the gradient that should tell."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel, number
+from inspector.gui.shelf import PANELS
+from inspector.gui.text import escaped
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.axes import LogAxis
+from inspector.gui.widgets.sentence import Sentence
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+INFLUENTIAL, VANISHED, EXPLODED = 0.05, 1e-3, 1e3
+"""The thresholds that the verdict names: shares of the reference lag."""
+DEEPEST, FEW = -9.0, 80
+ORDER = ("influence/loss", "gradient/lag", "influence/divergence")
+
+
+def verdict(influence: Array, gradient: Array | None, reference: int, reaches: tuple[float, float]) -> str:
+    """What the curves (lag,) say, in words. `reaches`: longest lags that influence and gradient reach, NaN for none."""
+    far, flowing = reaches
+    if not influence[reference] > 0 or math.isnan(far):
+        return "the loss does not depend on the inputs at all"
+    at, lag = f"of lag {reference}", int(far)
+    felt = influence / influence[reference]
+    if gradient is None:
+        return f"the loss depends on inputs {lag} steps back (influence ≥ 5 % {at}); there is no gradient to compare"
+    if not np.isfinite(gradient[reference]):
+        return f"the loss depends on inputs {lag} steps back; the gradient is NaN or infinite at lag {reference}"
+    share = gradient / gradient[reference] if gradient[reference] > 0 else np.zeros_like(gradient)
+    if (share > EXPLODED).any():
+        first = int(np.argmax(share > EXPLODED))
+        last = int(np.flatnonzero(np.isfinite(share) & (share > EXPLODED))[-1:].max(initial=first))
+        return (
+            f"exploded: {first} steps back the gradient passes 10³ {at}, {last} steps back it is {power(share[last])}; "
+            f"the influence there is {amount(felt[last])} {at}"
+        )
+    if math.isnan(flowing) or lag > flowing:
+        reached = "nowhere" if math.isnan(flowing) else f"{int(flowing)} steps"
+        return (
+            f"vanished: the loss still depends on inputs {lag} steps back (influence {amount(felt[lag])} {at}), where "
+            f"the gradient is {power(share[lag])} {at}; it reaches {reached} (≥ 10⁻³)"
+        )
+    if lag >= len(influence) - 1 - len(influence) // 20:
+        return (
+            f"nothing has vanished: {lag} steps back the influence is still {amount(felt[lag])} {at}, "
+            f"the gradient {amount(share[lag])}"
+        )
+    return (
+        f"natural: the loss depends on inputs up to {lag} steps back (influence ≥ 5 % {at}), "
+        f"the gradient reaches {int(flowing)} (≥ 10⁻³)"
+    )
+
+
+def amount(share: float) -> str:
+    """A share as a percentage of two digits, as a multiple where it is above 10."""
+    if share >= 10:
+        return f"{share:.2g} times that"
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
+
+
+def power(share: float) -> str:
+    """A share as the nearest power of ten; 0 and ∞ as they are."""
+    if share == 0 or not math.isfinite(share):
+        return "0" if share == 0 else "∞"
+    exponent = round(math.log10(share))
+    return (
+        f"10{str(exponent).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}" if exponent else "as large as that"
+    )
+
+
+@PANELS.register("influence")
+class Influence(Panel):
+    """(statistic, lag) channels of kind "influence", each as a share of its own value at the reference lag."""
+
+    key, title = "influence", "Influence"
+    hint = (
+        "Natural or vanished? Inputs are replaced and the change of each later loss is drawn by lag, beside the "
+        "gradient. Run with the quantity “influence”. What a model has not learned to use shows no influence."
+    )
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Curves by lag with their error."""
+        return channel.kind == "influence" and channel.dims == ("statistic", "lag")
+
+    def concerns(self, name: str) -> bool:
+        """Refused curves."""
+        return name.startswith(("input:influence", "input:gradient"))
+
+    def build(self) -> None:
+        """One plot, and a line that says how it was measured."""
+        self.plot = StepPlot(None, self.theme, label="share of the reference lag", bottom="lag in steps")
+        self.plot.setAxisItems({"left": LogAxis()})
+        self.plot.getAxis("left").setWidth(58)
+        self.legend = pg.LegendItem(offset=(-8, 6), labelTextSize="8pt", brush=(128, 128, 128, 40))
+        self.legend.setParentItem(self.plot.vb)
+        self.low, self.high = curve(self.theme, 0, width=0.4), curve(self.theme, 0, width=0.4)
+        self.band = pg.FillBetweenItem(self.low, self.high)
+        place = {"position": 0.5, "anchors": [(0.5, 1), (0.5, 1)]}
+        self.marks = [
+            pg.InfiniteLine(math.log10(share), angle=0, label=text, labelOpts=place)
+            for share, text in (
+                (INFLUENTIAL, "influence counts above 5 %"),
+                (VANISHED, "gradient has vanished below 10⁻³"),
+            )
+        ]
+        for item in (self.band, self.low, self.high):
+            self.plot.addItem(item)
+        for mark in self.marks:
+            self.plot.addItem(mark, ignoreBounds=True)
+        self.lines: dict[str, pg.PlotDataItem] = {}
+        self.said, self.method = Sentence(self.theme), Sentence(self.theme, lines=3, points=8, muted=True)
+        for row, item in enumerate((self.said, self.plot, self.method)):
+            self.figure.addItem(item, row=row, col=0)
+        self.plots = [self.plot]
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        for line in self.marks:
+            line.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DotLine))
+            line.label.setColor(theme.muted)
+        for edge in (self.low, self.high):
+            edge.setPen(pg.mkPen(theme.series[0] + "60", width=0.4))
+        self.band.setBrush(pg.mkBrush(theme.series[0] + "38"))
+        self.said.theme = self.method.theme = theme
+        self.legend.setLabelTextColor(theme.text)
+        self.legend.setBrush(pg.mkBrush(theme.base + "e0"))
+        for index, line in enumerate(self.lines.values()):
+            line.setPen(pg.mkPen(theme.series[index % len(theme.series)], width=1.8))
+            line.setSymbolBrush(theme.series[index % len(theme.series)])
+        super().set_theme(theme)
+
+    def channels(self) -> list[Channel]:
+        """The curves, in the order in which they are drawn."""
+        found = super().channels()
+        return sorted(found, key=lambda c: ORDER.index(c.signal) if c.signal in ORDER else len(ORDER))
+
+    def scalar(self, name: str) -> float:
+        """A number of the frame shown; NaN where there is none."""
+        assert self.capture is not None
+        frame = self.capture.frame_of(self.channels()[0].name, self.frame)
+        return next((s.value for s in self.capture.scalars if s.name == name and s.frame == frame), math.nan)
+
+    def means(self) -> dict[str, Array]:
+        """The statistics (statistic, lag) of every channel, by signal."""
+        assert self.capture is not None
+        return {channel.signal: self.capture.array(channel.name, self.frame) for channel in self.channels()}
+
+    def update_contents(self) -> None:
+        """Every curve relative to its reference lag, and the verdict."""
+        found, channels = self.means(), self.channels()
+        zero = self.scalar("input:influence/reference_lag")
+        zero = int(zero) if math.isfinite(zero) else 0
+        if list(self.lines) != [channel.name for channel in channels]:
+            self._remake(channels)
+        low, high = [0.0], [0.3]
+        for channel in channels:
+            shares = relative(found[channel.signal][0], zero)
+            lag, values = seen(shares)
+            few = len(lag) <= FEW
+            self.lines[channel.name].setData(lag, values, symbol="o" if few else None)
+            low.append(float(values.min()) if len(values) else 0.0)
+            high.append(float(values.max()) if len(values) else 0.0)
+        self._draw_band(found[channels[0].signal], zero)
+        self.plot.vb.setYRange(max(min(low), DEEPEST) - 0.2, max(high) + 0.1, padding=0)
+        self.plot.vb.setXRange(0, max(1, found[channels[0].signal].shape[1] - 1), padding=0.01)
+        self.plot.setLabel("left", f"share of the value at lag {zero}")
+        self.said.set_text(self.sentence(found, zero))
+        methods = [
+            f"{channel.title}: {channel.method}" for channel in channels if channel.signal != "influence/divergence"
+        ]
+        self.method.set_text("\n".join(methods))
+
+    def sentence(self, found: dict[str, Array], zero: int) -> str:
+        """The verdict, where the influence on the loss was measured."""
+        if "influence/loss" not in found:
+            return "influence on the outputs; without a loss there is no gradient to compare with"
+        flowing = found.get("gradient/lag")
+        reaches = (self.scalar("input:influence/reach"), self.scalar("input:gradient/reach"))
+        return verdict(found["influence/loss"][0], None if flowing is None else flowing[0], zero, reaches)
+
+    def _draw_band(self, statistics: Array, zero: int) -> None:
+        """One standard error to each side of the first curve."""
+        size = statistics[0, zero] if statistics[0, zero] > 0 else 1.0
+        lag = np.flatnonzero(np.isfinite(statistics[1]) & (statistics[0] > 0))
+        mean, error = statistics[0, lag] / size, statistics[1, lag] / size
+        for edge, values in ((self.low, mean - error), (self.high, mean + error)):
+            edge.setData(lag, np.maximum(np.log10(np.maximum(values, 10.0**DEEPEST)), DEEPEST - 1))
+
+    def _remake(self, channels: list[Channel]) -> None:
+        for line in self.lines.values():
+            self.plot.removeItem(line)
+        self.legend.clear()
+        self.lines = {}
+        for index, channel in enumerate(channels):
+            line = curve(self.theme, index, width=1.8)
+            line.setSymbolSize(5)
+            line.setSymbolPen(None)
+            line.setSymbolBrush(self.theme.series[index % len(self.theme.series)])
+            self.plot.addItem(line)
+            self.legend.addItem(line, escaped(channel.title))
+            self.lines[channel.name] = line
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """How far both reach."""
+        rows = []
+        for what, name in (("influence on the loss ≥ 5 %", "influence"), ("gradient ≥ 10⁻³", "gradient")):
+            value = self.scalar(f"input:{name}/reach")
+            rows.append((f"{what} up to lag", number(value) if math.isfinite(value) else "none"))
+        return rows
+
+    def data(self) -> dict[str, Array]:
+        """All curves with their errors."""
+        assert self.capture is not None
+        return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
+
+
+def relative(mean: Array, reference: int) -> Array:
+    """A curve in units of its value at the reference lag; as it is where that is nothing."""
+    size = float(mean[reference]) if reference < len(mean) else math.nan
+    return mean / size if size > 0 and math.isfinite(size) else mean
+
+
+def seen(shares: Array) -> tuple[Array, Array]:
+    """(lags, log10) where there is something to draw: lags that no pair of steps has are left out."""
+    values = logarithm(shares)
+    lag = np.flatnonzero(np.isfinite(values))
+    return lag, values[lag]

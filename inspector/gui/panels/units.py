@@ -1,0 +1,364 @@
+"""Units: brush a range of steps, see which units are on exactly there, and where else they are on together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+from PySide6.QtWidgets import QDoubleSpinBox, QSpinBox
+
+from inspector.capture.pyramid import reduce_rows, shrink
+from inspector.gui.cursor import Position
+from inspector.gui.matching import (
+    MOST_SPANS,
+    Match,
+    Span,
+    choose,
+    find_spans,
+    longest_range,
+    neighbourhood,
+    score_units,
+    states_of,
+    word_at,
+)
+from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.shelf import PANELS
+from inspector.gui.text import token
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.source import glance
+from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve
+from inspector.gui.widgets.textrows import TextRow, TextRows
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+SEARCH_BYTES = 1 << 30
+"""The part of a channel that is searched for other spans: all of 100,000 steps of 2,000 units."""
+LIVE_BYTES = 16 << 20
+"""What is searched at every tick while a run goes on; larger channels are searched when it has ended."""
+LISTED, CONTEXT, AXIS = 8, 40, 96
+"""Units that are listed at least, steps of text around a passage, and the width of the axis with the units."""
+BEGIN, END = "First step of the range", "Last step of the range"
+
+
+@PANELS.register("units")
+class Units(Panel):
+    """Any (step, unit) channel of kind "state" or "gate"."""
+
+    key, title = "units", "Units"
+    hint = "Which units are on exactly in a chosen range of steps, and where else. Run a model with a recurrent layer."
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """States and gates over steps and units."""
+        return channel.kind in ("state", "gate") and channel.dims == ("step", "unit")
+
+    def build(self) -> None:
+        """How many are on, the best units, and the passages where they are on together."""
+        self.which = chooser([], "Which state or gate")
+        self.threshold = QDoubleSpinBox(decimals=2, singleStep=0.05, minimum=0.0, maximum=1e6)
+        self.begin, self.end = QSpinBox(), QSpinBox()
+        for box, name in ((self.threshold, "A unit is on beyond"), (self.begin, BEGIN), (self.end, END)):
+            box.setAccessibleName(name)
+            box.setToolTip(name)
+            box.setKeyboardTracking(False)
+        for label, widget in (
+            ("State or gate", self.which), ("On beyond", self.threshold), ("Steps", self.begin), ("to", self.end),
+        ):  # fmt: skip
+            self.controls.addWidget(caption(label))
+            self.controls.addWidget(widget)
+        self.together = StepPlot(self.steps, self.theme, label="on together")
+        self.together.getAxis("left").setWidth(AXIS)
+        self.together.getAxis("bottom").setStyle(showValues=False)
+        self.together.getAxis("bottom").showLabel(False)
+        self.together.vb.setYRange(0, 1.05, padding=0)
+        self.line = curve(self.theme, 0)
+        self.brush = pg.LinearRegionItem(swapMode="sort")
+        self.shades = [pg.LinearRegionItem(movable=False) for _ in range(MOST_SPANS)]
+        self.together.addItem(self.line)
+        for item in (*self.shades, self.brush):
+            self.together.addItem(item, ignoreBounds=True)
+        self.figure.addItem(self.together, row=0, col=0)
+        self.row = MapRow(self.figure, 1, self.steps, self.theme, label="")
+        self.row.plot.getAxis("left").setWidth(AXIS)
+        self.texts = TextRows(self.theme)
+        self.figure.addItem(self.texts, row=2, col=0, colspan=2)
+        for row, stretch in enumerate((2, 4, 4)):
+            self.figure.ci.layout.setRowStretchFactor(row, stretch)
+        self.plots = [self.together, self.row.plot]
+        self.reset()
+        self.which.currentTextChanged.connect(self._chosen)
+        self.threshold.valueChanged.connect(self.redraw)
+        self.begin.valueChanged.connect(self._typed)
+        self.end.valueChanged.connect(self._typed)
+        self.brush.sigRegionChangeFinished.connect(self._brushed)
+        self.texts.chosen.connect(self._go_to)
+        self.steps.changed.connect(self._in_view)
+
+    def reset(self) -> None:
+        """No range yet, nothing found."""
+        self._range: tuple[int, int] | None = None
+        self._default_for = ""
+        self._key: Any = None
+        self.matches: list[Match] = []
+        self.searched: list[Match] = []
+        self.spans: list[Span] = []
+        self._values: Array = np.zeros((0, 0))
+        self._offset = 0
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.row.set_theme(theme)
+        self.texts.theme = theme
+        self.line.setPen(pg.mkPen(theme.series[0], width=1.4))
+        self.brush.setBrush(pg.mkBrush(theme.cursor + "38"))
+        self.brush.setHoverBrush(pg.mkBrush(theme.cursor + "50"))
+        for line in self.brush.lines:
+            line.setPen(pg.mkPen(theme.cursor, width=1.5))
+        for shade in self.shades:
+            shade.setBrush(pg.mkBrush(theme.accent + "38"))
+            for line in shade.lines:
+                line.setPen(pg.mkPen(None))
+        super().set_theme(theme)
+        self.together.getAxis("bottom").showLabel(False)
+
+    # -- what is chosen
+
+    def _chosen(self, name: str) -> None:
+        if ":" in name and name.rpartition(":")[0] != self.looking.position.place:
+            self.looking.move(place=name.rpartition(":")[0])
+        self.redraw()
+
+    def _typed(self) -> None:
+        self._set_range(self.begin.value(), self.end.value())
+
+    def _brushed(self) -> None:
+        low, high = self.brush.getRegion()
+        self._set_range(round(low + 0.5), round(high - 0.5))
+
+    def _set_range(self, first: int, last: int) -> None:
+        """Another range, in order, inside the sequence, and short enough to be scored."""
+        channel = self.chosen()
+        if channel is None or self.capture is None:
+            return
+        steps, units = self.capture.extent(channel.name, self.frame)
+        first, last = min(max(0, first), steps - 1), min(max(0, first, last), steps - 1)
+        wanted = (first, min(last, first + longest_range(units) - 1))
+        if wanted != self._range:
+            self._range = wanted
+            self.redraw()
+        else:
+            self._show_range()
+
+    def _show_range(self) -> None:
+        """The range in its three controls, none of which may tell it back."""
+        assert self._range is not None
+        first, last = self._range
+        for box, value in ((self.begin, first), (self.end, last)):
+            box.blockSignals(True)
+            box.setRange(0, max(0, self.steps.length - 1))
+            box.setValue(value)
+            box.blockSignals(False)
+        self.brush.blockSignals(True)
+        self.brush.setRegion((first - 0.5, last + 0.5))
+        self.brush.blockSignals(False)
+
+    def chosen(self) -> Channel | None:
+        """The channel that is shown."""
+        return next((channel for channel in self.channels() if channel.name == self.which.currentText()), None)
+
+    # -- finding and drawing
+
+    def update_contents(self) -> None:
+        """Score the units over the range, search the rest, draw both."""
+        set_options(self.which, [channel.name for channel in self.channels()])
+        channel = self.chosen()
+        assert channel is not None and self.capture is not None
+        steps, _ = self.capture.extent(channel.name, self.frame)
+        levels, _, _ = glance(self.capture, channel, self.frame)
+        if self._default_for != channel.name:  # half of what the colours show: 0.5 for gates, about 0.5 for h
+            self._default_for = channel.name
+            self.threshold.blockSignals(True)
+            self.threshold.setValue(round(0.5 * max(abs(levels.low), abs(levels.high)), 2))
+            self.threshold.blockSignals(False)
+        if self._range is None or self._range[1] >= steps:
+            self._range = word_at(self.step_names(), steps // 2, steps)
+            self._range = (self._range[0], min(self._range[1], steps - 1))
+        self._show_range()
+        self._find(channel)
+        self._draw_units(channel)
+        self._draw_spans(channel)
+
+    def _find(self, channel: Channel) -> None:
+        """Units of the range and their spans elsewhere, unless nothing that they depend on has changed."""
+        assert self.capture is not None and self._range is not None
+        revision = self.capture.revision(channel.name, self.frame)
+        key = (channel.name, self.frame, revision, self._range, self.threshold.value(), self.capture.stop is None)
+        if key == self._key:
+            return
+        self._key = key
+        first, last = self._range
+        steps, units = self.capture.extent(channel.name, self.frame)
+        start, stop = neighbourhood(first, last, steps)
+        values = self.capture.block(channel.name, self.frame, (slice(start, stop),))
+        inside, signed = slice(first - start, last + 1 - start), channel.limits != (0, 1)
+        scored = score_units(values, inside, self.threshold.value(), signed=signed)
+        self.searched = choose(scored)
+        self.matches = scored[: max(LISTED, len(self.searched))]
+        begin, end = self._searched(steps, units * values.itemsize)
+        self._offset = begin
+        self._values = self.columns(channel, begin, end)
+        found = find_spans(self.on(self._values), last - first + 1, (first - begin, last - begin))
+        self.spans = [Span(s.first + begin, s.last + begin, s.share, s.score) for s in found]
+
+    def _searched(self, steps: int, row_bytes: int) -> tuple[int, int]:
+        """(begin, end) of the steps that are searched: all, or as many around the range as the budget allows."""
+        assert self._range is not None and self.capture is not None
+        budget = LIVE_BYTES if self.capture.stop is None else SEARCH_BYTES
+        many = max(self._range[1] - self._range[0] + 1, budget // max(1, row_bytes))
+        begin = max(0, min(self._range[0] - many // 2, steps - many))
+        return begin, min(steps, max(begin + many, self._range[1] + 1))
+
+    def on(self, values: Array) -> npt.NDArray[np.bool_]:
+        """(t, m) which of the searched units are on, from the values of all that are listed."""
+        return states_of(values[:, : len(self.searched)], self.searched, self.threshold.value())
+
+    def columns(self, channel: Channel, begin: int, end: int) -> Array:
+        """(t, m) values of the listed units."""
+        assert self.capture is not None
+        parts = [
+            self.capture.block(channel.name, self.frame, (slice(begin, end), slice(match.unit, match.unit + 1)))
+            for match in self.matches
+        ]
+        return np.concatenate(parts, axis=1)
+
+    def _draw_units(self, channel: Channel) -> None:
+        assert self.capture is not None and self._range is not None
+        steps, _ = self.capture.extent(channel.name, self.frame)
+        levels, nan, infinite = glance(self.capture, channel, self.frame)
+        self.row.show(self._overview, steps, len(self.matches), levels, channel.unit, 0, nan=nan, infinite=infinite)
+        self.row.plot.set_title(
+            f"units on beyond {self.threshold.value():g} in steps {self._range[0]} to {self._range[1]}, by F1  "
+            "(✓ on throughout, off just before and after; ● searched)"
+        )
+        ticks = [(i, label(match, match in self.searched)) for i, match in enumerate(self.matches)]
+        self.row.plot.getAxis("left").setTicks([ticks])
+        for plot in self.plots:
+            plot.step_axis.set_names(self.step_names())
+        self._draw_together()
+
+    def _overview(self, cut: tuple[int, int], cells: int) -> tuple[Array, Array]:
+        """Minima and maxima of the chosen units over some steps; NaN where nothing was read."""
+        start, stop = cut
+        values = self._values[max(0, start - self._offset) : max(0, stop - self._offset)]
+        ahead = min(max(0, self._offset - start), stop - start)
+        padded = np.full((stop - start, values.shape[1]), np.nan, values.dtype)
+        padded[ahead : ahead + len(values)] = values
+        return shrink(padded, padded, (cells, values.shape[1]))
+
+    def _draw_together(self) -> None:
+        """The share of the chosen units that is on, over the steps in view."""
+        low, high = self.steps.bounds
+        first = max(self._offset, int(low))
+        values = self._values[first - self._offset : max(0, int(high) + 2 - self._offset)]
+        share = self.on(values).mean(1)
+        factor = max(1, -(-len(share) // POINTS))
+        highest = reduce_rows(share, factor, np.maximum)
+        x = first + np.arange(len(highest)) * factor + (factor - 1) / 2
+        self.line.setData(x, highest, symbol="o" if len(x) == 1 else None)
+        for shade, span in zip(self.shades, [*self.spans, *[None] * len(self.shades)], strict=False):
+            shade.setVisible(span is not None)
+            if span is not None:
+                shade.setRegion((span.first - 0.5, span.last + 0.5))
+
+    def _draw_spans(self, channel: Channel) -> None:
+        assert self.capture is not None
+        names, many = self.step_names(), len(self.searched)
+        steps, _ = self.capture.extent(channel.name, self.frame)
+        where = "" if len(self._values) == steps else (
+            f" (steps {self._offset:,} to {self._offset + len(self._values) - 1:,} of {steps:,} searched)"
+        )  # fmt: skip
+        if not self.spans:
+            title = f"nowhere else are most of these {many} units on together{where}" if many > 1 else (
+                f"nowhere else is this unit on{where}"
+            )  # fmt: skip
+        else:
+            title = f"where else most of these {many} units are on together, best first{where}"
+            title = title if many > 1 else f"where else this unit is on, best first{where}"
+        self.texts.set_rows(title, [self.passage(span, names) for span in self.spans])
+
+    def passage(self, span: Span, names: tuple[str, ...]) -> TextRow:
+        """A span with the text around it."""
+        steps = f"{span.first}" if span.first == span.last else f"{span.first} to {span.last}"
+        heading = f"{steps}   {100 * span.share:.0f} % on"
+        spaces = any(len(name) > 1 for name in names[span.first : span.last + 1])
+        before, marked, after = (
+            "".join(shown(name, spaces) for name in names[max(0, cut.start) : max(0, cut.stop)])
+            for cut in (
+                slice(span.first - CONTEXT, span.first), slice(span.first, span.last + 1),
+                slice(span.last + 1, span.last + 1 + CONTEXT),
+            )
+        )  # fmt: skip
+        return TextRow(heading, before, marked, after)
+
+    # -- the cursor
+
+    def _in_view(self, _low: float, _high: float) -> None:
+        if self.state == "figure":
+            self._draw_together()
+
+    def _go_to(self, index: int) -> None:
+        """A passage was clicked."""
+        self.looking.move(step=self.spans[index].first)
+
+    def follow(self, new: Position, old: Position) -> None:
+        """Another place shows its state; the unit under the cursor is marked."""
+        if new.place != old.place and new.place:
+            part = self.which.currentText().rpartition(":")[2]
+            for wanted in (f"{new.place}:{part}", f"{new.place}:h"):
+                if self.which.findText(wanted) >= 0:
+                    self.which.setCurrentText(wanted)
+                    break
+        units = [match.unit for match in self.matches]
+        self.row.show_row(units.index(new.unit) if new.unit in units else None)
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """The cursor goes to the step and the chosen unit under the mouse."""
+        changes: dict[str, Any] = {"step": round(x)}
+        if plot is self.row.plot and 0 <= round(y) < len(self.matches):
+            changes |= {"unit": self.matches[round(y)].unit, "place": self.which.currentText().rpartition(":")[0]}
+        self.looking.move(**changes)
+
+    def walk(self, rows: int) -> None:
+        """Up and down: the next of the chosen units."""
+        units = [match.unit for match in self.matches]
+        unit = self.looking.position.unit
+        if units:
+            at = units.index(unit) + rows if unit in units else 0
+            self.looking.move(unit=units[min(max(0, at), len(units) - 1)])
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """How well the unit under the cursor fits the range."""
+        found = (match for match in self.matches if match.unit == position.unit)
+        return [(f"F1 of unit {match.unit} in the range", number(match.f1)) for match in found]
+
+    def data(self) -> dict[str, Array]:
+        """The units (unit, sign, F1, exact, searched), and the spans (first, last, share on, score)."""
+        return {
+            "units": np.array([[m.unit, m.sign, m.f1, m.exact, m in self.searched] for m in self.matches]),
+            "spans": np.array([[s.first, s.last, s.share, s.score] for s in self.spans]).reshape(-1, 4),
+        }
+
+
+def label(match: Match, searched: bool) -> str:
+    """A unit on the axis: its number, − where it is on by being negative, its score."""
+    mark = "● " if searched else ""
+    return f"{mark}{'−' if match.sign < 0 else ''}{match.unit}  {match.f1:.2f}{' ✓' if match.exact else ''}"
+
+
+def shown(name: str, spaces: bool) -> str:
+    """A token in running text: line breaks are seen; tokens that are words stand apart."""
+    text = name if name == " " else token(name)
+    return f"{text} " if spaces else text

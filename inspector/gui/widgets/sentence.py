@@ -1,0 +1,40 @@
+"""A few lines of text in a figure that wrap to the room there is; a plot's own title would push the figure wider."""
+
+from __future__ import annotations
+
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter
+from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
+
+from inspector.gui.text import clean_block
+from inspector.gui.theme import LIGHT, Theme
+
+MARGIN = 8.0
+
+
+class Sentence(pg.GraphicsWidget):  # type: ignore[misc]
+    """Plain text, wrapped at words, as high as `lines` lines; `muted` for what is read second."""
+
+    def __init__(self, theme: Theme = LIGHT, *, lines: int = 2, points: float = 9.0, muted: bool = False) -> None:
+        super().__init__()
+        self.theme, self.muted = theme, muted
+        self.text = ""
+        font = QFont(self.font())
+        font.setPointSizeF(points)
+        self.setFont(font)
+        self.setFixedHeight(lines * QFontMetricsF(font).lineSpacing() + 4)
+        self.setMinimumWidth(0)
+
+    def set_text(self, text: str) -> None:
+        """Other text; line breaks are kept."""
+        self.text = clean_block(text)
+        self.update()
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        """The text, in the middle for what is read first, from the left for what is read second."""
+        painter.setFont(self.font())
+        painter.setPen(QColor(self.theme.muted if self.muted else self.theme.text))
+        side = Qt.AlignmentFlag.AlignLeft if self.muted else Qt.AlignmentFlag.AlignHCenter
+        flags = side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap
+        painter.drawText(self.boundingRect().adjusted(MARGIN, 0, -MARGIN, 0), int(flags), self.text)
