@@ -21,6 +21,25 @@ from inspector.engine.handwritten.recording import DROPOUTS, Op
 from inspector.engine.handwritten.slots import Flow, Place
 
 CUT = frozenset({"detach", "detach_"})
+ELEMENTWISE = frozenset(
+    {
+        "add",
+        "sub",
+        "rsub",
+        "mul",
+        "multiply",
+        "div",
+        "true_divide",
+        "neg",
+        "lerp",
+        "addcmul",
+        "where",
+        "clone",
+        "view_as",
+    }
+    | {"__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__neg__"}
+)
+"""What a state may go through on its direct path: each entry onto itself, scaled and shifted."""
 FORGOTTEN = frozenset(
     [
         "rand_like",
@@ -50,6 +69,7 @@ Ref = tuple[str, Any, int]
 class Instruction:
     """One call: its function, and its arguments with references in the place of tensors (`spec` None: all in order)."""
 
+    name: str
     function: Callable[..., Any]
     spec: Any
     leaves: list[Ref]
@@ -83,13 +103,18 @@ class Program:
     writes: bool
     cut: bool
 
-    def run(self, given: Mapping[Hashable, Tensor], outside: Sequence[Tensor]) -> list[Tensor]:
-        """The results for these inputs and tensors from outside; nothing that was recorded is written to."""
+    def run(self, given: Mapping[Hashable, Tensor], outside: Sequence[Tensor], *, direct: bool = False) -> list[Tensor]:
+        """The results for these inputs and tensors from outside; nothing that was recorded is written to.
+
+        With `direct` derivatives go through sums and elementwise products only: everything else counts as constant.
+        """
         if self.writes:
             given = {name: value.clone() for name, value in given.items()}
         made: list[Any] = []
         for instruction in self.instructions:
             out = instruction(given, made, outside)
+            if direct and instruction.name not in ELEMENTWISE:
+                out = out.detach() if isinstance(out, Tensor) else tuple(one.detach() for one in _flat(out))
             made.append((out,) if isinstance(out, Tensor) else _flat(out))
         return [given[what] if kind == "given" else made[what][n] if kind == "made" else outside[what]
                 for kind, what, n in self.results]  # fmt: skip
@@ -252,7 +277,7 @@ def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instructio
         function, args, kwargs = torch.mul, (op.inputs[0], mask), {}
     leaves, spec = _leaves(args, kwargs)
     refs: list[Ref] = [building.ref(leaf) if isinstance(leaf, Tensor) else ("is", leaf, 0) for leaf in leaves]
-    return Instruction(function, spec, refs)
+    return Instruction(op.name, function, spec, refs)
 
 
 def _dropped(op: Op) -> Tensor:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.func import jacrev, vmap
+from torch.func import jacrev, vjp, vmap
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.handwritten.program import Program
@@ -124,10 +125,10 @@ class ReplayStep(Cell):
         rows = torch.cat((whole[:column], state[None], whole[column + 1 :]))
         return self._advance(program, rows, outside)[column]
 
-    def _advance(self, program: Program, rows: Tensor, outside: Sequence[Tensor]) -> Tensor:
-        """(b, s) from (b, s), the whole batch at once."""
+    def _advance(self, program: Program, rows: Tensor, outside: Sequence[Tensor], *, direct: bool = False) -> Tensor:
+        """(b, s) from (b, s), the whole batch at once; `direct`: see `Program.run`."""
         given = {part.key: part.tensor(rows[:, self.parts[name]]) for name, part in self.layout.items()}
-        made = iter(program.run(given, outside))
+        made = iter(program.run(given, outside, direct=direct))
         out = []
         for part in self.layout.values():
             if part.lag:
@@ -200,6 +201,40 @@ class ReplayBlock(StepBlock):
                 for r in range(len(rows))
             ]  # vmap cannot write batched values into an unbatched tensor
         return torch.stack([matrix.detach() for matrix in one])
+
+    def direct(self) -> Tensor | None:
+        """What each entry of the state carries over onto itself through sums and elementwise products: (t, b, s)."""
+        t, b, s = self.shape
+        found = self.following.new_zeros(t, b, s)
+        for which, rows in self._runs():
+            group = self.cell.groups[which]
+            if group.program.writes:
+                return None
+            found[rows] = self._carried(group, rows)[:, self.columns].to(found.dtype)
+        return found if bool(found.any()) else None
+
+    def _carried(self, group: Steps, rows: Tensor) -> Tensor:
+        """(n, b, s): the derivative of every entry with respect to its own part, part by part."""
+        index = self.cell.index[self.start + rows]
+        outside = [t if shared else t[index] for t, shared in zip(group.outside, group.shared, strict=True)]
+        axes = [None if shared else 0 for shared in group.shared]
+        whole = self.whole[rows]
+        carried = torch.zeros_like(whole)
+        for entries in self.cell.parts.values():
+            tangent = torch.zeros_like(whole[0])
+            tangent[:, entries] = 1
+
+            def one(state: Tensor, *given: Tensor, along: Tensor = tangent) -> Tensor:
+                def step(value: Tensor) -> Tensor:
+                    return self.cell._advance(group.program, value, given, direct=True)
+
+                back: Any = vjp(step, state)[1]
+                moved: Tensor = back(along)[0]
+                return moved
+
+            moved = vmap(one, in_dims=(0, *axes), chunk_size=16 * CHUNK)(whole, *outside)
+            carried[..., entries] = moved[..., entries]
+        return carried.detach()
 
     def jvp(self, v: Tensor) -> Tensor:
         """J v."""

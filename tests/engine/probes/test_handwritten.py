@@ -528,3 +528,17 @@ def test_the_user_may_correct_what_the_state_is() -> None:
     (only,) = trace.recurrences
     cell = whole.cell.parts["c"]
     torch.testing.assert_close(only.block(0, 7).jacobian(), whole.block(0, 7).jacobian()[..., cell, cell])
+
+
+def test_the_direct_path_is_that_of_the_built_in_modules() -> None:
+    ours, theirs = lstm_pair()
+    x = torch.randn(2, 6, 3, dtype=D)
+    (a,), _, _ = seen(ours, x)
+    (e,), _, _ = seen(First(theirs), x)
+    torch.testing.assert_close(a.block(0, 6).direct(), e.block(0, 6).direct())
+    torch.testing.assert_close(a.block(0, 6).through_frobenius(), e.block(0, 6).through_frobenius())
+    (gru,), _, _ = seen(TextbookGru().double(), x)
+    block = gru.block(0, 6)
+    torch.testing.assert_close(block.direct(), block.gates["gate/z"])
+    (plain,), _, _ = seen(Dropping().double().eval(), x)
+    assert plain.block(0, 6).direct() is None, "an Elman network carries nothing past its nonlinearity"
