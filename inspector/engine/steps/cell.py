@@ -6,11 +6,15 @@ The state of a plain RNN or GRU is h; of an LSTM it is (h, c), h first: s = (h e
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from torch import Tensor
+
+from inspector.engine.errors import Unsupported
 
 
 class Cell(ABC):
@@ -20,16 +24,30 @@ class Cell(ABC):
         family: "rnn", "gru", "lstm" or "generic".
         parts: which entries of the state are what, for example {"h": slice(0, 64), "c": slice(64, 128)}.
         gate_names: signals that `gates` returns, as channel signals ("gate/input", "candidate", …).
+        trained: {name of a parameter: the attribute that holds it}.
     """
 
     family: str
     parts: Mapping[str, slice]
     gate_names: tuple[str, ...]
+    trained: Mapping[str, str] = {}
 
     @property
     def state_size(self) -> int:
         """Number of entries of the whole state."""
         return max(int(part.stop) for part in self.parts.values())
+
+    def parameters(self) -> dict[str, Tensor]:
+        """The parameters that there are, detached, by name; a bias that is the sum of two is one, "bias"."""
+        held = {name: getattr(self, attribute) for name, attribute in self.trained.items()}
+        return {name: value for name, value in held.items() if value is not None}
+
+    def with_parameters(self, values: Mapping[str, Tensor]) -> Self:
+        """The same step with other tensors as its parameters (autograd leaves, for example), for `step` only."""
+        other = copy.copy(self)
+        for name, value in values.items():
+            setattr(other, self.trained[name], value)
+        return other
 
     @abstractmethod
     def step(self, x: Tensor, state: Tensor) -> Tensor:
@@ -93,6 +111,18 @@ class StepBlock(ABC):
     @abstractmethod
     def input_vjp(self, u: Tensor) -> Tensor:
         """(∂s_t/∂x_t)ᵀ u for u (t, b, s, p) → (t, b, i, p): the gradient that reaches the step's input."""
+
+    def pull_(self, rows: Tensor, at: int) -> dict[str, Tensor]:
+        """Many gradients back through step `at` of sample 0, in place: rows (n, s) after it become those before it.
+
+        Returns the gradients that reach the step's parameters, {signal: (n, g)}: those at the pre-activations.
+        With `factors` they give the immediate derivatives ∂⁺s_t/∂θ, every other state held fixed (Pascanu 2013).
+        """
+        raise Unsupported("This step says nothing of its parameters, so its gradient cannot be itemised.")
+
+    def factors(self) -> dict[str, tuple[str, Tensor]]:
+        """{parameter: (signal of `pull_`, factor (t, b, r))}: uᵀ ∂⁺s_t/∂θ is the outer product of the two."""
+        return {}
 
     def part(self, name: str, state: Tensor) -> Tensor:
         """The entries of one part ("h", "c") of a state-like tensor whose last axis is s."""

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from inspector.engine.steps.cell import Cell, StepBlock
 from inspector.engine.steps.gated import (
+    linear_factors,
     pre_activations,
     prepare,
     quadratic,
@@ -45,6 +46,7 @@ class RnnStep(Cell):
 
     family = "rnn"
     gate_names: tuple[str, ...] = ()
+    trained = {"weight_ih": "w_ih", "weight_hh": "w_hh", "bias": "bias"}
 
     def __init__(
         self, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None, bias_hh: Tensor | None, nonlinearity: str
@@ -114,3 +116,13 @@ class RnnBlock(StepBlock):
     def input_vjp(self, u: Tensor) -> Tensor:
         """W_ihᵀ diag(φ') u."""
         return scaled_transpose(self.cell.w_ih, self.slope, u)
+
+    def pull_(self, rows: Tensor, at: int) -> dict[str, Tensor]:
+        """δ = φ' ⊙ u at the pre-activations (n, h); the gradient before the step is W_hhᵀ δ."""
+        activations = rows * self.slope[at, 0, 0]
+        torch.mm(activations, self.cell.w_hh, out=rows)
+        return {"activations": activations}
+
+    def factors(self) -> dict[str, tuple[str, Tensor]]:
+        """x for W_ih, the state before for W_hh, 1 for the bias."""
+        return linear_factors(self.cell.bias, self.x, self.previous)
