@@ -47,7 +47,7 @@ class Source:
 
 
 def begin(recurrence: Recurrence, sample: int) -> Tensor:
-    """(t, s) what arrives at each state of the sample. Raises NotApplicable without a loss, Unsupported where needed."""
+    """(t, s) what arrives at each state of the sample. NotApplicable without a loss."""
     if recurrence.arriving is None:
         raise NotApplicable("There is no loss.")
     if not recurrence.cell.parameters():
@@ -71,15 +71,23 @@ def announce(recurrence: Recurrence, length: int, window: int, what: str, emit: 
     """Tell what a sweep is going to cost, before it is paid. Raises Unsupported where that is too much."""
     count = pairs(length, window)
     took = seconds(recurrence.cell, count)
-    text = f"{what} of {recurrence.place}: {count:,} pairs of steps, about {_duration(took)} on one core"
+    text = f"{what} of {recurrence.place}: {count:,} pairs of steps, {_duration(took)} on one core"
     if took > SECONDS:
-        raise Unsupported(f"{text}; up to {_duration(SECONDS)} are done, so a shorter sequence has it.")
+        raise Unsupported(f"{text}; up to {SECONDS:.0f} s are spent, so a shorter sequence has it.")
     emit.progress(0.0, 1.0, text)
     return text
 
 
 def _duration(took: float) -> str:
-    return f"{took:.2g} s" if took < 100 else f"{took / 60:.0f} min" if took < 6000 else f"{took / 3600:,.0f} h"
+    if took < 0.1:
+        return "0.1 s at most"
+    return (
+        f"about {took:.2g} s"
+        if took < 100
+        else f"about {took / 60:.0f} min"
+        if took < 6000
+        else f"about {took / 3600:,.0f} h"
+    )
 
 
 def sweep(recurrence: Recurrence, sample: int, emit: Emitter, text: str, window: int | None = None) -> Iterator[Source]:
@@ -149,4 +157,4 @@ def relative_error(found: Tensor, expected: Tensor) -> float:
     """‖found − expected‖ / ‖expected‖; 0 where both vanish, NaN where the gradient is not finite."""
     size = float(expected.double().norm())
     off = float((found.double() - expected.double()).norm())
-    return off / size if size > 0 else 0.0 if off == 0 else math.inf
+    return off / size if size != 0 else 0.0 if off == 0 else math.inf

@@ -10,7 +10,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 from torch import Tensor
 
@@ -30,7 +30,7 @@ class Cell(ABC):
     family: str
     parts: Mapping[str, slice]
     gate_names: tuple[str, ...]
-    trained: Mapping[str, str] = {}
+    trained: ClassVar[Mapping[str, str]] = {}
 
     @property
     def state_size(self) -> int:

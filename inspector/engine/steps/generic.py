@@ -41,7 +41,7 @@ class FunctionStep(Cell):
         """Those that the function takes by name."""
         return dict(self.given)
 
-    def with_parameters(self, values: Mapping[str, Tensor]) -> FunctionStep:  # type: ignore[override]
+    def with_parameters(self, values: Mapping[str, Tensor]) -> FunctionStep:
         """The same function with other parameters."""
         other = copy.copy(self)
         other.given = dict(values)
@@ -140,7 +140,7 @@ class FunctionBlock(StepBlock):
             back: Any = vjp(step, self.previous[at, 0], cell.given)[1]
             before, found = vmap(back, chunk_size=CHUNK)(rows)
         rows.copy_(before.detach())
-        return {name: value.detach().flatten(1) for name, value in found.items()}
+        return {name: value.detach().reshape(len(rows), -1) for name, value in found.items()}
 
     def factors(self) -> dict[str, tuple[str, Tensor]]:
         """1 for every parameter: what `pull_` returns is the gradient itself."""

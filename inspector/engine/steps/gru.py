@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from inspector.engine.steps.gated import (
     scaled_product,
     scaled_transpose,
 )
+from inspector.engine.steps.product import linear
 
 
 class GruStep(Cell):
@@ -28,7 +30,12 @@ class GruStep(Cell):
 
     family = "gru"
     gate_names = ("gate/reset", "gate/update", "candidate")
-    trained = {"weight_ih": "w_ih", "weight_hh": "w_hh", "bias_ih": "b_ih", "bias_hh": "b_hh"}
+    trained: ClassVar[Mapping[str, str]] = {
+        "weight_ih": "w_ih",
+        "weight_hh": "w_hh",
+        "bias_ih": "b_ih",
+        "bias_hh": "b_hh",
+    }
 
     def __init__(self, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None, bias_hh: Tensor | None) -> None:
         w_ih, w_hh = prepare(weight_ih), prepare(weight_hh)
@@ -37,6 +44,11 @@ class GruStep(Cell):
         self.b_ih, self.b_hh = prepare(bias_ih), prepare(bias_hh)
         self.hidden = w_hh.shape[1]
         self.parts: Mapping[str, slice] = {"h": slice(0, self.hidden)}
+
+    @cached_property
+    def w_back(self) -> Tensor:
+        """U as the way back multiplies with it: (h, 3h)."""
+        return self.w_hh.T.contiguous()
 
     @cached_property
     def gram(self) -> Tensor:
@@ -143,7 +155,7 @@ class GruBlock(StepBlock):
         """δ of r, z, n as W_ih and as W_hh see it, (n, 3·h) each: the candidate's differs by the reset gate."""
         hidden = (rows[:, None] * self.coefficients[at, 0]).flatten(1)
         given = (rows[:, None] * self.to_input[at, 0]).flatten(1)
-        rows.mul_(self._values[1][at, 0]).addmm_(hidden, self.cell.w_hh)
+        rows.mul_(self._values[1][at, 0]).add_(linear(hidden, self.cell.w_back))
         return {"input": given, "hidden": hidden}
 
     def factors(self) -> dict[str, tuple[str, Tensor]]:

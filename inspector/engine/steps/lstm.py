@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -22,6 +23,7 @@ from inspector.engine.steps.gated import (
     row_gram,
     scaled_matrix,
 )
+from inspector.engine.steps.product import linear
 
 
 class LstmStep(Cell):
@@ -29,7 +31,12 @@ class LstmStep(Cell):
 
     family = "lstm"
     gate_names = ("gate/input", "gate/forget", "candidate", "gate/output")
-    trained = {"weight_ih": "w_ih", "weight_hh": "w_hh", "bias": "bias", "weight_hr": "w_hr"}
+    trained: ClassVar[Mapping[str, str]] = {
+        "weight_ih": "w_ih",
+        "weight_hh": "w_hh",
+        "bias": "bias",
+        "weight_hr": "w_hr",
+    }
 
     def __init__(
         self,
@@ -49,6 +56,11 @@ class LstmStep(Cell):
             "h": slice(0, self.exposed),
             "c": slice(self.exposed, self.exposed + self.hidden),
         }
+
+    @cached_property
+    def w_back(self) -> Tensor:
+        """U as the way back multiplies with it: (r, 4h)."""
+        return self.w_hh.T.contiguous()
 
     @cached_property
     def gram(self) -> Tensor:
@@ -204,7 +216,7 @@ class LstmBlock(StepBlock):
         torch.mul(at_c[:, None], self.to_cell[at, 0], out=activations[:, :3])
         torch.mul(inner, self.to_output[at, 0], out=activations[:, 3])
         found["activations"] = activations.flatten(1)
-        torch.mm(found["activations"], self.cell.w_hh, out=at_h)
+        at_h.copy_(linear(found["activations"], self.cell.w_back))
         at_c.mul_(self.forget[at, 0])
         return found
 
