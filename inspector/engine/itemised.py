@@ -26,6 +26,8 @@ from inspector.engine.trace import Recurrence
 SOURCE = "Pascanu, Mikolov & Bengio 2013; Cashman et al. 2018 (RNNbow)"
 RATE = 2e10
 """Multiplications a second that one core is assumed to do when the cost of a sweep is told."""
+STEP_SECONDS = 1e-4
+"""What a step costs however small it is."""
 SECONDS = 120.0
 """Longest sweep that is begun; beyond, the cost is told and the sweep refused."""
 
@@ -61,16 +63,16 @@ def pairs(length: int, window: int) -> int:
     return short * (short + 1) // 2 + (length - short) * short
 
 
-def seconds(cell: Cell, count: int) -> float:
-    """About how long `count` rows take on one core."""
+def seconds(cell: Cell, count: int, length: int) -> float:
+    """About how long `count` rows in `length` steps take on one core."""
     recurrent = sum(value.numel() for name, value in cell.parameters().items() if name != "weight_ih")
-    return count * max(recurrent, cell.state_size) / RATE
+    return count * max(recurrent, cell.state_size) / RATE + length * STEP_SECONDS
 
 
 def announce(recurrence: Recurrence, length: int, window: int, what: str, emit: Emitter) -> str:
     """Tell what a sweep is going to cost, before it is paid. Raises Unsupported where that is too much."""
     count = pairs(length, window)
-    took = seconds(recurrence.cell, count)
+    took = seconds(recurrence.cell, count, length)
     text = f"{what} of {recurrence.place}: {count:,} pairs of steps, {_duration(took)} on one core"
     if took > SECONDS:
         raise Unsupported(f"{text}; up to {SECONDS:.0f} s are spent, so a shorter sequence has it.")
