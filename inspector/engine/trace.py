@@ -157,6 +157,11 @@ class Trace:
     wants_gradient: list[tuple[Tensor, Callable[[Tensor | None], None]]] = field(default_factory=list)
     """Graph tensors whose gradient a probe asks for, with what to do with it: one backward pass serves all."""
 
+    parameter_gradients: dict[str, Tensor] | None = None
+    """∂L/∂θ of every parameter by name, L the sum of the loss, where a quantity asks for them; else None."""
+    loss_terms: int = 0
+    """How many entries of the loss are not NaN: the mean loss is the sum divided by it."""
+
     @property
     def look_at(self) -> int:
         """The sample of the batch that is shown."""

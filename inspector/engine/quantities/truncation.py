@@ -163,7 +163,7 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, ks: Tensor, squares
 
 @dataclass(slots=True)
 class Items:
-    """What each pair of steps gives, (t, k, q) a signal: whole where it fits, else in random projections to q numbers."""
+    """What each pair of steps gives, (t, k, q) a signal: whole where it fits, else in q random projections."""
 
     recurrence: Recurrence
     length: int
@@ -204,10 +204,9 @@ def _adaptive(recurrence: Recurrence, emit: Emitter, sample: int, items: Items) 
         )
         return
     factors, signals = all_factors(recurrence, sample), _signals(recurrence, sample)
-    grams = {
-        signal: sum(factors[own].double() @ factors[own].double().T for own, its in signals.items() if its == signal)
-        for signal in items.kept
-    }
+    grams = {signal: torch.zeros(items.length, items.length, dtype=torch.float64) for signal in items.kept}
+    for own, signal in signals.items():
+        grams[signal] += factors[own].double() @ factors[own].double().T
     found = torch.full((len(TOLERANCES), items.length), math.nan, dtype=torch.float64)
     for t in range(items.length):
         if t % BLOCK_STEPS == 0:
