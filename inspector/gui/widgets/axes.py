@@ -19,6 +19,8 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
     def __init__(self, orientation: str = "bottom") -> None:
         super().__init__(orientation)
         self.names: Sequence[str] = ()
+        self.longest = 10
+        """Characters of a name that are shown."""
         self.setStyle(autoExpandTextSpace=False, tickTextHeight=14, tickLength=-4)
 
     def set_names(self, names: Sequence[str]) -> None:
@@ -56,18 +58,20 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
 
     def _name(self, step: int) -> str:
         shown = token(self.names[step]) if 0 <= step < len(self.names) else ""
-        return shown if len(shown) <= 10 else shown[:9] + "…"
+        return shown if len(shown) <= self.longest else shown[: self.longest - 1] + "…"
 
 
 class LogAxis(pg.AxisItem):  # type: ignore[misc]
-    """A vertical axis of powers of ten for data that are already log10; few ticks, none on top of another."""
+    """An axis of powers of ten for data that are already log10; few ticks, none on top of another."""
 
-    def __init__(self) -> None:
-        super().__init__("left")
+    def __init__(self, orientation: str = "left") -> None:
+        super().__init__(orientation)
+        self.gap = 28.0 if orientation == "left" else 56.0
+        """Pixels that a tick needs."""
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
         """Whole decades, every so many of them; 1, 2, 5 where less than two decades are seen."""
-        room = max(2.0, size / 28.0)
+        room = max(2.0, size / self.gap)
         if high - low >= 2:
             gap = max(1, math.ceil((high - low) / room))
             first = math.ceil(low / gap) * gap
