@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 PANELS: Shelf[type[Panel]] = Shelf("panels", "inspector.gui.panels")
 ORDER = (
-    "states", "gates", "jacobians", "lags", "bptt", "truncation", "clipping", "attention", "gradients", "outputs", "health",
+    "states", "gates", "jacobians", "lags", "bptt", "truncation", "clipping",
+    "attention", "gradients", "outputs", "health",
 )  # fmt: skip
 """The order in which panels stand; panels of other packages follow by key."""
 

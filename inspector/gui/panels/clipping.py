@@ -67,15 +67,17 @@ class Clipping(Panel):
         self.line = pg.InfiniteLine(angle=90, movable=True)
         self.level = pg.InfiniteLine(angle=0, movable=True)
         self.global_norm = pg.InfiniteLine(angle=90)
+        self.dash = pg.PlotDataItem()
         for plot, mark in ((self.effect, self.line), (self.history, self.level), (self.parameters, self.global_norm)):
             mark.setZValue(60)
             plot.addItem(mark, ignoreBounds=True)
         for mark in (self.line, self.level):
             mark.setCursor(Qt.CursorShape.SizeHorCursor if mark is self.line else Qt.CursorShape.SizeVerCursor)
             mark.sigPositionChanged.connect(self._dragged)
+            mark.sigPositionChangeFinished.connect(self.redraw)
         self.legends = [
-            Legend(self.effect, self.lines, SHOWN, (10, -40)),
-            Legend(self.parameters, self.dots, ("norm", "largest entry")),
+            Legend(self.effect, self.lines, SHOWN, (10, -8)),
+            Legend(self.parameters, [*self.dots, self.dash], ("norm", "largest entry", "norm of all")),
         ]
         for plot in (self.effect, self.history, self.parameters):
             plot.vb.setMouseEnabled(False, False)
@@ -103,7 +105,8 @@ class Clipping(Panel):
         for mark in (self.line, self.level):
             mark.setPen(pg.mkPen(theme.cursor, width=2))
             mark.setHoverPen(pg.mkPen(theme.cursor, width=4))
-        self.global_norm.setPen(pg.mkPen(theme.muted, width=1, style=Qt.PenStyle.DashLine))
+        for dashed in (self.global_norm, self.dash):
+            dashed.setPen(pg.mkPen(theme.muted, width=1, style=Qt.PenStyle.DashLine))
         for legend in self.legends:
             legend.set_theme(theme)
 
@@ -191,14 +194,15 @@ class Clipping(Panel):
         every = every[np.isfinite(every)]
         low, high = (float(every.min()), float(every.max())) if len(every) else (-1.0, 0.0)
         self.parameters.vb.setXRange(low - 0.3, high + 0.3, padding=0)
-        self.parameters.vb.setYRange(-0.6, max(1, len(place)) - 0.4, padding=0)
+        room = 0.16 * len(place) + 0.6  # above the first parameter, for the legend
+        self.parameters.vb.setYRange(-room, max(1, len(place)) - 0.4, padding=0)
         names = self.names()
         self.name_axis.set_names(names)
         shown = max((min(len(name), self.name_axis.longest) for name in names), default=4)
         self.name_axis.setWidth(20 + 6.5 * shown)
         terms = self.scalar("loss_terms")
-        over = f"mean loss over {terms:,.0f} terms" if math.isfinite(terms) else "mean loss"
-        self.parameters.set_title(f"gradient of the {over}; dashed: ‖g‖ of all")
+        over = f"mean of {terms:,.0f} losses" if math.isfinite(terms) else "mean loss"
+        self.parameters.set_title(f"gradient of the {over}")
 
     def names(self) -> tuple[str, ...]:
         """The parameters' names."""
@@ -239,10 +243,10 @@ class Clipping(Panel):
         if not math.isfinite(norm) or self.values(BY_VALUE) is None:
             return f"threshold {self.threshold:.3g}: the gradient of this run is not finite"
         factor = min(1.0, self.threshold / norm) if norm > 0 else 1.0
-        by_norm = f"scales it by {factor:.3g}" if factor < 1 else "leaves it as it is"
+        by_norm = f"scaled by {factor:.3g}" if factor < 1 else "as it is"
         share, cosine = self.by_value()
-        by_value = f"cuts {_percent(share)} of the entries (cosine {cosine:.3f})" if share else "cuts nothing"
-        return f"c = {self.threshold:.3g}, ‖g‖ = {norm:.3g}: clipping by norm {by_norm}; by value {by_value}"
+        by_value = f"{_percent(share)} cut, cosine {cosine:.3f}" if share else "nothing cut"
+        return f"c = {self.threshold:.3g}, ‖g‖ = {norm:.3g}: by norm {by_norm}; by value {by_value}"
 
     def clipped(self) -> tuple[int, int] | None:
         """(training steps with a norm above the threshold or not finite, all of them)."""
@@ -259,8 +263,8 @@ class Clipping(Panel):
             return ""
         over, every = counts
         used = self.scalar("used")
-        done = f"; training clipped at {used:.3g}" if math.isfinite(used) else ""
-        return f"‖g‖ > {self.threshold:.3g} in {over:,} of {every:,} training steps ({_percent(over / every)}){done}"
+        done = f"; it used {used:.3g}" if math.isfinite(used) else ""
+        return f"training: ‖g‖ > {self.threshold:.3g} in {over:,} of {every:,} steps ({_percent(over / every)}){done}"
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The threshold and what it does."""

@@ -75,7 +75,7 @@ class Truncation(Panel):
         for trail in self.trails:
             self.by_step.addItem(trail)
         self.legends = [
-            Legend(self.rest, self.lines[1:], ("cosine to the exact gradient", "share of the cost"), (-8, -20)),
+            Legend(self.rest, self.lines[1:], ("cosine to the exact gradient", "share of the cost"), (10, -8)),
             Legend(self.by_step, self.trails, tuple(f"within {text}" for _, text in TOLERANCES)),
         ]
         for row, plot in enumerate((self.error, self.rest, self.by_step)):
@@ -150,14 +150,15 @@ class Truncation(Panel):
 
     def sentence(self, channel: Channel, ks: Array, cost: Array) -> str:
         """What the curves say, in words."""
-        parts = []
+        parts: list[str] = []
         for n, (_, text) in enumerate(TOLERANCES):
             k = self.smallest(channel, n)
             if math.isfinite(k):
                 share = float(np.interp(k, ks, cost))
-                parts.append(f"K = {k:.0f} keeps the gradient within {text} at {100 * share:.0f} % of the cost")
+                keeps = "" if parts else " keeps the error"
+                parts.append(f"K = {k:.0f}{keeps} within {text} at {100 * share:.0f} % of the cost")
             else:
-                parts.append(f"no K up to {ks[-1]:.0f} keeps it within {text}")
+                parts.append(f"no K up to {ks[-1]:.0f} keeps the error within {text}")
         return f"{channel.place}, {channel.title}: {'; '.join(parts)}"
 
     def _draw_steps(self, channel: Channel | None) -> None:
@@ -170,7 +171,7 @@ class Truncation(Panel):
             trail.setData(steps, row.astype(np.float64), symbol="o" if len(steps) == 1 else None, symbolSize=7)
         finite = values[np.isfinite(values)]
         top = float(finite.max()) if len(finite) else 1.0
-        self.by_step.vb.setYRange(0, 1.08 * top, padding=0)
+        self.by_step.vb.setYRange(0, 1.3 * top, padding=0)
         self.by_step.step_axis.set_names(self.step_names())
         self.by_step.set_title(f"smallest K for the loss of each step, all parameters ({channel.method})")
 

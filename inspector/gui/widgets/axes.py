@@ -32,6 +32,7 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
         """One tick a step where tokens fit, else round numbers of steps."""
+        low, high = min(low, high), max(low, high)  # an axis that runs downward has them the other way round
         first, last = max(0, int(low + 0.999)), int(high)
         if self.names and self._fits(first, last, size):
             return [(1.0, [float(step) for step in range(first, last + 1)])]

@@ -12,7 +12,7 @@ from inspector.gui.theme import Theme
 
 
 class Legend(pg.LegendItem):  # type: ignore[misc]
-    """Names of curves in a corner of a plot; `offset` counts pixels from the left and top, negative from the other end."""
+    """Names of curves in a plot; `offset` counts pixels from the left and top, negative ones from the other end."""
 
     def __init__(
         self, plot: Any, lines: Sequence[Any], names: Sequence[str], offset: tuple[int, int] = (-8, 6)
