@@ -30,17 +30,15 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         raise Unsupported(
             f"The map of {length} × {length} steps with {s} state entries takes too long; a shorter sequence has one."
         )
-    arriving = recurrence.arriving[:length, sample - recurrence.base]
-    result = arriving.new_zeros(length, length)
-    carried = arriving.new_zeros(s, 0)
-    blocks = list(recurrence.blocks(sample, BLOCK_STEPS))
-    for begin, block in reversed(blocks):
+    carried = recurrence.arriving[:length, sample - recurrence.base].clone()  # row t: (∂s_t/∂s_k)ᵀ a_t at the present k
+    columns = carried.new_zeros(length, length)
+    for begin, block in reversed(list(recurrence.blocks(sample, BLOCK_STEPS))):
         emit.check()
         for offset in range(block.shape[0] - 1, -1, -1):
             k = begin + offset
-            carried = torch.cat((arriving[k][:, None], carried), dim=1)
-            result[k:, k] = carried.norm(dim=0)
-            carried = block.vjp(carried[None, None], slice(offset, offset + 1))[0, 0]
+            columns[k, k:] = torch.linalg.vector_norm(carried[k:], dim=1)
+            block.pull_(carried[k:], offset)
+    result = columns.T
     if recurrence.reverse:
         result = result.flip(0, 1)
     name = f"{recurrence.place}:gradient/lag_map"

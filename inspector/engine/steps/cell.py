@@ -14,8 +14,6 @@ from typing import ClassVar, Self
 
 from torch import Tensor
 
-from inspector.engine.errors import Unsupported
-
 
 class Cell(ABC):
     """Weights of one recurrent layer in one direction, detached, with the equations of its step.
@@ -116,9 +114,11 @@ class StepBlock(ABC):
         """Many gradients back through step `at` of sample 0, in place: rows (n, s) after it become those before it.
 
         Returns the gradients that reach the step's parameters, {signal: (n, g)}: those at the pre-activations.
-        With `factors` they give the immediate derivatives ∂⁺s_t/∂θ, every other state held fixed (Pascanu 2013).
+        With `factors` they give the immediate derivatives ∂⁺s_t/∂θ, every other state held fixed (Pascanu 2013); a step
+        that names no parameters has none.
         """
-        raise Unsupported("This step says nothing of its parameters, so its gradient cannot be itemised.")
+        rows.copy_(self.vjp(rows.T[None, None], slice(at, at + 1))[0, 0].T)
+        return {}
 
     def factors(self) -> dict[str, tuple[str, Tensor]]:
         """{parameter: (signal of `pull_`, factor (t, b, r))}: uᵀ ∂⁺s_t/∂θ is the outer product of the two."""
