@@ -17,6 +17,7 @@ from inspector.engine.itemised import (
     announce,
     begin,
     relative_error,
+    row_norms,
     sweep,
     unrolled_gradient,
 )
@@ -111,9 +112,7 @@ class Items:
         if not self.parameters:
             self._prepare(source)
         k = source.step
-        norms = {
-            signal: torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64) for signal, rows in source.rows.items()
-        }
+        norms = {signal: row_norms(rows) for signal, rows in source.rows.items()}
         for signal, rows in source.rows.items():
             self.heads[signal][k], self.totals[signal][k] = rows[0], rows.sum(0)
         waiting: dict[tuple[str, bool], Tensor] = {}
@@ -124,7 +123,7 @@ class Items:
             parameter.map[k, k:] = column.to(self.like.dtype)
             parameter.lagged[: len(column)] += column
             if len(factor) == 1 and not parameter.projected:
-                parameter.sums[: len(rows), :, 0] += rows * factor
+                parameter.sums[: len(rows), :, 0].add_(rows, alpha=float(factor))
                 continue
             factors[name] = factor
             if (signal, parameter.projected) not in waiting:

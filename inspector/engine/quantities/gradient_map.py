@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch
-
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import Unsupported
+from inspector.engine.itemised import row_norms
 from inspector.engine.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.trace import Recurrence
@@ -36,7 +35,7 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         emit.check()
         for offset in range(block.shape[0] - 1, -1, -1):
             k = begin + offset
-            columns[k, k:] = torch.linalg.vector_norm(carried[k:], dim=1)
+            columns[k, k:] = row_norms(carried[k:]).to(carried.dtype)
             block.pull_(carried[k:], offset)
     result = columns.T
     if recurrence.reverse:
