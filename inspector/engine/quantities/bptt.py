@@ -29,7 +29,7 @@ from inspector.engine.trace import Recurrence
 LONGEST = 4096
 """Steps up to which the step × step map is made: 64 MB of float32 a parameter."""
 LAG_BYTES = 128 << 20
-"""Memory for the summed gradients of all lags of one parameter; beyond, their norms come from random projections."""
+"""Memory for the summed gradients of all lags of one weight; beyond, their norms come from random projections."""
 PROBES = 32
 ROUNDINGS = 256.0
 """Roundings by which the sum of all items may differ from autograd's gradient before it is refused."""
@@ -143,9 +143,12 @@ class Items:
             g = rows.shape[1]
             self.heads[signal], self.totals[signal] = new(t, g), new(t, g)
             self.probes[signal] = torch.randn(PROBES, g, generator=random, dtype=torch.float64).to(self.like.dtype)
+        widest: dict[str, int] = {}
+        for signal, factor in source.factors.values():
+            widest[signal] = max(len(factor), widest.get(signal, 0))
         for name, (signal, factor) in source.factors.items():
             g, r = source.rows[signal].shape[1], len(factor)
-            projected = g > PROBES and t * g * r * self.like.element_size() > LAG_BYTES
+            projected = g > PROBES and t * g * widest[signal] * self.like.element_size() > LAG_BYTES
             sums = new(t, PROBES if projected else g, r)
             self.parameters[name] = Parameter(signal, new(t, t), new(t, dtype=torch.float64), sums, projected)
 
