@@ -63,6 +63,7 @@ def open_subject(load: Load) -> Opened:
     _check_ready(subject)
     subject.model.eval()
     opened = Opened(subject, title, str(path or ""))
+    subject.checkpoint = opened.checkpoint
     if path is not None:
         state = read_checkpoint(path)
         opened.report, plan = fit(subject.model, state, path)

@@ -26,13 +26,17 @@ BLOCK_STEPS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """An entry of the shelf. `run(trace, emit)` computes and writes; `order` sorts, small first."""
+    """An entry of the shelf. `run(trace, emit)` computes and writes; `order` sorts, small first.
+
+    With `parameter_gradients` the one backward pass also gives Trace.parameter_gradients.
+    """
 
     summary: str
     run: Callable[[Trace, Emitter], None]
     order: int = 50
     default: bool = True
     function: Callable[..., Any] | None = None
+    parameter_gradients: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,12 +114,15 @@ def per_recurrence(
 
 
 def per_run(
-    *, summary: str, order: int = 50, default: bool = True
+    *, summary: str, order: int = 50, default: bool = True, parameter_gradients: bool = False
 ) -> Callable[[Callable[[Trace, Emitter], None]], Quantity]:
     """A quantity `f(trace, emit)` of the whole run."""
 
     def wrap(function: Callable[[Trace, Emitter], None]) -> Quantity:
-        return Quantity(summary=summary, order=order, default=default, function=function, run=function)
+        return Quantity(
+            summary=summary, order=order, default=default, function=function, run=function,
+            parameter_gradients=parameter_gradients,
+        )  # fmt: skip
 
     return wrap
 

@@ -31,6 +31,9 @@ from inspector.engine.trace import Trace
 from inspector.records import VOCABULARY_DOMAIN, Frame, Log
 
 Told = Callable[[float, float, str], None]
+PARAMETER_BYTES = 2 << 30
+"""Most memory that the gradients of the parameters may take."""
+CLIPPING = "parameters:clipping"
 
 
 def perform(
@@ -64,6 +67,7 @@ def perform(
         subject, batch, only_looked_at=only_looked_at, places=places or {}, editor=editor, states=states or {},
         editing=places is not None,
     )  # fmt: skip
+    trace.parameter_gradients = {} if any(QUANTITIES[key].parameter_gradients for key in chosen) else None
     failure: ModelError | None = None
     total = len(chosen) + 1.0
     progress(0, total, "the model runs")
@@ -173,12 +177,46 @@ def _forward(trace: Trace, emit: Emitter) -> None:
     loss = _loss(trace, output, emit)
     if loss is None:
         return
+    trace.loss_terms = int((~loss.detach().isnan()).sum())
+    if loss.requires_grad:
+        _backward(trace, loss.nansum(), emit)
+
+
+def _backward(trace: Trace, total: Tensor, emit: Emitter) -> None:
+    """One backward pass for all that probes and quantities want; no tensor's own .grad is touched."""
     wanted = [(tensor, take) for tensor, take in trace.wants_gradient if tensor.requires_grad]
-    if wanted and loss.requires_grad:
-        tensors = [tensor for tensor, _ in wanted]
-        gradients = torch.autograd.grad(loss.nansum(), tensors, allow_unused=True, retain_graph=trace.keep_graph)
-        for (_, take), gradient in zip(wanted, gradients, strict=True):
-            take(gradient)
+    parameters = wanted_parameters(trace, emit)
+    tensors = [*(tensor for tensor, _ in wanted), *parameters.values()]
+    if not tensors:
+        return
+    try:
+        gradients = torch.autograd.grad(total, tensors, allow_unused=True, retain_graph=trace.keep_graph)
+    except RuntimeError as fault:
+        if wanted:
+            raise
+        emit.refuse(CLIPPING, f"The gradient of the parameters could not be computed: {fault}.")
+        trace.parameter_gradients = None
+        return
+    for (_, take), gradient in zip(wanted, gradients, strict=False):
+        take(gradient)
+    if trace.parameter_gradients is not None:
+        own = zip(parameters, gradients[len(wanted) :], strict=True)
+        trace.parameter_gradients.update((name, gradient) for name, gradient in own if gradient is not None)
+
+
+def wanted_parameters(trace: Trace, emit: Emitter) -> dict[str, Tensor]:
+    """The trainable parameters by name, where a quantity asked for their gradients and they fit the memory."""
+    if trace.parameter_gradients is None:
+        return {}
+    named = trace.subject.model.named_parameters()
+    found: dict[str, Tensor] = {name: value for name, value in named if value.requires_grad}
+    size = sum(value.nbytes for value in found.values())
+    if size > PARAMETER_BYTES:
+        trace.parameter_gradients = None
+        reason = f"The gradient of all parameters takes {size / 2**30:.3g} GiB; up to {PARAMETER_BYTES >> 30} are kept."
+        emit.refuse(CLIPPING, reason)
+        return {}
+    return found
 
 
 def _loss(trace: Trace, output: object, emit: Emitter) -> Tensor | None:

@@ -61,6 +61,8 @@ class Subject:
     loss: Callable[[Any, Batch], Tensor] | None = None
     next_token: bool = False
     examples: Mapping[str, Any] = field(default_factory=dict)
+    checkpoint: str = ""
+    """The file that the weights are from; what training left beside it (history.json) is read."""
 
     def run(self, batch: Batch) -> Any:
         """Call the model on a batch as its author would."""

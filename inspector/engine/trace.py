@@ -169,6 +169,11 @@ class Trace:
     after_forward: list[Callable[[], None]] = field(default_factory=list)
     """Called when the model has returned and the backward pass has not begun: a probe may still ask for gradients."""
 
+    parameter_gradients: dict[str, Tensor] | None = None
+    """∂L/∂θ of every parameter by name, L the sum of the loss, where a quantity asks for them; else None."""
+    loss_terms: int = 0
+    """How many entries of the loss are not NaN: the mean loss is the sum divided by it."""
+
     @property
     def look_at(self) -> int:
         """The sample of the batch that is shown."""

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication
 from inspector.capture import Writer
 from inspector.records import Channel, Frame, Labels, Page, Place, RunStart, RunStop, Scalar
 
+Put = Callable[[Channel, np.ndarray], None]
 HOSTILE = ("<s>", "<img src=file:///etc/passwd>", "a&b", "\n", " ", "\u202eevil", "日本")
 
 
@@ -114,6 +115,8 @@ def make_capture(path: Path, steps: int, units: int, *, nan: bool = False, hosti
             random.random((steps, 3)).astype(np.float32))  # fmt: skip
         put(Channel(name="output:token", kind="output", dims=("step", "rank"), shape=(steps, 3), dtype="int64",
                     title="tokens", value_domain="vocabulary"), random.integers(0, 4, (steps, 3)))  # fmt: skip
+        put_bptt(put, writer, min(steps, 300))
+        put_clipping(put, writer, units, hostile, nan)
         put(Channel(name="rnn.l0:health/h", kind="health", dims=("count",), shape=(7,), dtype="int64", title="health",
                     labels={"count": ("-inf", "<0", "0", ">0", "+inf", "nan", "first_bad_step")}),
             np.array([0, 5, 1, 7, int(nan), int(nan) * units, 0 if nan else -1]))  # fmt: skip
@@ -163,6 +166,49 @@ def put_paths_and_openers(
     put(Channel(name="rnn.l0:gate/forget/timescale", kind="unit", dims=("unit",), shape=(units,), dtype="float64",
                 title="memory timescale", unit="step", scale="log"), scales)  # fmt: skip
     writer.write(Scalar("rnn.l0:gate/forget/keeps", 0, 1.0))
+
+
+def put_bptt(put: Put, writer: Writer, size: int) -> None:
+    """Itemised and truncated gradients through time: a decaying triangle, its sums, curves over K."""
+    lag = np.arange(size)[:, None] - np.arange(size)
+    items = np.where(lag >= 0, np.exp(-0.2 * np.abs(lag)), 0.0)
+    by_lag = np.exp(-0.2 * np.arange(size))
+    sums = np.stack((by_lag, 2 * by_lag, 0.1 * by_lag))
+    for name in ("weight_ih", "weight_hh"):
+        put(Channel(name=f"rnn.l0:bptt/{name}", kind="bptt", dims=("step", "source"), shape=(size, size), unit="nat",
+                    title=name, scale="log"), items.astype(np.float32))  # fmt: skip
+        put(Channel(name=f"rnn.l0:bptt/{name}/lag", kind="bptt", dims=("statistic", "lag"), shape=(3, size), scale="log",
+                    title=f"{name} by lag", dtype="float64", method="an estimate"), sums)  # fmt: skip
+        for signal, value in (("check_error", 1e-7), ("total_norm", 2.0), ("immediate_norm", 1.0)):
+            writer.write(Scalar(f"rnn.l0:bptt/{name}/{signal}", 0, value))
+    ks = np.arange(1.0, size + 1)
+    table = np.stack((ks, by_lag, 1 - by_lag / 2, ks / size))
+    put(Channel(name="rnn.l0:truncation/all", kind="truncation", dims=("statistic", "truncation"), shape=(4, size),
+                dtype="float64", title="all parameters", scale="log"), table)  # fmt: skip
+    writer.write(Scalar("rnn.l0:truncation/all/smallest_k_10_percent", 0, 13.0 if size > 13 else float("nan")))
+    put(Channel(name="rnn.l0:truncation/adaptive", kind="truncation", dims=("statistic", "step"), shape=(2, size),
+                dtype="float64", title="smallest K by step"), np.stack((ks, 2 * ks)))  # fmt: skip
+
+
+def put_clipping(put: Put, writer: Writer, count: int, hostile: bool, nan: bool) -> None:
+    """Gradients of parameters, thresholds, and 50,000 noted steps of training."""
+    random = np.random.default_rng(1)
+    names = [HOSTILE[i % len(HOSTILE)] if hostile else f"layer.{i}.weight" for i in range(count)]
+    writer.write(Labels("trained parameter", tuple(names), 0))
+    norms = np.tile(np.array([[1.0], [0.1], [0.5], [0.0], [0.0], [100.0]]), (1, count)) * random.random(count)
+    if nan:
+        norms[:, 0] = np.nan
+    put(Channel(name="parameters:clipping/norms", kind="clipping", dims=("statistic", "parameter"), shape=(6, count),
+                dtype="float64", title="gradient by parameter", domains={"parameter": "trained parameter"}), norms)  # fmt: skip
+    share = np.linspace(1, 0, 241)
+    put(Channel(name="parameters:clipping/by_value", kind="clipping", dims=("statistic", "bin"), shape=(4, 241),
+                dtype="float64", title="by value"), np.stack((10 ** (-8 * share), share, 1 - share, 1 - share / 2)))  # fmt: skip
+    noted = np.stack((np.arange(50_000.0), np.exp(random.normal(size=50_000))))
+    noted[1, 7] = np.nan
+    put(Channel(name="parameters:clipping/history", kind="clipping", dims=("statistic", "iteration"),
+                shape=(2, 50_000), dtype="float64", title="history"), noted)  # fmt: skip
+    for signal, value in (("gradient_norm", float("nan") if nan else 2.0), ("used", 0.5), ("loss_terms", 9.0)):
+        writer.write(Scalar(f"parameters:clipping/{signal}", 0, value))
 
 
 CASES = {

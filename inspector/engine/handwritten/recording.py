@@ -196,8 +196,15 @@ def _op(
     outputs = (out,) if isinstance(out, Tensor) else tensors(out) if isinstance(out, (tuple, list)) else ()
     inputs = tensors(args) if not kwargs else tensors((*args, *kwargs.values()))
     name = name_of(func)
-    in_place = name == "__setitem__" or any(one is given for one in outputs for given in inputs)
+    same = any(one is given for one in outputs for given in inputs)
+    in_place = name == "__setitem__" or (same and _writes(name, args, kwargs))
     return Op(func, args, kwargs, name, inputs, outputs, in_place, chain, owner, random)
+
+
+def _writes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a function that returned what it was given wrote into it (dropout in eval mode, contiguous do not)."""
+    named = name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
+    return named or bool(kwargs.get("inplace")) or "out" in kwargs or (len(args) > 1 and args[-1] is True)
 
 
 def name_of(func: Any) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch
-
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import Unsupported
+from inspector.engine.itemised import row_norms
 from inspector.engine.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.trace import Recurrence
@@ -30,17 +29,15 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         raise Unsupported(
             f"The map of {length} × {length} steps with {s} state entries takes too long; a shorter sequence has one."
         )
-    arriving = recurrence.arriving[:length, sample - recurrence.base]
-    result = arriving.new_zeros(length, length)
-    carried = arriving.new_zeros(s, 0)
-    blocks = list(recurrence.blocks(sample, BLOCK_STEPS))
-    for begin, block in reversed(blocks):
+    carried = recurrence.arriving[:length, sample - recurrence.base].clone()  # row t: (∂s_t/∂s_k)ᵀ a_t at the present k
+    columns = carried.new_zeros(length, length)
+    for begin, block in reversed(list(recurrence.blocks(sample, BLOCK_STEPS))):
         emit.check()
         for offset in range(block.shape[0] - 1, -1, -1):
             k = begin + offset
-            carried = torch.cat((arriving[k][:, None], carried), dim=1)
-            result[k:, k] = carried.norm(dim=0)
-            carried = block.vjp(carried[None, None], slice(offset, offset + 1))[0, 0]
+            columns[k, k:] = row_norms(carried[k:]).to(carried.dtype)
+            block.pull_(carried[k:], offset)
+    result = columns.T
     if recurrence.reverse:
         result = result.flip(0, 1)
     name = f"{recurrence.place}:gradient/lag_map"

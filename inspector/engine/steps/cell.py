@@ -6,9 +6,11 @@ The state of a plain RNN or GRU is h; of an LSTM it is (h, c), h first: s = (h e
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from torch import Tensor
 
@@ -21,6 +23,7 @@ class Cell(ABC):
         parts: which entries of the state are what, for example {"h": slice(0, 64), "c": slice(64, 128)}.
         gate_names: signals that `gates` returns, as channel signals ("gate/input", "candidate", …).
         method: how derivatives of a step are found, in a few words; "" where they are closed forms.
+        trained: {name of a parameter: the attribute that holds it}.
     """
 
     method: str = ""
@@ -28,11 +31,24 @@ class Cell(ABC):
     family: str
     parts: Mapping[str, slice]
     gate_names: tuple[str, ...]
+    trained: ClassVar[Mapping[str, str]] = {}
 
     @property
     def state_size(self) -> int:
         """Number of entries of the whole state."""
         return max(int(part.stop) for part in self.parts.values())
+
+    def parameters(self) -> dict[str, Tensor]:
+        """The parameters that there are, detached, by name; a bias that is the sum of two is one, "bias"."""
+        held = {name: getattr(self, attribute) for name, attribute in self.trained.items()}
+        return {name: value for name, value in held.items() if value is not None}
+
+    def with_parameters(self, values: Mapping[str, Tensor]) -> Self:
+        """The same step with other tensors as its parameters (autograd leaves, for example), for `step` only."""
+        other = copy.copy(self)
+        for name, value in values.items():
+            setattr(other, self.trained[name], value)
+        return other
 
     @abstractmethod
     def step(self, x: Tensor, state: Tensor) -> Tensor:
@@ -111,6 +127,20 @@ class StepBlock(ABC):
             matrix.diagonal(dim1=2, dim2=3).sub_(direct)
         norms: Tensor = matrix.flatten(2).norm(dim=2)
         return norms
+
+    def pull_(self, rows: Tensor, at: int) -> dict[str, Tensor]:
+        """Many gradients back through step `at` of sample 0, in place: rows (n, s) after it become those before it.
+
+        Returns the gradients that reach the step's parameters, {signal: (n, g)}: those at the pre-activations.
+        With `factors` they give the immediate derivatives ∂⁺s_t/∂θ, every other state held fixed (Pascanu 2013); a step
+        that names no parameters has none.
+        """
+        rows.copy_(self.vjp(rows.T[None, None], slice(at, at + 1))[0, 0].T)
+        return {}
+
+    def factors(self) -> dict[str, tuple[str, Tensor]]:
+        """{parameter: (signal of `pull_`, factor (t, b, r))}: uᵀ ∂⁺s_t/∂θ is the outer product of the two."""
+        return {}
 
     def part(self, name: str, state: Tensor) -> Tensor:
         """The entries of one part ("h", "c") of a state-like tensor whose last axis is s."""

@@ -85,3 +85,9 @@ def quadratic(gram: Tensor, a: Tensor) -> Tensor:
             inner = torch.addcmul(inner, a[:, :, second], 2 * gram[:, first, second])
         total += torch.einsum("tbh,tbh->tb", inner, a[:, :, first])
     return total.clamp_min_(0)
+
+
+def linear_factors(bias: Tensor | None, x: Tensor, h: Tensor) -> dict[str, tuple[str, Tensor]]:
+    """What the parameters of a = W_ih x + W_hh h + b are multiplied with: x (t, b, i), h (t, b, r), 1 (t, b, 1)."""
+    found = {"weight_ih": ("activations", x), "weight_hh": ("activations", h)}
+    return found if bias is None else {**found, "bias": ("activations", x.new_ones(*x.shape[:2], 1))}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from inspector.engine.steps.gated import (
     scaled_product,
     scaled_transpose,
 )
+from inspector.engine.steps.product import linear
 
 
 class GruStep(Cell):
@@ -28,6 +30,12 @@ class GruStep(Cell):
 
     family = "gru"
     gate_names = ("gate/reset", "gate/update", "candidate")
+    trained: ClassVar[Mapping[str, str]] = {
+        "weight_ih": "w_ih",
+        "weight_hh": "w_hh",
+        "bias_ih": "b_ih",
+        "bias_hh": "b_hh",
+    }
 
     def __init__(self, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None, bias_hh: Tensor | None) -> None:
         w_ih, w_hh = prepare(weight_ih), prepare(weight_hh)
@@ -36,6 +44,11 @@ class GruStep(Cell):
         self.b_ih, self.b_hh = prepare(bias_ih), prepare(bias_hh)
         self.hidden = w_hh.shape[1]
         self.parts: Mapping[str, slice] = {"h": slice(0, self.hidden)}
+
+    @cached_property
+    def w_back(self) -> Tensor:
+        """U as the way back multiplies with it: (h, 3h)."""
+        return self.w_hh.T.contiguous()
 
     @cached_property
     def gram(self) -> Tensor:
@@ -109,6 +122,12 @@ class GruBlock(StepBlock):
         slope = (1 - z) * (1 - n * n)
         return torch.stack((slope * q * r * (1 - r), (self.previous - n) * z * (1 - z), slope * r), dim=2)
 
+    @cached_property
+    def to_input(self) -> Tensor:
+        """Row factors of W_r, W_z, W_n: n sees W_n x directly, without the reset gate. (t, b, 3, h)."""
+        _, z, n, _ = self._values
+        return torch.cat((self.coefficients[:, :, :2], ((1 - z) * (1 - n * n))[:, :, None]), dim=2)
+
     def jvp(self, v: Tensor) -> Tensor:
         """J v."""
         return scaled_product(self.cell.w_hh, self.coefficients, v) + self._values[1][..., None] * v
@@ -137,8 +156,19 @@ class GruBlock(StepBlock):
         return quadratic(self.cell.gram[:, :3, :3], self.coefficients).sqrt()
 
     def input_vjp(self, u: Tensor) -> Tensor:
-        """Through r, z and n to x: n sees W_n x directly, without the reset gate."""
-        r, z, n, q = self._values
-        slope = (1 - z) * (1 - n * n)
-        a = torch.stack((slope * q * r * (1 - r), (self.previous - n) * z * (1 - z), slope), dim=2)
-        return scaled_transpose(self.cell.w_ih, a, u)
+        """Through r, z and n to x."""
+        return scaled_transpose(self.cell.w_ih, self.to_input, u)
+
+    def pull_(self, rows: Tensor, at: int) -> dict[str, Tensor]:
+        """δ of r, z, n as W_ih and as W_hh see it, (n, 3·h) each: the candidate's differs by the reset gate."""
+        hidden = (rows[:, None] * self.coefficients[at, 0]).flatten(1)
+        given = (rows[:, None] * self.to_input[at, 0]).flatten(1)
+        rows.mul_(self._values[1][at, 0]).add_(linear(hidden, self.cell.w_back))
+        return {"input": given, "hidden": hidden}
+
+    def factors(self) -> dict[str, tuple[str, Tensor]]:
+        """x and the state before for the weights, 1 for the biases."""
+        one = self.x.new_ones(*self.x.shape[:2], 1)
+        found = {"weight_ih": ("input", self.x), "weight_hh": ("hidden", self.previous)}
+        biases = {"bias_ih": ("input", one), "bias_hh": ("hidden", one)}
+        return found if self.cell.b_ih is None else {**found, **biases}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -15,12 +16,14 @@ from torch import Tensor
 from inspector.engine.steps.cell import Cell, StepBlock
 from inspector.engine.steps.gated import (
     gate_rows,
+    linear_factors,
     pre_activations,
     prepare,
     quadratic,
     row_gram,
     scaled_matrix,
 )
+from inspector.engine.steps.product import linear
 
 
 class LstmStep(Cell):
@@ -28,6 +31,12 @@ class LstmStep(Cell):
 
     family = "lstm"
     gate_names = ("gate/input", "gate/forget", "candidate", "gate/output")
+    trained: ClassVar[Mapping[str, str]] = {
+        "weight_ih": "w_ih",
+        "weight_hh": "w_hh",
+        "bias": "bias",
+        "weight_hr": "w_hr",
+    }
 
     def __init__(
         self,
@@ -47,6 +56,11 @@ class LstmStep(Cell):
             "h": slice(0, self.exposed),
             "c": slice(self.exposed, self.exposed + self.hidden),
         }
+
+    @cached_property
+    def w_back(self) -> Tensor:
+        """U as the way back multiplies with it: (r, 4h)."""
+        return self.w_hh.T.contiguous()
 
     @cached_property
     def gram(self) -> Tensor:
@@ -204,3 +218,24 @@ class LstmBlock(StepBlock):
         below = quadratic(self.cell.gram[:, :3, :3], self.to_cell)
         above = quadratic(self.cell.gram, self.through_output)
         return below + above + (self.leak * self.forget).square().sum(-1)
+
+    def pull_(self, rows: Tensor, at: int) -> dict[str, Tensor]:
+        """δ of i, f, g, o (n, 4·h), and the gradient at the exposed h' where it is projected (n, r)."""
+        at_h, at_c = rows[:, self.cell.parts["h"]], rows[:, self.cell.parts["c"]]
+        found = {} if self.cell.w_hr is None else {"exposed": at_h.clone()}
+        inner = at_h if self.cell.w_hr is None else at_h @ self.cell.w_hr
+        at_c.addcmul_(inner, self.leak[at, 0])
+        activations = rows.new_empty(len(rows), 4, self.cell.hidden)
+        torch.mul(at_c[:, None], self.to_cell[at, 0], out=activations[:, :3])
+        torch.mul(inner, self.to_output[at, 0], out=activations[:, 3])
+        found["activations"] = activations.flatten(1)
+        at_h.copy_(linear(found["activations"], self.cell.w_back))
+        at_c.mul_(self.forget[at, 0])
+        return found
+
+    def factors(self) -> dict[str, tuple[str, Tensor]]:
+        """x for W_ih, h before for W_hh, 1 for the bias, o ⊙ tanh c' for the projection."""
+        found = linear_factors(self.cell.bias, self.x, self.part("h", self.previous))
+        if self.cell.w_hr is not None:
+            found["weight_hr"] = ("exposed", self.gates["gate/output"] * torch.tanh(self.part("c", self.following)))
+        return found

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from inspector.engine.steps.cell import Cell, StepBlock
 from inspector.engine.steps.gated import (
+    linear_factors,
     pre_activations,
     prepare,
     quadratic,
@@ -22,6 +24,7 @@ from inspector.engine.steps.gated import (
     scaled_product,
     scaled_transpose,
 )
+from inspector.engine.steps.product import linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class RnnStep(Cell):
 
     family = "rnn"
     gate_names: tuple[str, ...] = ()
+    trained: ClassVar[Mapping[str, str]] = {"weight_ih": "w_ih", "weight_hh": "w_hh", "bias": "bias"}
 
     def __init__(
         self, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None, bias_hh: Tensor | None, nonlinearity: str
@@ -57,6 +61,11 @@ class RnnStep(Cell):
         self.nonlinearity = nonlinearity
         self.activation = ACTIVATIONS[nonlinearity]
         self.parts: Mapping[str, slice] = {"h": slice(0, w_hh.shape[0])}
+
+    @cached_property
+    def w_back(self) -> Tensor:
+        """W_hh as the way back multiplies with it: (h, h)."""
+        return self.w_hh.T.contiguous()
 
     @cached_property
     def gram(self) -> Tensor:
@@ -114,3 +123,13 @@ class RnnBlock(StepBlock):
     def input_vjp(self, u: Tensor) -> Tensor:
         """W_ihᵀ diag(φ') u."""
         return scaled_transpose(self.cell.w_ih, self.slope, u)
+
+    def pull_(self, rows: Tensor, at: int) -> dict[str, Tensor]:
+        """δ = φ' ⊙ u at the pre-activations (n, h); the gradient before the step is W_hhᵀ δ."""
+        activations = rows * self.slope[at, 0, 0]
+        rows.copy_(linear(activations, self.cell.w_back))
+        return {"activations": activations}
+
+    def factors(self) -> dict[str, tuple[str, Tensor]]:
+        """x for W_ih, the state before for W_hh, 1 for the bias."""
+        return linear_factors(self.cell.bias, self.x, self.previous)

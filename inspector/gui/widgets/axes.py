@@ -20,6 +20,8 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
         super().__init__(orientation)
         self.enableAutoSIPrefix(False)  # steps are counted, never in thousandths
         self.names: Sequence[str] = ()
+        self.longest = 10
+        """Characters of a name that are shown."""
         self.setStyle(autoExpandTextSpace=False, tickTextHeight=14, tickLength=-4)
 
     def set_names(self, names: Sequence[str]) -> None:
@@ -31,6 +33,7 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
         """One tick a step where tokens fit, else round numbers of steps."""
+        low, high = min(low, high), max(low, high)  # an axis that runs downward has them the other way round
         first, last = max(0, int(low + 0.999)), int(high)
         if self.names and self._fits(first, last, size):
             return [(1.0, [float(step) for step in range(first, last + 1)])]
@@ -57,7 +60,7 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
 
     def _name(self, step: int) -> str:
         shown = token(self.names[step]) if 0 <= step < len(self.names) else ""
-        return shown if len(shown) <= 10 else shown[:9] + "…"
+        return shown if len(shown) <= self.longest else shown[: self.longest - 1] + "…"
 
 
 class LogAxis(pg.AxisItem):  # type: ignore[misc]
@@ -69,7 +72,7 @@ class LogAxis(pg.AxisItem):  # type: ignore[misc]
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
         """Whole decades, every so many of them; 1, 2, 5 where less than two decades are seen."""
-        room = max(2.0, size / 28.0)
+        room = max(2.0, size / self.gap)
         if high - low >= 2:
             gap = max(1, math.ceil((high - low) / room))
             first = math.ceil(low / gap) * gap

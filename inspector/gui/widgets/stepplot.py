@@ -13,18 +13,24 @@ from PySide6.QtCore import Qt
 from inspector.gui.steprange import StepRange
 from inspector.gui.text import escaped
 from inspector.gui.theme import Theme
-from inspector.gui.widgets.axes import StepAxis, style_axis
+from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
 
 Array = npt.NDArray[Any]
 POINTS = 2400
 
 
 class StepPlot(pg.PlotItem):  # type: ignore[misc]
-    """Steps along x. `steps` is the shared range; None for a plot of its own range (lags, for example)."""
+    """Steps along x. `steps` is the shared range; None for a plot of its own range (lags, for example).
 
-    def __init__(self, steps: StepRange | None, theme: Theme, *, label: str = "", bottom: str = "step") -> None:
+    With `log`, x are log10 of the numbers on the axis.
+    """
+
+    def __init__(
+        self, steps: StepRange | None, theme: Theme, *, label: str = "", bottom: str = "step", log: bool = False
+    ) -> None:
         self.step_axis = StepAxis("bottom")
-        super().__init__(axisItems={"bottom": self.step_axis}, enableMenu=False)
+        self._bottom = LogAxis("bottom") if log else self.step_axis
+        super().__init__(axisItems={"bottom": self._bottom}, enableMenu=False)
         self.steps, self.theme = steps, theme
         self.hideButtons()
         self.vb.setMouseEnabled(x=True, y=False)
@@ -46,7 +52,7 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         """Other colours."""
         self.theme = theme
         style_axis(self.getAxis("left"), theme, self._labels[0])
-        style_axis(self.step_axis, theme, self._labels[1])
+        style_axis(self._bottom, theme, self._labels[1])
         self.vb.setBackgroundColor(theme.base)
         self._line.setPen(pg.mkPen(theme.cursor, width=1))
 

@@ -1,0 +1,213 @@
+"""BPTT: what every step's use of a parameter owes to every step's loss, its sum by lag, and the check on the sum."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.shelf import PANELS
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
+from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.quantise import Levels, levels_of
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+MAP, LAG = ("step", "source"), ("statistic", "lag")
+FIRST = "weight_hh"
+DECADES = 8.0
+"""What is shown of a map below its largest entry: farther down nothing can be seen beside the rest."""
+NAMES = ("norm of the sum", "sum of the norms")
+
+
+@PANELS.register("bptt")
+class Bptt(Panel):
+    """(step, source) maps of kind "bptt" of one place and parameter, with their (statistic, lag) sums below."""
+
+    key, title = "bptt", "BPTT"
+    hint = (
+        "Backpropagation through time, itemised: how much each step's use of a parameter owes to each step's loss. "
+        "Needs a recurrent layer and a loss; ask for it with --with bptt or in the Run menu."
+    )
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Maps over loss step and source step, and their sums by lag."""
+        return channel.kind == "bptt" and channel.dims in (MAP, LAG)
+
+    def concerns(self, name: str) -> bool:
+        """Refused items."""
+        return ":bptt" in name
+
+    def build(self) -> None:
+        """The map above the sums."""
+        self.where, self.which = chooser([], "Place in the model"), chooser([], "Parameter")
+        for widget in (caption("Layer"), self.where, caption("Parameter"), self.which):
+            self.controls.addWidget(widget)
+        self.where.currentTextChanged.connect(self.redraw)
+        self.which.currentTextChanged.connect(self.redraw)
+        self.row = MapRow(self.figure, 0, None, self.theme, label="step of the loss", bottom="step of the use (source)")
+        self.row.map.setFlag(self.row.map.GraphicsItemFlag.ItemUsesExtendedStyleOption)
+        self.loss_axis = StepAxis("left")
+        self.row.plot.setAxisItems({"left": self.loss_axis})
+        self.loss_axis.setWidth(58)
+        self.plot = StepPlot(None, self.theme, label="gradient norm", bottom="lag in steps")
+        self.plot.setAxisItems({"left": LogAxis()})
+        self.plot.getAxis("left").setWidth(58)
+        self.lines = [curve(self.theme, number, width=1.8) for number in range(2)]
+        self.edges = [curve(self.theme, 0, width=0.6) for _ in range(2)]
+        self.band = pg.FillBetweenItem(*self.edges)
+        for item in (self.band, *self.edges, *self.lines):
+            self.plot.addItem(item)
+        self.legend = Legend(self.plot, self.lines, NAMES)
+        self.figure.addItem(self.plot, row=1, col=0)
+        self.figure.ci.layout.setRowStretchFactor(0, 3)
+        self.figure.ci.layout.setRowStretchFactor(1, 2)
+        self.plots = [self.row.plot, self.plot]
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.row.set_theme(theme)
+        style_axis(self.loss_axis, theme, "step of the loss")
+        style_axis(self.plot.getAxis("left"), theme, "gradient norm")
+        for number_, line in enumerate(self.lines):
+            line.setPen(pg.mkPen(theme.series[number_], width=1.8))
+        for edge in self.edges:
+            edge.setPen(pg.mkPen(theme.series[0] + "60", width=0.6))
+        self.band.setBrush(pg.mkBrush(theme.series[0] + "38"))
+        self.legend.set_theme(theme)
+        super().set_theme(theme)
+
+    def shown(self, dims: tuple[str, ...]) -> Channel | None:
+        """The map or the sums of the chosen place and parameter."""
+        name = f"{self.where.currentText()}:bptt/{self.which.currentText()}"
+        return next((c for c in self.channels() if c.dims == dims and c.name in (name, f"{name}/lag")), None)
+
+    def update_contents(self) -> None:
+        """Map and sums of the chosen place and parameter."""
+        channels = self.channels()
+        set_options(self.where, list(dict.fromkeys(channel.place for channel in channels)))
+        here = [c for c in channels if c.place == self.where.currentText()]
+        names = [c.signal.removeprefix("bptt/").removesuffix("/lag") for c in here]
+        set_options(self.which, sorted(dict.fromkeys(names), key=lambda name: name != FIRST))
+        self._draw_map(self.shown(MAP))
+        self._draw_sums(self.shown(LAG))
+
+    def scalar(self, signal: str) -> float:
+        """A number of the chosen place and parameter; NaN where there is none."""
+        channel = self.shown(MAP) or self.shown(LAG)
+        if channel is None or self.capture is None:
+            return math.nan
+        wanted = f"{channel.name.removesuffix('/lag')}/{signal}"
+        frame = self.capture.frame_of(channel.name, self.frame)
+        return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
+
+    def sentence(self) -> str:
+        """What the map adds up to, in words."""
+        what = f"{self.where.currentText()}, {self.which.currentText()}"
+        error = self.scalar("check_error")
+        if not math.isfinite(error):
+            return f"{what}: the gradient is not finite, so the sum of all items could not be checked"
+        return f"{what}: all items add up to autograd's gradient (relative difference {error:.1e})"
+
+    def _draw_map(self, channel: Channel | None) -> None:
+        for item in (self.row.plot, self.row.bar):
+            item.setVisible(channel is not None)
+        if channel is None or self.capture is None:
+            return
+        values = self.capture.array(channel.name, self.frame)
+        past = np.tril(np.ones(values.shape, dtype=bool))
+        if channel.place.endswith(".reverse"):
+            past = past.T  # a backward direction uses a parameter at steps after the loss
+        shown = np.where(past, values, -np.inf)
+        self.row.show_array(shown.T, floored(values[past], channel), channel.unit)
+        self.row.plot.set_title(self.sentence())
+        names = self.step_names()
+        for axis, count in zip((self.loss_axis, self.row.plot.step_axis), values.shape, strict=True):
+            axis.set_names(names if len(names) == count else ())
+
+    def _draw_sums(self, channel: Channel | None) -> None:
+        self.plot.setVisible(channel is not None)
+        if channel is None or self.capture is None:
+            return
+        norm, norms, error = self.capture.array(channel.name, self.frame)[:3]
+        lag = np.arange(len(norm))
+        symbol = {"symbol": "o" if len(lag) == 1 else None, "symbolSize": 7}
+        for line, values in zip(self.lines, (norm, norms), strict=True):
+            line.setData(lag, logarithm(values), **symbol)
+        estimated = bool((error > 0).any())
+        self.band.setVisible(estimated)
+        for edge, side in zip(self.edges, (-2.0, 2.0), strict=True):
+            edge.setVisible(estimated)
+            edge.setData(lag, logarithm(np.maximum(norm + side * error, norm * 1e-2)))
+        every = logarithm(np.concatenate((norm, norms)))
+        every = every[np.isfinite(every)]
+        top = float(every.max()) if len(every) else 0.0
+        bottom = max(float(every.min()), top - 2 * DECADES) if len(every) else -1.0
+        self.plot.vb.setYRange(bottom - 0.3, top + 0.3, padding=0)
+        self.plot.vb.setXRange(-0.5, max(1, len(lag)) - 0.5, padding=0)
+        self.plot.set_title(self.parts(channel))
+
+    def parts(self, channel: Channel) -> str:
+        """How much of the gradient is immediate, in words."""
+        total, immediate = self.scalar("total_norm"), self.scalar("immediate_norm")
+        text = f"total gradient {total:.3g}, immediate part alone (lag 0) {immediate:.3g}"
+        cosine = self.scalar("immediate_cosine")
+        text += f", cosine of the two {cosine:.2f}" if math.isfinite(cosine) else ""
+        return text if channel.method == "exact" else f"{text}; band: two standard errors ({channel.method})"
+
+    def follow(self, new: Position, old: Position) -> None:
+        """A chosen place follows the cursor's place; loss step and source step are marked."""
+        if new.place != old.place and self.where.findText(new.place) >= 0:
+            self.where.setCurrentText(new.place)
+        self.row.show_row(new.step)
+        self.row.plot.show_cursor(new.key)
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """Over the map: the step of the loss, and the step of the use."""
+        if plot is self.row.plot:
+            self.looking.move(step=max(0, round(y)), key=max(0, round(x)))
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """The item under the cursor, and the check."""
+        rows: list[tuple[str, str]] = []
+        channel, t, k = self.shown(MAP), position.step, position.key
+        if channel is None or self.capture is None:
+            return rows
+        what = f"{self.which.currentText()}  {channel.place}"
+        size = self.capture.extent(channel.name, self.frame)[0]
+        if t is not None and k is not None and t < size and k < size:
+            value = self.capture.block(channel.name, self.frame, (slice(t, t + 1), slice(k, k + 1)))[0, 0]
+            rows.append((f"gradient of loss {t} through the use at {k}, {what}", number(value)))
+        rows.append((f"sum of all items against autograd, {what}", f"{self.scalar('check_error'):.1e}"))
+        return rows
+
+    def data(self) -> dict[str, Array]:
+        """Map and sums of the chosen place and parameter."""
+        assert self.capture is not None
+        shown = [channel for channel in (self.shown(MAP), self.shown(LAG)) if channel is not None]
+        return {channel.name: self.capture.array(channel.name, self.frame) for channel in shown}
+
+
+def floored(values: Array, channel: Channel) -> Levels:
+    """Levels of a logarithmic map that end a few decades below its largest entry, and say what lies beyond."""
+    levels = replace(levels_of(values, channel.scale, channel.limits), masked=True)
+    if not levels.log:
+        return levels
+    with np.errstate(all="ignore"):
+        data = np.log10(values[np.isfinite(values) & (values > 0)].astype(np.float64))
+    if not len(data):
+        return levels
+    high = float(data.max())
+    low = max(float(data.min()), high - DECADES)
+    low = low if low < high else high - 1.0
+    return replace(levels, low=low, high=high, clipped=float(np.mean(data < low)))

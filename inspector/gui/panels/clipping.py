@@ -1,0 +1,291 @@
+"""Clipping: the gradient of every parameter, and in words what a threshold that is dragged would do to it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel, number
+from inspector.gui.shelf import PANELS
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
+from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.stepplot import StepPlot, curve, decimated, logarithm
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+NORMS, BY_VALUE, HISTORY = ("statistic", "parameter"), ("statistic", "bin"), ("statistic", "iteration")
+SHOWN = ("factor by norm, min(1, c / ‖g‖)", "cosine after cutting by value", "share of entries cut by value")
+CELLS = 1200
+
+
+@PANELS.register("clipping")
+class Clipping(Panel):
+    """Channels of kind "clipping": norms by parameter, the table by threshold, and the norms of training."""
+
+    key, title = "clipping", "Clipping"
+    hint = (
+        "The gradient of every parameter and what clipping it, by norm or by value, would do to this run. The model "
+        "needs a loss for it; the share of clipped training steps needs a history.json beside the checkpoint."
+    )
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Norms, thresholds and history."""
+        return channel.kind == "clipping" and channel.dims in (NORMS, BY_VALUE, HISTORY)
+
+    def concerns(self, name: str) -> bool:
+        """Refused gradients of parameters."""
+        return ":clipping" in name
+
+    def build(self) -> None:
+        """What a threshold does; the norms of training; the parameters."""
+        self.threshold = math.nan
+        self.effect = StepPlot(None, self.theme, label="after clipping", bottom="threshold c (drag the line)", log=True)
+        self.history = StepPlot(None, self.theme, label="‖g‖", bottom="training step")
+        self.parameters = StepPlot(None, self.theme, bottom="gradient", log=True)
+        self.name_axis = StepAxis("left")
+        self.name_axis.longest = 30
+        self.history.setAxisItems({"left": LogAxis()})
+        self.history.getAxis("left").setWidth(58)
+        self.parameters.setAxisItems({"left": self.name_axis})
+        self.parameters.invertY(True)
+        self.lines = [curve(self.theme, n, width=1.8) for n in range(3)]
+        for line in self.lines:
+            self.effect.addItem(line)
+        self.noted = curve(self.theme, 0, width=1.0)
+        self.history.addItem(self.noted)
+        self.dots = [pg.ScatterPlotItem(size=8, symbol=symbol, pen=None) for symbol in ("o", "t")]
+        for dots in self.dots:
+            self.parameters.addItem(dots)
+        self.line = pg.InfiniteLine(angle=90, movable=True)
+        self.level = pg.InfiniteLine(angle=0, movable=True)
+        self.global_norm = pg.InfiniteLine(angle=90)
+        self.dash = pg.PlotDataItem()
+        for plot, mark in ((self.effect, self.line), (self.history, self.level), (self.parameters, self.global_norm)):
+            mark.setZValue(60)
+            plot.addItem(mark, ignoreBounds=True)
+        for mark in (self.line, self.level):
+            mark.setCursor(Qt.CursorShape.SizeHorCursor if mark is self.line else Qt.CursorShape.SizeVerCursor)
+            mark.sigPositionChanged.connect(self._dragged)
+            mark.sigPositionChangeFinished.connect(self.redraw)
+        self.legends = [
+            Legend(self.effect, self.lines, SHOWN, (10, -8)),
+            Legend(self.parameters, [*self.dots, self.dash], ("norm", "largest entry", "norm of all")),
+        ]
+        for plot in (self.effect, self.history, self.parameters):
+            plot.vb.setMouseEnabled(False, False)
+        self.figure.addItem(self.effect, row=0, col=0)
+        self.figure.addItem(self.history, row=1, col=0)
+        self.figure.addItem(self.parameters, row=0, col=1, rowspan=2)
+        self.figure.ci.layout.setColumnStretchFactor(0, 3)
+        self.figure.ci.layout.setColumnStretchFactor(1, 2)
+        self.plots = [self.effect, self.history, self.parameters]
+
+    def reset(self) -> None:
+        """Another capture has another threshold."""
+        self.threshold = math.nan
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        super().set_theme(theme)
+        style_axis(self.history.getAxis("left"), theme, "‖g‖")
+        style_axis(self.name_axis, theme)
+        for n, line in enumerate(self.lines):
+            line.setPen(pg.mkPen(theme.series[n], width=1.8))
+        self.noted.setPen(pg.mkPen(theme.series[3], width=1.0))
+        for dots, colour in zip(self.dots, (theme.series[0], theme.series[1]), strict=True):
+            dots.setBrush(pg.mkBrush(colour))
+        for mark in (self.line, self.level):
+            mark.setPen(pg.mkPen(theme.cursor, width=2))
+            mark.setHoverPen(pg.mkPen(theme.cursor, width=4))
+        for dashed in (self.global_norm, self.dash):
+            dashed.setPen(pg.mkPen(theme.muted, width=1, style=Qt.PenStyle.DashLine))
+        for legend in self.legends:
+            legend.set_theme(theme)
+
+    def of_dims(self, dims: tuple[str, ...]) -> Channel | None:
+        """The channel of a shape."""
+        return next((channel for channel in self.channels() if channel.dims == dims), None)
+
+    def values(self, dims: tuple[str, ...]) -> Array | None:
+        """Its numbers in the frame that is shown, or None."""
+        channel = self.of_dims(dims)
+        return None if channel is None or self.capture is None else self.capture.array(channel.name, self.frame)
+
+    def scalar(self, signal: str) -> float:
+        """A number of this frame, "gradient_norm" for example; NaN where there is none."""
+        assert self.capture is not None
+        frame = max((self.capture.frame_of(c.name, self.frame) for c in self.channels()), default=-1)
+        wanted = f"clipping/{signal}"
+        return next((s.value for s in self.capture.scalars if s.name.endswith(wanted) and s.frame == frame), math.nan)
+
+    def noted_norms(self) -> Array | None:
+        """(2, n) training step and gradient norm: of training itself, else of the frames of this capture."""
+        values = self.values(HISTORY)
+        if values is not None or self.capture is None:
+            return values
+        steps = {frame.index: frame.step if frame.step is not None else frame.index for frame in self.capture.frames}
+        found = [
+            (steps[s.frame], s.value)
+            for s in self.capture.scalars
+            if s.name.endswith("/gradient_norm") and s.frame in steps
+        ]
+        return np.array(sorted(found)).T if len(found) > 1 else None
+
+    def update_contents(self) -> None:
+        """Everything, with the threshold that training used or 1 to begin with."""
+        if not math.isfinite(self.threshold):
+            used = self.scalar("used")
+            self.threshold = used if math.isfinite(used) and used > 0 else 1.0
+        table, noted, norms = self.values(BY_VALUE), self.noted_norms(), self.values(NORMS)
+        for plot, shown in ((self.effect, table), (self.history, noted), (self.parameters, norms)):
+            plot.setVisible(shown is not None)
+        if table is not None:
+            self._draw_effect(table)
+        if noted is not None:
+            self._draw_history(noted)
+        if norms is not None:
+            self._draw_parameters(norms)
+        self.set_threshold(self.threshold)
+
+    def _draw_effect(self, table: Array) -> None:
+        norm = self.scalar("gradient_norm")
+        high = math.log10(max(norm, self.threshold)) + 0.5
+        low = min(math.log10(table[0, -1]) - 4, math.log10(self.threshold) - 0.5)
+        x = np.linspace(low, high, 400)
+        self.lines[0].setData(x, np.minimum(1.0, 10**x / norm) if norm > 0 else np.ones_like(x))
+        thresholds = logarithm(table[0])
+        for line, row, end in ((self.lines[1], table[3], 1.0), (self.lines[2], table[1], 0.0)):
+            line.setData(np.append(thresholds, high), np.append(row, end))
+        self.effect.vb.setXRange(low, high, padding=0)
+        self.effect.vb.setYRange(-0.04, 1.06, padding=0)
+
+    def _draw_history(self, noted: Array) -> None:
+        y = logarithm(noted[1])
+        if noted.shape[1] > 2 * CELLS:
+            starts = np.linspace(0, noted.shape[1], CELLS, endpoint=False).astype(int)
+            low, high = (how.reduceat(y, starts) for how in (np.fmin, np.fmax))
+            width = (noted[0, -1] - noted[0, 0]) / CELLS
+            self.noted.setData(*decimated(low, high, float(noted[0, 0]), width))
+        else:
+            self.noted.setData(noted[0], y)
+        finite = np.append(y[np.isfinite(y)], math.log10(self.threshold))
+        self.history.vb.setYRange(float(finite.min()) - 0.2, float(finite.max()) + 0.2, padding=0)
+        self.history.vb.setXRange(float(noted[0, 0]), max(float(noted[0, -1]), float(noted[0, 0]) + 1), padding=0.01)
+
+    def _draw_parameters(self, norms: Array) -> None:
+        place = np.arange(norms.shape[1])
+        sizes = [logarithm(norms[0]), logarithm(norms[2])]
+        for dots, x in zip(self.dots, sizes, strict=True):
+            seen = np.isfinite(x)
+            dots.setData(x=x[seen], y=place[seen])
+        norm = self.scalar("gradient_norm")
+        whole = logarithm(np.array([norm]))[0]
+        self.global_norm.setVisible(bool(np.isfinite(whole)))
+        self.global_norm.setPos(whole if np.isfinite(whole) else 0.0)
+        every = np.concatenate((*sizes, [whole]))
+        every = every[np.isfinite(every)]
+        low, high = (float(every.min()), float(every.max())) if len(every) else (-1.0, 0.0)
+        self.parameters.vb.setXRange(low - 0.3, high + 0.3, padding=0)
+        room = 0.16 * len(place) + 0.6  # above the first parameter, for the legend
+        self.parameters.vb.setYRange(-room, max(1, len(place)) - 0.4, padding=0)
+        names = self.names()
+        self.name_axis.set_names(names)
+        shown = max((min(len(name), self.name_axis.longest) for name in names), default=4)
+        self.name_axis.setWidth(20 + 6.5 * shown)
+        terms = self.scalar("loss_terms")
+        over = f"mean of {terms:,.0f} losses" if math.isfinite(terms) else "mean loss"
+        self.parameters.set_title(f"gradient of the {over}")
+
+    def names(self) -> tuple[str, ...]:
+        """The parameters' names."""
+        channel = self.of_dims(NORMS)
+        return (
+            ()
+            if channel is None or self.capture is None
+            else self.capture.labels(channel.domain("parameter"), self.frame)
+        )
+
+    # -- the threshold
+
+    def _dragged(self, mark: Any) -> None:
+        self.set_threshold(10 ** float(mark.value()))
+
+    def set_threshold(self, threshold: float) -> None:
+        """Show what another threshold c > 0 would do, in words and with both lines at it."""
+        self.threshold = threshold
+        for mark in (self.line, self.level):
+            mark.blockSignals(True)
+            mark.setPos(math.log10(threshold))
+            mark.blockSignals(False)
+        self.effect.set_title(self.on_this_run())
+        self.history.set_title(self.on_training())
+
+    def by_value(self) -> tuple[float, float]:
+        """(share of entries that the threshold cuts, cosine afterwards), at the next threshold of the table."""
+        table = self.values(BY_VALUE)
+        assert table is not None
+        if self.threshold >= table[0, -1]:
+            return 0.0, 1.0
+        at = int(np.argmin(np.abs(np.log(table[0]) - math.log(self.threshold))))
+        return float(table[1, at]), float(table[3, at])
+
+    def on_this_run(self) -> str:
+        """What the threshold would do to the gradient of this run."""
+        norm = self.scalar("gradient_norm")
+        if not math.isfinite(norm) or self.values(BY_VALUE) is None:
+            return f"threshold {self.threshold:.3g}: the gradient of this run is not finite"
+        factor = min(1.0, self.threshold / norm) if norm > 0 else 1.0
+        by_norm = f"scaled by {factor:.3g}" if factor < 1 else "as it is"
+        share, cosine = self.by_value()
+        by_value = f"{_percent(share)} cut, cosine {cosine:.3f}" if share else "nothing cut"
+        return f"c = {self.threshold:.3g}, ‖g‖ = {norm:.3g}: by norm {by_norm}; by value {by_value}"
+
+    def clipped(self) -> tuple[int, int] | None:
+        """(training steps with a norm above the threshold or not finite, all of them)."""
+        noted = self.noted_norms()
+        if noted is None:
+            return None
+        over = ~(noted[1] <= self.threshold)
+        return int(over.sum()), int(noted.shape[1])
+
+    def on_training(self) -> str:
+        """What the threshold would have done during training."""
+        counts = self.clipped()
+        if counts is None:
+            return ""
+        over, every = counts
+        used = self.scalar("used")
+        done = f"; it used {used:.3g}" if math.isfinite(used) else ""
+        return f"training: ‖g‖ > {self.threshold:.3g} in {over:,} of {every:,} steps ({_percent(over / every)}){done}"
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """The threshold and what it does."""
+        if self.state != "figure":
+            return []
+        rows = [("clipping threshold", number(self.threshold)), ("gradient norm", number(self.scalar("gradient_norm")))]
+        counts = self.clipped()
+        if counts is not None:
+            rows.append(("training steps above the threshold", f"{counts[0]:,} of {counts[1]:,}"))
+        return rows
+
+    def data(self) -> dict[str, Array]:
+        """All that is shown."""
+        assert self.capture is not None
+        return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
+
+
+def _percent(share: float) -> str:
+    """A share in words: 0 and 100 % only where it is exactly that."""
+    if 0 < share < 0.001:
+        return "under 0.1 %"
+    if 0.999 < share < 1:
+        return "over 99.9 %"
+    return f"{100 * share:.3g} %"

@@ -1,0 +1,206 @@
+"""Truncation: what truncated backpropagation through time would lose, by K; the smallest K overall and at each step."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.shelf import PANELS
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.axes import LogAxis, style_axis
+from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+CURVE, BY_STEP = ("statistic", "truncation"), ("statistic", "step")
+TOLERANCES = ((0.1, "10 %"), (0.01, "1 %"))
+WHOLE = "all parameters"
+LOWEST = -6.0
+"""log10 of the smallest error that the axis shows."""
+
+
+@PANELS.register("truncation")
+class Truncation(Panel):
+    """(statistic, truncation) channels of kind "truncation", with the (statistic, step) channel of the same place."""
+
+    key, title = "truncation", "Truncation"
+    hint = (
+        "What truncated backpropagation through time would lose if each loss were sent back only K − 1 steps. Needs a "
+        "recurrent layer and a loss; ask for it with --with truncation or in the Run menu."
+    )
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Curves over K, and the smallest K by step."""
+        return channel.kind == "truncation" and channel.dims in (CURVE, BY_STEP)
+
+    def concerns(self, name: str) -> bool:
+        """Refused truncations."""
+        return ":truncation" in name
+
+    def build(self) -> None:
+        """Error, then cosine and cost, over K; the smallest K over steps."""
+        self.where, self.which = chooser([], "Place in the model"), chooser([], "Parameter")
+        for widget in (caption("Layer"), self.where, caption("Parameter"), self.which):
+            self.controls.addWidget(widget)
+        self.where.currentTextChanged.connect(self.redraw)
+        self.which.currentTextChanged.connect(self.redraw)
+        self.error = StepPlot(None, self.theme, label="relative error", bottom="", log=True)
+        self.error.setAxisItems({"left": LogAxis()})
+        self.error.getAxis("left").setWidth(58)
+        self.rest = StepPlot(None, self.theme, label="share", bottom="K: steps of each loss's way back", log=True)
+        for plot in (self.error, self.rest):
+            plot.vb.setMouseEnabled(False, False)
+        self.rest.vb.setXLink(self.error.vb)
+        self.by_step = StepPlot(self.steps, self.theme, label="smallest K")
+        self.lines = [curve(self.theme, n, width=1.8, dashed=n == 2) for n in range(3)]
+        for line, plot in zip(self.lines, (self.error, self.rest, self.rest), strict=True):
+            plot.addItem(line)
+        where = {"position": 0.985, "movable": False, "anchors": [(1, 1), (1, 1)]}
+        self.levels = [
+            pg.InfiniteLine(math.log10(level), angle=0, label=text, labelOpts=where) for level, text in TOLERANCES
+        ]
+        self.marks = [pg.InfiniteLine(angle=90) for _ in range(2 * len(TOLERANCES))]
+        for number_, mark in enumerate((*self.levels, *self.marks)):
+            (self.error if number_ < 4 else self.rest).addItem(mark, ignoreBounds=True)
+        self.trails = [curve(self.theme, n) for n in range(len(TOLERANCES))]
+        for trail in self.trails:
+            self.by_step.addItem(trail)
+        self.legends = [
+            Legend(self.rest, self.lines[1:], ("cosine to the exact gradient", "share of the cost"), (10, -8)),
+            Legend(self.by_step, self.trails, tuple(f"within {text}" for _, text in TOLERANCES)),
+        ]
+        for row, plot in enumerate((self.error, self.rest, self.by_step)):
+            self.figure.addItem(plot, row=row, col=0)
+        for row, share in enumerate((5, 4, 4)):
+            self.figure.ci.layout.setRowStretchFactor(row, share)
+        self.plots = [self.error, self.rest, self.by_step]
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        super().set_theme(theme)
+        style_axis(self.error.getAxis("left"), theme, "relative error")
+        for n, line in enumerate(self.lines):
+            style = Qt.PenStyle.DashLine if n == 2 else Qt.PenStyle.SolidLine
+            line.setPen(pg.mkPen(theme.series[(0, 2, 7)[n]], width=1.8, style=style))
+        for n, trail in enumerate(self.trails):
+            trail.setPen(pg.mkPen(theme.series[(4, 1)[n]], width=1.4))
+        for n in range(len(TOLERANCES)):
+            pen = pg.mkPen(theme.series[(4, 1)[n]], width=1, style=Qt.PenStyle.DashLine)
+            self.levels[n].label.setColor(pg.mkColor(theme.series[(4, 1)[n]]))
+            for mark in (self.levels[n], *self.marks[n :: len(TOLERANCES)]):
+                mark.setPen(pen)
+        for legend in self.legends:
+            legend.set_theme(theme)
+
+    def here(self, dims: tuple[str, ...]) -> list[Channel]:
+        """Channels of the chosen place."""
+        return [c for c in self.channels() if c.dims == dims and c.place == self.where.currentText()]
+
+    def shown(self) -> Channel | None:
+        """The curve of the chosen parameter."""
+        return next((c for c in self.here(CURVE) if c.title == self.which.currentText()), None)
+
+    def update_contents(self) -> None:
+        """Curves of the chosen place and parameter, and its steps."""
+        set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
+        titles = [channel.title for channel in self.here(CURVE)]
+        set_options(self.which, sorted(titles, key=lambda title: title != WHOLE))
+        self._draw_curves(self.shown())
+        self._draw_steps(next(iter(self.here(BY_STEP)), None))
+
+    def _draw_curves(self, channel: Channel | None) -> None:
+        for plot in (self.error, self.rest):
+            plot.setVisible(channel is not None)
+        if channel is None or self.capture is None:
+            return
+        ks, error, cosine, cost = self.capture.array(channel.name, self.frame)[:4]
+        x = logarithm(ks)
+        symbol = {"symbol": "o" if len(x) == 1 else None, "symbolSize": 7}
+        for line, values in zip(self.lines, (logarithm(error), cosine, cost), strict=True):
+            line.setData(x, values, **symbol)
+        seen = self.lines[0].getData()[1]
+        seen = seen[np.isfinite(seen)] if seen is not None else np.zeros(0)
+        low = max(LOWEST, min(float(seen.min()), -2.0)) if len(seen) else -3.0
+        self.error.vb.setYRange(low - 0.2, max(float(seen.max()) if len(seen) else 0.0, 0.0) + 0.2, padding=0)
+        finite = cosine[np.isfinite(cosine)]
+        self.rest.vb.setYRange(min(-0.04, float(finite.min()) - 0.04) if len(finite) else -0.04, 1.08, padding=0)
+        self.error.vb.setXRange(0, max(0.3, float(x[-1]) if math.isfinite(x[-1]) else 0.3), padding=0.02)
+        for n in range(len(TOLERANCES)):
+            smallest = self.smallest(channel, n)
+            for mark in self.marks[n :: len(TOLERANCES)]:
+                mark.setVisible(math.isfinite(smallest))
+                mark.setPos(math.log10(smallest) if math.isfinite(smallest) else 0.0)
+        self.error.set_title(self.sentence(channel, ks, cost))
+
+    def smallest(self, channel: Channel, tolerance: int) -> float:
+        """The smallest K within a tolerance, as the engine found it; NaN where there is none."""
+        assert self.capture is not None
+        wanted = f"{channel.name}/smallest_k_{TOLERANCES[tolerance][1].split()[0]}_percent"
+        frame = self.capture.frame_of(channel.name, self.frame)
+        return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
+
+    def sentence(self, channel: Channel, ks: Array, cost: Array) -> str:
+        """What the curves say, in words."""
+        parts: list[str] = []
+        for n, (_, text) in enumerate(TOLERANCES):
+            k = self.smallest(channel, n)
+            if math.isfinite(k):
+                share = float(np.interp(k, ks, cost))
+                keeps = "" if parts else " keeps the error"
+                parts.append(f"K = {k:.0f}{keeps} within {text} at {100 * share:.0f} % of the cost")
+            else:
+                parts.append(f"no K up to {ks[-1]:.0f} keeps the error within {text}")
+        return f"{channel.place}, {channel.title}: {'; '.join(parts)}"
+
+    def _draw_steps(self, channel: Channel | None) -> None:
+        self.by_step.setVisible(channel is not None)
+        if channel is None or self.capture is None:
+            return
+        values = self.capture.array(channel.name, self.frame)
+        steps = np.arange(values.shape[1])
+        for trail, row in zip(self.trails, values, strict=False):
+            trail.setData(steps, row.astype(np.float64), symbol="o" if len(steps) == 1 else None, symbolSize=7)
+        finite = values[np.isfinite(values)]
+        top = float(finite.max()) if len(finite) else 1.0
+        self.by_step.vb.setYRange(0, 1.3 * top, padding=0)
+        self.by_step.step_axis.set_names(self.step_names())
+        self.by_step.set_title(f"smallest K for the loss of each step, all parameters ({channel.method})")
+
+    def follow(self, new: Position, old: Position) -> None:
+        """A chosen place follows the cursor's place."""
+        if new.place != old.place and self.where.findText(new.place) >= 0:
+            self.where.setCurrentText(new.place)
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """Over the steps, the cursor goes to the step under the mouse."""
+        if plot is self.by_step:
+            self.looking.move(step=max(0, round(x)))
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """The smallest K, overall and at the step."""
+        rows: list[tuple[str, str]] = []
+        channel, step = self.shown(), position.step
+        for n, (_, text) in enumerate(TOLERANCES):
+            if channel is not None:
+                rows.append((f"smallest K within {text}  {channel.place}", number(self.smallest(channel, n))))
+        for channel in self.here(BY_STEP):
+            assert self.capture is not None
+            if step is not None and step < self.capture.extent(channel.name, self.frame)[1]:
+                values = self.capture.block(channel.name, self.frame, (slice(None), slice(step, step + 1)))[:, 0]
+                rows.append((f"smallest K [{step}] 10 % / 1 %", " / ".join(number(v) for v in values)))
+        return rows
+
+    def data(self) -> dict[str, Array]:
+        """The curve that is shown, and the smallest K by step."""
+        assert self.capture is not None
+        shown = [channel for channel in (self.shown(), *self.here(BY_STEP)) if channel is not None]
+        return {channel.name: self.capture.array(channel.name, self.frame) for channel in shown}
