@@ -108,7 +108,8 @@ def _sources(loop: Loop) -> tuple[dict[int, Place], dict[int, list[Place]]]:
             if op.in_place:
                 changed.setdefault(op.inputs[0].untyped_storage()._cdata, []).append((i, j))
             for out in op.outputs:
-                source.setdefault(id(out), (i, j))
+                if not any(out is given for given in op.inputs):  # dropout in eval mode returns what it is given
+                    source.setdefault(id(out), (i, j))
     return source, changed
 
 
@@ -201,7 +202,8 @@ def _make(
     for n, out in enumerate(op.outputs):
         item = names.known(("made", label, n))
         slot = found.get(groups.find(item)) if item is not None else None
-        if slot is not None and out.shape == slot.values[0].shape:
+        passed_on = any(out is given for given in op.inputs)
+        if slot is not None and not passed_on and out.shape == slot.values[0].shape:
             slot.values[i + 1], slot.made[i] = out, j
     for slot in found.values() if op.in_place else ():
         if slot.made[i] >= 0 and slot.values[i + 1] is op.inputs[0]:
