@@ -108,7 +108,7 @@ def _sources(loop: Loop) -> tuple[dict[int, Place], dict[int, list[Place]]]:
             if op.in_place:
                 changed.setdefault(op.inputs[0].untyped_storage()._cdata, []).append((i, j))
             for out in op.outputs:
-                if not any(out is given for given in op.inputs):  # dropout in eval mode returns what it is given
+                if op.in_place or not any(out is given for given in op.inputs):  # eval-mode dropout is no maker
                     source.setdefault(id(out), (i, j))
     return source, changed
 
@@ -202,7 +202,7 @@ def _make(
     for n, out in enumerate(op.outputs):
         item = names.known(("made", label, n))
         slot = found.get(groups.find(item)) if item is not None else None
-        passed_on = any(out is given for given in op.inputs)
+        passed_on = not op.in_place and any(out is given for given in op.inputs)
         if slot is not None and not passed_on and out.shape == slot.values[0].shape:
             slot.values[i + 1], slot.made[i] = out, j
     for slot in found.values() if op.in_place else ():
