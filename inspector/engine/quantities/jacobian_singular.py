@@ -12,8 +12,9 @@ from inspector.engine.steps.cell import StepBlock
 from inspector.engine.steps.spectral import ACCEPTED, largest
 from inspector.engine.trace import Recurrence
 
-BUDGET = 4e9
-"""Steps × (state entries)³ up to which full SVDs are done, a few seconds a layer; beyond, only the largest values."""
+SMALL, BUDGET = 128, 4e9
+"""Full SVDs are done up to 128 state entries (Lanczos is no faster there), and beyond while steps × (state entries)³
+stays below the budget, some seconds a layer; else only the largest values."""
 RANKS, LARGEST = 33, 8
 SOURCE = "Pennington, Schoenholz & Ganguli 2017; Chen, Pennington & Schoenholz 2018"
 
@@ -29,7 +30,7 @@ def singular_values(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     8 largest by Golub–Kahan–Lanczos, NaN where one has not converged.
     """
     length, s = recurrence.length(sample), recurrence.cell.state_size
-    full = float(length) * s**3 <= BUDGET
+    full = s <= SMALL or float(length) * s**3 <= BUDGET
     ranks = kept_ranks(s) if full else list(range(min(LARGEST, s)))
     about = Describe(
         kind="spectrum", title="singular values of J_t", scale="log", source=SOURCE,
