@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from inspector.gui.panel import Panel
 
 PANELS: Shelf[type[Panel]] = Shelf("panels", "inspector.gui.panels")
-ORDER = ("states", "gates", "jacobians", "lags", "attention", "gradients", "outputs", "health")
+ORDER = ("states", "gates", "jacobians", "spectra", "dynamics", "lags", "attention", "gradients", "outputs", "health")
 """The order in which panels stand; panels of other packages follow by key."""
 
 
