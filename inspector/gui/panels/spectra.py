@@ -210,10 +210,10 @@ class Spectra(Panel):
         text = f"{self.symbol()}: {', '.join(f'{symbol} = {value:.3g}' for symbol, value in numbers.items())}."
         if math.isnan(bound):
             return text
-        verdict = "below 1, so gradients must vanish" if bound < 1 else "not below 1, so gradients may explode"
-        return (
-            f"{text} γσ₁(W) = {bound:.3g} is {verdict} (sufficient and necessary, in this order; Pascanu et al. 2013)."
+        verdict = (
+            "< 1: gradients must vanish" if bound < 1 else "≥ 1: gradients may explode (necessary, not sufficient)"
         )
+        return f"{text} γσ₁(W) = {bound:.3g} {verdict}."
 
     def follow(self, new: Position, old: Position) -> None:
         """Another place shows its spectra; another step its Jacobian."""

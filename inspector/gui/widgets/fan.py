@@ -33,6 +33,7 @@ class Fan:
         if log:
             self.plot.setAxisItems({"left": LogAxis()})
             self.plot.getAxis("left").setWidth(58)
+        self.plot.getAxis("left").enableAutoSIPrefix(False)
         self.edges = [pg.PlotDataItem(connect="finite") for _ in range(4)]
         self.bands = [
             pg.FillBetweenItem(self.edges[0], self.edges[3]),
@@ -80,7 +81,7 @@ class Fan:
         self.plot.vb.setYRange(bottom - margin, top + margin, padding=0)
         floor = bottom - 2 * (top - bottom) - 1
         self._draw(x, middle, (low, high), chosen, floor)
-        self.other.setData(*((found[0], y) if len(y) else ([], [])), symbol="o" if len(y) == 1 else None, symbolSize=7)
+        _set(self.other, found[0], y)
         self._name(channel, chosen, columns, other)
         return bool((low[~np.isnan(low)] < bottom).any())
 
@@ -112,7 +113,7 @@ class Fan:
                 line.setData([], [])
                 continue
             y = np.where(middle[:, chosen[number]] < floor, np.nan, middle[:, chosen[number]])
-            line.setData(x, y, symbol="o" if len(x) == 1 else None, symbolSize=7)
+            _set(line, x, y)
 
     def _name(self, channel: Channel, chosen: list[int], columns: int, other: Channel | None) -> None:
         self.legend.clear()
@@ -123,6 +124,14 @@ class Fan:
                 self.legend.addItem(line, f"{self.symbol}{subscript(names[number])}")
         if other is not None:
             self.legend.addItem(self.other, other.title.replace("<", "&lt;"))
+
+
+def _set(line: pg.PlotDataItem, x: Array, y: Array) -> None:
+    """Show a curve; one point alone is a dot, and nothing finite is nothing."""
+    if not np.isfinite(y).any():
+        line.setData([], [])
+    else:
+        line.setData(x, y, symbol="o" if len(x) == 1 else None, symbolSize=7)
 
 
 def subscript(text: str) -> str:

@@ -31,6 +31,8 @@ class Plane(pg.PlotItem):  # type: ignore[misc]
         self.theme, self.labels = theme, labels
         self.hideButtons()
         self.getAxis("left").setWidth(58)
+        for side in ("left", "bottom"):
+            self.getAxis(side).enableAutoSIPrefix(False)
         self.has_circle = circle
         self.setAspectLocked(circle)
         angle = np.linspace(0, 2 * np.pi, 361)
@@ -55,10 +57,10 @@ class Plane(pg.PlotItem):  # type: ignore[misc]
             line.setPen(pg.mkPen(theme.grid))
         self.circle.setPen(pg.mkPen(theme.muted, width=1.2, style=pg.QtCore.Qt.PenStyle.DashLine))
         self.path.setPen(pg.mkPen(theme.muted + "70", width=0.8))
-        self.stable.setBrush(pg.mkBrush(theme.series[1]))
+        self.stable.setBrush(pg.mkBrush(theme.series[3]))
         self.unstable.setBrush(pg.mkBrush(theme.base))
         for marks in (self.stable, self.unstable):
-            marks.setPen(pg.mkPen(theme.series[1], width=2))
+            marks.setPen(pg.mkPen(theme.series[3], width=2))
         self.here.setPen(pg.mkPen(theme.cursor, width=2))
         self.here.setBrush(None)
 

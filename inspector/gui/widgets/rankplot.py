@@ -26,6 +26,7 @@ class RankPlot(StepPlot):
         if log:
             self.setAxisItems({"left": LogAxis()})
             self.getAxis("left").setWidth(58)
+        self.getAxis("left").enableAutoSIPrefix(False)
         self.addItem(self.line, ignoreBounds=True)
         self.addItem(self.mark, ignoreBounds=True)
         self.set_theme(theme)
@@ -41,9 +42,9 @@ class RankPlot(StepPlot):
     def show_values(self, values: Array) -> None:
         """Draw values (n,), the first at rank 1; what is not finite is left out."""
         y = logarithm(values) if self.log else np.where(np.isfinite(values), values, np.nan)
-        rank = np.arange(1, len(y) + 1)
-        self.line.setData(rank, y, symbol="o", symbolSize=5 if len(y) <= 256 else 3)
-        finite = np.append(y[np.isfinite(y)], self.level)
+        fine = np.isfinite(y)
+        self.line.setData(np.flatnonzero(fine) + 1, y[fine], symbol="o", symbolSize=5 if len(y) <= 256 else 3)
+        finite = np.append(y[fine], self.level)
         margin = 0.08 * (finite.max() - finite.min()) or 0.5
         self.vb.setYRange(float(finite.min() - margin), float(finite.max() + margin), padding=0)
         self.vb.setXRange(0.5, max(2, len(y)) + 0.5, padding=0)
