@@ -79,7 +79,9 @@ def make_capture(path: Path, steps: int, units: int, *, nan: bool = False, hosti
         put(Channel(name="rnn.l0:jacobian/lag_map", kind="map", dims=("start", "lag"), shape=(5, lags), dtype="float64",
                     title="norm by start and lag", scale="log", labels={"start": tuple("01234")}), np.tile(decay, (5, 1)))  # fmt: skip
         writer.write(Scalar("rnn.l0:jacobian/lag_horizon", 0, 24.0 if lags > 24 else float("nan")))
-        spread = (np.where(np.isinf(state[:, :1]), np.nan, state[:, :1]) ** 2 + 0.01) * np.array([3, 1, 0.1, 1e-5, 0], dtype=np.float32)
+        spread = (np.where(np.isinf(state[:, :1]), np.nan, state[:, :1]) ** 2 + 0.01) * np.array(
+            [3, 1, 0.1, 1e-5, 0], dtype=np.float32
+        )
         put(Channel(name="rnn.l0:jacobian/singular_values", kind="spectrum", dims=("step", "rank"), shape=(steps, 5),
                     title="singular values of J_t", scale="log", labels={"rank": tuple("13579")}), spread)  # fmt: skip
         put(Channel(name="rnn.l0:jacobian/isometry", kind="spectrum", dims=("step",), shape=(steps,), scale="log",
