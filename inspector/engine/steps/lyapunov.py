@@ -14,9 +14,9 @@ from torch import Tensor
 
 EVERY = 8
 """Steps between two orthonormalisations at most; fewer where directions grow apart faster."""
-TRUSTED = 1e-7
+TRUSTED = 1e-9
 """Smallest |R_ii| of the largest that several steps may leave: below, they are done again with fewer. The relative
-rounding error of a growth factor is then about 1e-16 / 1e-7."""
+rounding error of a growth factor is then about 1e-16 / 1e-9."""
 
 
 class Directions:
