@@ -110,7 +110,7 @@ def test_values_that_are_zero_lie_below_the_edge_and_are_mentioned(a_capture: Pa
     with open_capture(a_capture) as capture:
         stage = Stage(capture, (900, 520))
         panel = stage.panel("spectra")
-        assert "or 0" in panel.fan.plot.titleLabel.text
+        assert "or 0" in panel.words.text
         low, high = panel.fan.plot.vb.viewRange()[1]
         assert low < 0 < high and high - low < 12
         stage.close()

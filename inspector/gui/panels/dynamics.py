@@ -136,8 +136,7 @@ class Dynamics(Panel):
         self.way = points[:, [across, up]]
         self.plane.show_way(self.way[:, 0], self.way[:, 1])
         self.plane.set_labels(self._axis(across), self._axis(up))
-        note = "" if channel.method == "exact" else f" ({channel.method})"
-        self.plane.set_title(f"{channel.title}, {channel.place}{note}")
+        self.plane.set_title(f"{channel.title}, {channel.place}")
         self.bar.set_levels(Levels(0.0, float(max(1, len(points) - 1)), WAY_COLOURS), "step")
         marks, numbers = (
             self.values("fixed_point", "point", "component"),
@@ -196,8 +195,8 @@ class Dynamics(Panel):
             parts.append(
                 f"{stable} stable (filled) and {numbers.shape[1] - stable} unstable (open) fixed or slow points{far}"
             )
-        if channel is not None:
-            parts.append(channel.method)
+        shown = (channel, self.of("trajectory", "step", "component"))
+        parts += [c.method for c in shown if c is not None and c.method != "exact"]
         return "; ".join(parts) + ("." if parts else "")
 
     def follow(self, new: Position, old: Position) -> None:

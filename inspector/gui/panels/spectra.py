@@ -68,6 +68,7 @@ class Spectra(Panel):
         grid.setRowStretchFactor(0, 3)
         grid.setRowStretchFactor(1, 2)
         self.plots = [self.fan.plot, self.ranks]
+        self.note = ""
         self.steps.changed.connect(self._in_view)
 
     def set_theme(self, theme: Theme) -> None:
@@ -105,13 +106,14 @@ class Spectra(Panel):
         assert self.capture is not None
         channel = next(iter(self.of_dims("step", "rank")), None)
         self.fan.plot.setVisible(channel is not None)
+        self.note = ""
         if channel is None:
             return
         other = next(iter(self.of_dims("step")), None)
         below = self.fan.show(self.capture, channel, self.frame, self.steps.bounds, other)
-        notes = [channel.method] if channel.method != "exact" else []
-        notes += ["some are smaller than shown, or 0"] if below else []
-        self.fan.plot.set_title("  ·  ".join([f"{channel.title}, {channel.place}", *notes]))
+        self.fan.plot.set_title(f"{channel.title}, {channel.place}")
+        notes = [channel.method, *(["some are smaller than the axis shows, or 0"] if below else [])]
+        self.note = f"{channel.title}: {'; '.join(notes)}."
 
     def matrix(self) -> Channel | None:
         """The channel that the complex plane shows."""
@@ -171,7 +173,7 @@ class Spectra(Panel):
         if len(singular):
             self.ranks.show_values(singular)
             self.ranks.set_title(f"singular values of {self.symbol()}")
-        self.words.set_text(self.sentence(values, singular))
+        self.words.set_text("\n".join(filter(None, (self.sentence(values, singular), self.note))))
 
     def symbol(self) -> str:
         """What the matrix is called."""

@@ -19,6 +19,7 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
     def __init__(self, orientation: str = "bottom") -> None:
         super().__init__(orientation)
         self.names: Sequence[str] = ()
+        self.enableAutoSIPrefix(False)  # one step alone is not 0.001 of a thousand
         self.setStyle(autoExpandTextSpace=False, tickTextHeight=14, tickLength=-4)
 
     def set_names(self, names: Sequence[str]) -> None:

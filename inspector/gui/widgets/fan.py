@@ -42,10 +42,10 @@ class Fan:
         self.lines = [curve(theme, 0) for _ in range(LINES)]
         self.other = curve(theme, 1)
         self.mark = pg.InfiniteLine(level, angle=0)
-        for item in (*self.bands, *self.edges, *self.lines, self.other):
+        for item in (*self.bands, *self.edges, self.other, *self.lines):
             self.plot.addItem(item, ignoreBounds=True)
         self.plot.addItem(self.mark, ignoreBounds=True)
-        self.legend = pg.LegendItem(offset=(-8, -8), labelTextSize="8pt", brush=(128, 128, 128, 40))
+        self.legend = pg.LegendItem(offset=(8, -6), colCount=LINES, labelTextSize="8pt", brush=(128, 128, 128, 40))
         self.legend.setParentItem(self.plot.vb)
         self.set_theme(theme)
 
