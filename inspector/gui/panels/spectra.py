@@ -162,6 +162,16 @@ class Spectra(Panel):
         own = next((c for c in self.of_dims("rank") if c.name.rpartition("/")[0] == base), None)
         return np.zeros(0) if own is None else self.capture.array(own.name, self.frame)
 
+    def ranks_shown(self, count: int) -> Array:
+        """The ranks of those singular values: of a Jacobian not all may have been kept."""
+        channel = self.matrix()
+        fan = next(iter(self.of_dims("step", "rank")), None)
+        names = (
+            fan.labels.get("rank", ()) if fan is not None and channel is not None and channel.dims[0] == "step" else ()
+        )
+        whole = len(names) == count and all(name.isdecimal() for name in names)
+        return np.array([int(name) for name in names] if whole else range(1, count + 1))
+
     def _draw_matrix(self) -> None:
         channel = self.matrix()
         values, title = self.eigenvalues()
@@ -171,7 +181,7 @@ class Spectra(Panel):
         singular = self.singular_values()
         self.ranks.setVisible(len(singular) > 0)
         if len(singular):
-            self.ranks.show_values(singular)
+            self.ranks.show_values(singular, self.ranks_shown(len(singular)))
             self.ranks.set_title(f"singular values of {self.symbol()}")
         self.words.set_text("\n".join(filter(None, (self.sentence(values, singular), self.note))))
 

@@ -39,12 +39,13 @@ class RankPlot(StepPlot):
         self.line.setSymbolPen(None)
         self.mark.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
 
-    def show_values(self, values: Array) -> None:
-        """Draw values (n,), the first at rank 1; what is not finite is left out."""
+    def show_values(self, values: Array, ranks: Array | None = None) -> None:
+        """Draw values (n,) at their ranks, by default 1 … n; what is not finite is left out."""
+        at = np.arange(1, len(values) + 1) if ranks is None else ranks
         y = logarithm(values) if self.log else np.where(np.isfinite(values), values, np.nan)
         fine = np.isfinite(y)
-        self.line.setData(np.flatnonzero(fine) + 1, y[fine], symbol="o", symbolSize=5 if len(y) <= 256 else 3)
+        self.line.setData(at[fine], y[fine], symbol="o", symbolSize=5 if len(y) <= 256 else 3)
         finite = np.append(y[fine], self.level)
         margin = 0.08 * (finite.max() - finite.min()) or 0.5
         self.vb.setYRange(float(finite.min() - margin), float(finite.max() + margin), padding=0)
-        self.vb.setXRange(0.5, max(2, len(y)) + 0.5, padding=0)
+        self.vb.setXRange(0.5, max(2.0, float(at.max(initial=2))) + 0.5, padding=0)
