@@ -56,6 +56,7 @@ def test_eigenvalues_of_the_jacobian_follow_the_cursor(a_capture: Path) -> None:
             np.testing.assert_array_equal(np.stack(panel.plane.dots.getData(), 1), whole[step])
             assert f"step {step}" in panel.plane.titleLabel.text and f"step {step}" in panel.words.text
             assert f"rnn.l0:jacobian/eigenvalues[{step}]" in panel.data()
+            assert panel.ranks.line.getData()[0].tolist() == [1, 3, 5, 7]  # the ninth is 0 and has no logarithm
             np.testing.assert_array_equal(
                 panel.singular_values(), capture.array("rnn.l0:jacobian/singular_values")[step]
             )
@@ -103,6 +104,7 @@ def test_the_condition_on_the_weights_is_said_in_words(tmp_path: Path, bound: fl
         assert (
             words in panel.words.text and "ρ = 0.5" in panel.words.text and "non-normality = 0.25" in panel.words.text
         )
+        stage.cursor.move(step=0)
         assert dict(panel.readout(stage.cursor.position))[f"non-normality of {panel.symbol()}"] == "0.25"
 
 
@@ -126,6 +128,8 @@ def test_chaos_and_points_are_said_in_words_and_points_are_marked(a_capture: Pat
         assert "1 stable (filled) and 2 unstable (open)" in text and "1 of them outside the view" in text
         assert len(panel.plane.stable.data) == 1 and len(panel.plane.unstable.data) == 2
         assert "1 of them −∞" in panel.ranks.titleLabel.text
+        assert not panel.readout(stage.cursor.position)
+        stage.cursor.move(step=3)
         rows = dict(panel.readout(stage.cursor.position))
         assert rows["λ₁ in nats a step  rnn.l0"] == "0.2" and rows["Kaplan–Yorke dimension"] == "2.5"
         stage.close()

@@ -215,7 +215,10 @@ class Dynamics(Panel):
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """Exponents, dimension and entropy; position and speed at the step."""
-        rows = []
+        rows: list[tuple[str, str]] = []
+        step = position.step
+        if step is None:
+            return rows
         values = self.values("lyapunov", "exponent")
         if values is not None and len(values):
             rows.append((f"λ₁ in nats a step  {self.where.currentText()}", number(values[0])))
@@ -223,8 +226,7 @@ class Dynamics(Panel):
             if not math.isnan(self.scalar(name)):
                 rows.append((words, number(self.scalar(name))))
         speed = self.of("trajectory", "step")
-        step = position.step
-        if speed is not None and self.capture is not None and step is not None:
+        if speed is not None and self.capture is not None:
             if step < self.capture.extent(speed.name, self.frame)[0]:
                 value = self.capture.block(speed.name, self.frame, (slice(step, step + 1),))[0]
                 rows.append((f"{speed.title} [{step}]  {speed.place}", number(value)))

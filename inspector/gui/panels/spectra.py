@@ -242,11 +242,13 @@ class Spectra(Panel):
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """Largest and smallest value at the step, and the numbers of the matrix."""
-        rows = []
+        rows: list[tuple[str, str]] = []
+        step = position.step
+        if step is None:
+            return rows
         for channel in [*self.of_dims("step", "rank"), *self.of_dims("step")]:
             assert self.capture is not None
-            step, extent = position.step, self.capture.extent(channel.name, self.frame)
-            if step is None or step >= extent[0]:
+            if step >= self.capture.extent(channel.name, self.frame)[0]:
                 continue
             row = np.atleast_1d(self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0])
             ranks = channel.labels.get("rank", ("",))
