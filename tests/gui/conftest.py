@@ -103,6 +103,42 @@ def make_capture(path: Path, steps: int, units: int, *, nan: bool = False, hosti
             np.array([[0.1, 0.2, np.nan if nan else 0.4], [1.0, 2, 4]]))  # fmt: skip
         put(Channel(name="layers:gradient/depth_map", kind="depth", dims=("step", "layer"), shape=(steps, 3), scale="log",
                     title="map", labels=layers), np.abs(state[:, [0, 1, 1]]))  # fmt: skip
+        spread = (np.where(np.isinf(state[:, :1]), np.nan, state[:, :1]) ** 2 + 0.01) * np.array(
+            [3, 1, 0.1, 1e-5, 0], dtype=np.float32
+        )
+        put(Channel(name="rnn.l0:jacobian/singular_values", kind="spectrum", dims=("step", "rank"), shape=(steps, 5),
+                    title="singular values of J_t", scale="log", labels={"rank": tuple("13579")}), spread)  # fmt: skip
+        put(Channel(name="rnn.l0:jacobian/isometry", kind="spectrum", dims=("step",), shape=(steps,), scale="log",
+                    title="mean squared singular value"), (spread**2).mean(1))  # fmt: skip
+        circle = np.stack((np.cos(np.arange(steps * 4.0)), np.sin(np.arange(steps * 4.0))), -1).reshape(steps, 4, 2)
+        put(Channel(name="rnn.l0:jacobian/eigenvalues", kind="spectrum", dims=("step", "eigenvalue", "part"),
+                    shape=(steps, 4, 2), dtype="float64", title="eigenvalues of J_t"), circle)  # fmt: skip
+        weight = "rnn.l0:weight/hidden"
+        for name, value in (("spectral_radius", 1.04), ("spectral_norm", 1.84), ("bound", 1.84)):
+            writer.write(Scalar(f"{weight}/{name}", 0, value))
+        put(Channel(name=f"{weight}/eigenvalues", kind="spectrum", dims=("eigenvalue", "part"), shape=(units, 2),
+                    dtype="float64", title="W_hh: eigenvalues"), random.normal(size=(units, 2)))  # fmt: skip
+        put(Channel(name=f"{weight}/singular_values", kind="spectrum", dims=("rank",), shape=(units,), dtype="float64",
+                    title="W_hh: singular values", scale="log"), np.sort(random.random(units))[::-1].copy())  # fmt: skip
+        running = np.cumsum(random.normal(size=(steps, 5)), 0) / np.arange(1, steps + 1)[:, None] - np.arange(5)
+        running[: steps // 10], running[:, 4] = np.nan, -np.inf
+        put(Channel(name="rnn.l0:lyapunov/running", kind="lyapunov", dims=("step", "exponent"), shape=(steps, 5),
+                    dtype="float64", unit="nat/step", title="running"), running)  # fmt: skip
+        writer.write(Scalar("rnn.l0:lyapunov/kaplan_yorke", 0, 2.5))
+        put(Channel(name="rnn.l0:lyapunov/exponents", kind="lyapunov", dims=("exponent",), shape=(5,), dtype="float64",
+                    unit="nat/step", title="Lyapunov exponents"), np.array([0.2, 0.0, -1.0, -2.0, -np.inf]))  # fmt: skip
+        way = np.cumsum(np.where(np.isinf(state[:, :3]), 0, state[:, :3]).astype(float), 0)
+        put(Channel(name="rnn.l0:trajectory/share", kind="trajectory", dims=("component",), shape=(way.shape[1],),
+                    dtype="float64", title="share"), np.array([0.6, 0.3, 0.1])[: way.shape[1]])  # fmt: skip
+        put(Channel(name="rnn.l0:trajectory/speed", kind="trajectory", dims=("step",), shape=(steps,), title="speed"),
+            state[:, 0] ** 2)  # fmt: skip
+        put(Channel(name="rnn.l0:trajectory", kind="trajectory", dims=("step", "component"), shape=way.shape,
+                    dtype="float64", title="state in principal components", scale="diverging"), way)  # fmt: skip
+        put(Channel(name="rnn.l0:fixed_points/statistics", kind="fixed_point", dims=("statistic", "point"), shape=(2, 3),
+                    dtype="float64", title="fixed points", labels={"statistic": ("speed", "stable")}),
+            np.array([[0, 0, 0.1], [1, 0, 0]]))  # fmt: skip
+        put(Channel(name="rnn.l0:fixed_points", kind="fixed_point", dims=("point", "component"), shape=(3, way.shape[1]),
+                    dtype="float64", title="fixed points"), np.array([[0.5], [1.0], [1e6]]) * np.ones(way.shape[1]))  # fmt: skip
         keys = min(steps, 200)
         weights = random.random((2, keys, keys)).astype(np.float16)
         put(Channel(name="attn:attention", kind="attention", dims=("head", "query", "key"), shape=(2, keys, keys),

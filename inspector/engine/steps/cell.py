@@ -76,11 +76,13 @@ class StepBlock(ABC):
     Attributes:
         cell: where it comes from.
         gates: {signal: (t, b, h)}.
+        x: inputs of each step, (t, b, i).
         previous, following: states before and after each step, (t, b, s).
     """
 
     cell: Cell
     gates: Mapping[str, Tensor]
+    x: Tensor
     previous: Tensor
     following: Tensor
 

@@ -1,0 +1,48 @@
+"""The square matrices through which a recurrent layer feeds its state back to itself, one for each gate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from inspector.engine.steps.cell import Cell
+from inspector.engine.steps.gru import GruStep
+from inspector.engine.steps.lstm import LstmStep
+from inspector.engine.steps.rnn import RnnStep
+
+LSTM = (("input", "U_i"), ("forget", "U_f"), ("candidate", "U_g"), ("output", "U_o"))
+GRU = (("reset", "U_r"), ("update", "U_z"), ("candidate", "U_n"))
+
+
+@dataclass(frozen=True, slots=True)
+class RecurrentWeight:
+    """One matrix: `signal` for the channel's name, `symbol` for its title, the matrix (h, h), and γ = max |φ′|.
+
+    `gain` is γ where the condition γσ₁(W) of Pascanu et al. (2013) speaks of the whole step (a plain RNN), else None.
+    """
+
+    signal: str
+    symbol: str
+    matrix: Tensor
+    gain: float | None = None
+
+
+def recurrent_weights(cell: Cell) -> list[RecurrentWeight]:
+    """The recurrent matrices of a built-in cell, parametrised ones by their effective value; none for other cells.
+
+    An LSTM with a projection W_hr feeds back U_g W_hr, so those products are given.
+    """
+    if isinstance(cell, RnnStep):
+        return [RecurrentWeight("hidden", "W_hh", cell.w_hh, cell.activation.largest)]
+    if isinstance(cell, GruStep):
+        return [RecurrentWeight(*names, part) for names, part in zip(GRU, cell.w_hh.chunk(3), strict=True)]
+    if isinstance(cell, LstmStep):
+        parts = cell.w_hh.chunk(4)
+        if cell.w_hr is None:
+            return [RecurrentWeight(*names, part) for names, part in zip(LSTM, parts, strict=True)]
+        return [
+            RecurrentWeight(name, f"{symbol} W_hr", part @ cell.w_hr)
+            for (name, symbol), part in zip(LSTM, parts, strict=True)
+        ]
+    return []

@@ -1,0 +1,256 @@
+"""Dynamics: Lyapunov exponents as they converge, and the way of the state past its fixed points."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.shelf import PANELS
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.colourbar import ColourBar
+from inspector.gui.widgets.fan import Fan
+from inspector.gui.widgets.plane import WAY_COLOURS, Plane
+from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.rankplot import RankPlot
+from inspector.gui.widgets.words import Words
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+AXES = {
+    "lyapunov": (("step", "exponent"), ("exponent",)),
+    "trajectory": (("step", "component"), ("component",), ("step",)),
+    "fixed_point": (("point", "component"), ("statistic", "point")),
+}
+NUMBERS = {"kaplan_yorke": "Kaplan–Yorke dimension", "entropy_rate": "entropy rate in nats a step"}
+
+
+@PANELS.register("dynamics")
+class Dynamics(Panel):
+    """Channels of kinds "lyapunov", "trajectory" and "fixed_point"."""
+
+    key, title = "dynamics", "Dynamics"
+    hint = (
+        "Lyapunov exponents and the trajectory of the state in its principal components, with its fixed points "
+        "(ask for those with the quantity fixed_points). Needs a recurrent layer."
+    )
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Exponents, trajectories and fixed points."""
+        return channel.dims in AXES.get(channel.kind, ())
+
+    def concerns(self, name: str) -> bool:
+        """Refused exponents, trajectories or fixed points."""
+        return any(word in name for word in (":lyapunov", ":trajectory", ":fixed_points"))
+
+    def build(self) -> None:
+        """Convergence above the final spectrum, the plane of two components on the right, words below."""
+        self.where = chooser([], "Place in the model")
+        self.across, self.up = chooser([], "Component across"), chooser([], "Component up")
+        for text, box in (("Layer", self.where), ("Across", self.across), ("Up", self.up)):
+            self.controls.addWidget(caption(text))
+            self.controls.addWidget(box)
+            box.currentTextChanged.connect(self._chosen if box is self.where else self.redraw)
+        self.running = Fan(self.steps, self.theme, label="nats a step", symbol="λ", log=False, level=0.0)
+        self.ranks = RankPlot(self.theme, label="nats a step", bottom="exponent", log=False, level=0.0)
+        self.plane = Plane(self.theme)
+        self.bar, self.words = ColourBar(self.theme), Words(self.theme)
+        self.figure.addItem(self.running.plot, row=0, col=0)
+        self.figure.addItem(self.ranks, row=1, col=0)
+        self.figure.addItem(self.plane, row=0, col=1, rowspan=2)
+        self.figure.addItem(self.bar, row=0, col=2, rowspan=2)
+        self.figure.addItem(self.words, row=2, col=0, colspan=3)
+        grid = self.figure.ci.layout
+        for column in (0, 1):
+            grid.setColumnStretchFactor(column, 1)
+            grid.setColumnPreferredWidth(column, 400)
+        grid.setRowStretchFactor(0, 3)
+        grid.setRowStretchFactor(1, 2)
+        self.plots = [self.running.plot, self.ranks]
+        self.way: Array = np.zeros((0, 2))
+        self.outside = 0
+        self.steps.changed.connect(self._in_view)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        for part in (self.running, self.plane, self.words):
+            part.set_theme(theme)
+        self.bar.theme = theme
+        super().set_theme(theme)
+
+    def _chosen(self, place: str) -> None:
+        self.looking.move(place=place)
+        self.redraw()
+
+    def _in_view(self, _low: float, _high: float) -> None:
+        if self.state == "figure":
+            self._draw_running()
+
+    def of(self, kind: str, *dims: str) -> Channel | None:
+        """The channel of the chosen place of a kind and axes, or None."""
+        place = self.where.currentText()
+        return next((c for c in self.channels() if c.kind == kind and c.dims == dims and c.place == place), None)
+
+    def values(self, kind: str, *dims: str) -> Array | None:
+        """Its numbers, whole."""
+        channel = self.of(kind, *dims)
+        return None if channel is None or self.capture is None else self.capture.array(channel.name, self.frame)
+
+    def update_contents(self) -> None:
+        """Everything of the chosen place."""
+        set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
+        self.running.plot.step_axis.set_names(self.step_names())
+        self._draw_running()
+        self._draw_spectrum()
+        self._draw_plane()
+        self.words.set_text(self.sentence())
+
+    def _draw_running(self) -> None:
+        channel = self.of("lyapunov", "step", "exponent")
+        self.running.plot.setVisible(channel is not None)
+        if channel is not None and self.capture is not None:
+            self.running.show(self.capture, channel, self.frame, self.steps.bounds)
+            self.running.plot.set_title(f"Lyapunov exponents up to each step, {channel.place}")
+
+    def _draw_spectrum(self) -> None:
+        channel, values = self.of("lyapunov", "exponent"), self.values("lyapunov", "exponent")
+        self.ranks.setVisible(values is not None)
+        if values is not None and channel is not None:
+            self.ranks.show_values(values)
+            gone = int(np.isneginf(values).sum())
+            self.ranks.set_title(f"{len(values)} exponents" + (f", {gone} of them −∞" if gone else ""))
+
+    def _draw_plane(self) -> None:
+        channel, points = self.of("trajectory", "step", "component"), self.values("trajectory", "step", "component")
+        for part in (self.plane, self.bar):
+            part.setVisible(points is not None)
+        if channel is None or points is None:
+            self.way = np.zeros((0, 2))
+            return
+        across, up = self._components(points.shape[1])
+        self.way = points[:, [across, up]]
+        self.plane.show_way(self.way[:, 0], self.way[:, 1])
+        self.plane.set_labels(self._axis(across), self._axis(up))
+        self.plane.set_title(f"{channel.title}, {channel.place}")
+        self.bar.set_levels(Levels(0.0, float(max(1, len(points) - 1)), WAY_COLOURS), "step")
+        marks, numbers = (
+            self.values("fixed_point", "point", "component"),
+            self.values("fixed_point", "statistic", "point"),
+        )
+        if marks is None or numbers is None or marks.shape[1] <= max(across, up):
+            marks, numbers = np.zeros((0, points.shape[1])), np.zeros((3, 0))
+        self.outside = self.plane.show_marks(marks[:, across], marks[:, up], self._stable(numbers))
+
+    def _stable(self, numbers: Array) -> npt.NDArray[np.bool_]:
+        channel = self.of("fixed_point", "statistic", "point")
+        names = channel.labels.get("statistic", ()) if channel is not None else ()
+        found: npt.NDArray[np.bool_] = (
+            numbers[names.index("stable")] > 0 if "stable" in names else np.zeros(numbers.shape[1], bool)
+        )
+        return found
+
+    def _components(self, count: int) -> tuple[int, int]:
+        """The two components that are drawn: the chosen ones, at first the first two."""
+        names = [str(i + 1) for i in range(count)]
+        fresh = self.up.count() == 0
+        for box in (self.across, self.up):
+            set_options(box, names)
+        if fresh and count > 1:
+            self.up.blockSignals(True)
+            self.up.setCurrentIndex(1)
+            self.up.blockSignals(False)
+        return self.across.currentIndex(), self.up.currentIndex()
+
+    def _axis(self, component: int) -> str:
+        shares = self.values("trajectory", "component")
+        share = shares[component] if shares is not None and component < len(shares) else math.nan
+        return f"component {component + 1}" + ("" if math.isnan(share) else f" ({100 * share:.3g} % of the variance)")
+
+    def scalar(self, name: str) -> float:
+        """A scalar beside the exponents of the chosen place; NaN where there is none."""
+        channel = self.of("lyapunov", "exponent")
+        if channel is None or self.capture is None:
+            return math.nan
+        wanted, frame = f"{channel.name.rpartition('/')[0]}/{name}", self.capture.frame_of(channel.name, self.frame)
+        return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
+
+    def sentence(self) -> str:
+        """What the exponents and the fixed points say, in words."""
+        parts = []
+        values, channel = self.values("lyapunov", "exponent"), self.of("lyapunov", "exponent")
+        if values is not None and channel is not None and len(values):
+            parts.append(f"{channel.place}: {verdict(float(values[0]), self.steps.length)}")
+            dimension = self.scalar("kaplan_yorke")
+            if values[0] > 0 and not math.isnan(dimension):
+                parts.append(f"Kaplan–Yorke dimension {dimension:.3g}")
+        numbers = self.values("fixed_point", "statistic", "point")
+        if numbers is not None:
+            stable = int(self._stable(numbers).sum())
+            far = f", {self.outside} of them outside the view" if self.outside else ""
+            parts.append(
+                f"{stable} stable (filled) and {numbers.shape[1] - stable} unstable (open) fixed or slow points{far}"
+            )
+        shown = (channel, self.of("trajectory", "step", "component"))
+        parts += [c.method for c in shown if c is not None and c.method != "exact"]
+        return "; ".join(parts) + ("." if parts else "")
+
+    def follow(self, new: Position, old: Position) -> None:
+        """Another place shows its dynamics; the step is ringed in the plane."""
+        if new.place != old.place and self.where.findText(new.place) >= 0:
+            self.where.setCurrentText(new.place)
+        step = new.step
+        x, y = self.way[step] if step is not None and step < len(self.way) else (math.nan, math.nan)
+        self.plane.show_here(float(x), float(y))
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """The cursor goes to the step under the mouse, or to that of the nearest point of the trajectory."""
+        step = round(x) if plot is self.running.plot else self.plane.nearest(x, y) if plot is self.plane else None
+        if step is not None:
+            self.looking.move(step=step, place=self.where.currentText())
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """Exponents, dimension and entropy; position and speed at the step."""
+        rows: list[tuple[str, str]] = []
+        step = position.step
+        if step is None:
+            return rows
+        values = self.values("lyapunov", "exponent")
+        if values is not None and len(values):
+            rows.append((f"λ₁ in nats a step  {self.where.currentText()}", number(values[0])))
+        for name, words in NUMBERS.items():
+            if not math.isnan(self.scalar(name)):
+                rows.append((words, number(self.scalar(name))))
+        speed = self.of("trajectory", "step")
+        if speed is not None and self.capture is not None:
+            if step < self.capture.extent(speed.name, self.frame)[0]:
+                value = self.capture.block(speed.name, self.frame, (slice(step, step + 1),))[0]
+                rows.append((f"{speed.title} [{step}]  {speed.place}", number(value)))
+            if step < len(self.way):
+                rows.append((f"components [{step}]", ", ".join(number(v) for v in self.way[step])))
+        return rows
+
+    def data(self) -> dict[str, Array]:
+        """All channels of the chosen place."""
+        assert self.capture is not None
+        shown = [channel for channel in self.channels() if channel.place == self.where.currentText()]
+        return {channel.name: self.capture.array(channel.name, self.frame) for channel in shown}
+
+
+def verdict(largest: float, steps: int) -> str:
+    """What λ₁ means for changes of the state, in words."""
+    if math.isnan(largest):
+        return "λ₁ is not known"
+    if math.isinf(largest):
+        return "every change of the state is wiped out exactly (λ₁ = −∞)"
+    shown = f"{largest:.3g}".replace("-", "−")
+    if abs(largest) * max(1, steps) < 1:
+        return f"λ₁ = {shown} nats a step, so changes last longer than these {steps} steps"
+    if largest > 0:
+        doubling = math.log(2) / largest
+        return f"chaotic: λ₁ = {largest:.3g} nats a step, a change of the state doubles in {doubling:.3g} steps"
+    return f"forgets over 1/|λ₁| = {1 / -largest:.3g} steps: λ₁ = {shown} nats a step"

@@ -1,0 +1,274 @@
+"""Spectra: singular values of the step Jacobian as a fan, eigenvalues beside the unit circle, and what they say."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.shelf import PANELS
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.fan import Fan, subscript
+from inspector.gui.widgets.plane import Plane
+from inspector.gui.widgets.rankplot import RankPlot
+from inspector.gui.widgets.words import Words
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+SCALARS = {
+    "spectral_radius": "ρ",
+    "spectral_norm": "σ₁",
+    "non_normality": "non-normality",
+    "orthogonality_defect": "‖WᵀW − I‖",
+}
+"""The scalars of a matrix by the last word of their name, with their symbols."""
+
+
+@PANELS.register("spectra")
+class Spectra(Panel):
+    """Channels of kind "spectrum": (step, rank), (step,), (rank,), (eigenvalue, part) and (step, eigenvalue, part)."""
+
+    key, title = "spectra", "Spectra"
+    hint = "Singular values and eigenvalues of step Jacobians and recurrent weights. Needs a recurrent layer."
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Spectra over steps, and of one matrix."""
+        return channel.kind == "spectrum" and channel.dims in (
+            ("step", "rank"), ("step",), ("rank",), ("eigenvalue", "part"), ("step", "eigenvalue", "part"),
+        )  # fmt: skip
+
+    def concerns(self, name: str) -> bool:
+        """Refused spectra."""
+        return "singular_values" in name or "eigenvalues" in name or ":weight" in name
+
+    def build(self) -> None:
+        """The fan above the singular values of the chosen matrix, the complex plane on the right, words below."""
+        self.where, self.which = chooser([], "Place in the model"), chooser([], "Which matrix")
+        for widget in (caption("Layer"), self.where, caption("Matrix"), self.which):
+            self.controls.addWidget(widget)
+        self.where.currentTextChanged.connect(self._chosen)
+        self.which.currentTextChanged.connect(self.redraw)
+        self.fan = Fan(self.steps, self.theme, label="singular value", symbol="σ", log=True, level=0.0)
+        self.ranks = RankPlot(self.theme, label="singular value", bottom="rank", log=True, level=0.0)
+        self.plane = Plane(self.theme, circle=True, labels=("Re λ", "Im λ"))
+        self.words = Words(self.theme)
+        self.figure.addItem(self.fan.plot, row=0, col=0)
+        self.figure.addItem(self.ranks, row=1, col=0)
+        self.figure.addItem(self.plane, row=0, col=1, rowspan=2)
+        self.figure.addItem(self.words, row=2, col=0, colspan=2)
+        grid = self.figure.ci.layout
+        for column, share in ((0, 5), (1, 4)):
+            grid.setColumnStretchFactor(column, share)
+            grid.setColumnPreferredWidth(column, 100 * share)
+        grid.setRowStretchFactor(0, 3)
+        grid.setRowStretchFactor(1, 2)
+        self.plots = [self.fan.plot, self.ranks]
+        self.note = ""
+        self.steps.changed.connect(self._in_view)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        for part in (self.fan, self.plane, self.words):
+            part.set_theme(theme)
+        super().set_theme(theme)
+
+    def _chosen(self, place: str) -> None:
+        self.looking.move(place=place)
+        self.redraw()
+
+    def _in_view(self, _low: float, _high: float) -> None:
+        if self.state == "figure":
+            self._draw_fan()
+
+    def of_dims(self, *dims: str) -> list[Channel]:
+        """Channels of the chosen place over these axes."""
+        return [c for c in self.channels() if c.dims == dims and c.place == self.where.currentText()]
+
+    def matrices(self) -> dict[str, Channel]:
+        """What the complex plane can show, by the name in the list."""
+        found = {c.title.removesuffix(": eigenvalues"): c for c in self.of_dims("eigenvalue", "part")}
+        return found | {f"{c.title}, cursor": c for c in self.of_dims("step", "eigenvalue", "part")}
+
+    def update_contents(self) -> None:
+        """Fan, plane and ranks of the chosen place and matrix."""
+        set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
+        set_options(self.which, list(self.matrices()))
+        self.fan.plot.step_axis.set_names(self.step_names())
+        self._draw_fan()
+        self._draw_matrix()
+
+    def _draw_fan(self) -> None:
+        assert self.capture is not None
+        channel = next(iter(self.of_dims("step", "rank")), None)
+        self.fan.plot.setVisible(channel is not None)
+        self.note = ""
+        if channel is None:
+            return
+        other = next(iter(self.of_dims("step")), None)
+        below = self.fan.show(self.capture, channel, self.frame, self.steps.bounds, other)
+        self.fan.plot.set_title(f"{channel.title}, {channel.place}")
+        notes = [channel.method, *(["some are smaller than the axis shows, or 0"] if below else [])]
+        self.note = f"{channel.title}: {'; '.join(notes)}."
+
+    def matrix(self) -> Channel | None:
+        """The channel that the complex plane shows."""
+        return self.matrices().get(self.which.currentText())
+
+    def step_shown(self, channel: Channel) -> int:
+        """The step whose eigenvalues are drawn: the cursor's, or the last one before it that was computed."""
+        assert self.capture is not None
+        last = self.capture.extent(channel.name, self.frame)[0] - 1
+        every = int(self.scalar(f"{channel.name}_every", 1.0))
+        step = min(max(0, self.looking.position.step or 0), last)
+        return step // every * every
+
+    def scalar(self, name: str, missing: float = math.nan) -> float:
+        """A scalar of the frame that is shown."""
+        assert self.capture is not None
+        frames = {s.frame: s.value for s in self.capture.scalars if s.name == name}
+        return frames.get(self.frame, frames[max(frames)] if frames and self.frame < 0 else missing)
+
+    def eigenvalues(self) -> tuple[Array, str]:
+        """(eigenvalue, part) of what is shown, and its title."""
+        channel = self.matrix()
+        if channel is None or self.capture is None:
+            return np.zeros((0, 2)), ""
+        if channel.dims[0] != "step":
+            return self.capture.array(channel.name, self.frame), channel.title
+        step = self.step_shown(channel)
+        return self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[
+            0
+        ], f"{channel.title} at step {step}"
+
+    def singular_values(self) -> Array:
+        """Singular values of the matrix that is shown, as many as were kept."""
+        channel = self.matrix()
+        assert self.capture is not None
+        if channel is None:
+            return np.zeros(0)
+        if channel.dims[0] == "step":
+            fan = next(iter(self.of_dims("step", "rank")), None)
+            step = self.step_shown(channel)
+            if fan is None or step >= self.capture.extent(fan.name, self.frame)[0]:
+                return np.zeros(0)
+            row: Array = self.capture.block(fan.name, self.frame, (slice(step, step + 1),))[0]
+            return row
+        base = channel.name.rpartition("/")[0]
+        own = next((c for c in self.of_dims("rank") if c.name.rpartition("/")[0] == base), None)
+        return np.zeros(0) if own is None else self.capture.array(own.name, self.frame)
+
+    def ranks_shown(self, count: int) -> Array:
+        """The ranks of those singular values: of a Jacobian not all may have been kept."""
+        channel = self.matrix()
+        fan = next(iter(self.of_dims("step", "rank")), None)
+        names = (
+            fan.labels.get("rank", ()) if fan is not None and channel is not None and channel.dims[0] == "step" else ()
+        )
+        whole = len(names) == count and all(name.isdecimal() for name in names)
+        return np.array([int(name) for name in names] if whole else range(1, count + 1))
+
+    def _draw_matrix(self) -> None:
+        channel = self.matrix()
+        values, title = self.eigenvalues()
+        self.plane.setVisible(channel is not None)
+        self.plane.show_dots(values[:, 0], values[:, 1])
+        self.plane.set_title(title + ("" if np.isfinite(values).all() else "  (not finite)"))
+        singular = self.singular_values()
+        self.ranks.setVisible(len(singular) > 0)
+        if len(singular):
+            self.ranks.show_values(singular, self.ranks_shown(len(singular)))
+            self.ranks.set_title(f"singular values of {self.symbol()}")
+        self.words.set_text("\n".join(filter(None, (self.sentence(values, singular), self.note))))
+
+    def symbol(self) -> str:
+        """What the matrix is called."""
+        channel = self.matrix()
+        if channel is None:
+            return ""
+        return f"J_t at step {self.step_shown(channel)}" if channel.dims[0] == "step" else self.which.currentText()
+
+    def numbers(self) -> dict[str, float]:
+        """The scalars of the chosen matrix, by symbol; nothing for a Jacobian."""
+        channel = self.matrix()
+        if channel is None or channel.dims[0] == "step":
+            return {}
+        base = channel.name.rpartition("/")[0]
+        found = {symbol: self.scalar(f"{base}/{name}") for name, symbol in SCALARS.items()}
+        bound = self.scalar(f"{base}/bound")
+        return {k: v for k, v in (found | {"γσ₁": bound}).items() if not math.isnan(v)}
+
+    def sentence(self, values: Array, singular: Array) -> str:
+        """What the chosen matrix is like, in words."""
+        channel = self.matrix()
+        if channel is None or not len(values):
+            return ""
+        numbers = self.numbers()
+        if not numbers:
+            moduli = np.hypot(values[:, 0], values[:, 1])
+            outside = int((moduli > 1).sum())
+            ends = [f"σ₁ = {singular[0]:.3g}", f"smallest shown {singular[-1]:.3g}"] if len(singular) else []
+            parts = [
+                f"ρ = {moduli.max():.3g}",
+                *ends,
+                f"{outside} of {len(values)} eigenvalues outside the unit circle",
+            ]
+            return f"{self.symbol()}: {', '.join(parts)}."
+        bound = numbers.pop("γσ₁", math.nan)
+        text = f"{self.symbol()}: {', '.join(f'{symbol} = {value:.3g}' for symbol, value in numbers.items())}."
+        if math.isnan(bound):
+            return text
+        verdict = (
+            "< 1: gradients must vanish" if bound < 1 else "≥ 1: gradients may explode (necessary, not sufficient)"
+        )
+        return f"{text} γσ₁(W) = {bound:.3g} {verdict}."
+
+    def follow(self, new: Position, old: Position) -> None:
+        """Another place shows its spectra; another step its Jacobian."""
+        if new.place != old.place and self.where.findText(new.place) >= 0:
+            self.where.setCurrentText(new.place)
+        channel = self.matrix()
+        if channel is not None and channel.dims[0] == "step" and new.step != old.step:
+            self._draw_matrix()
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """The cursor goes to the step under the mouse, over the fan."""
+        if plot is self.fan.plot:
+            self.looking.move(step=round(x), place=self.where.currentText())
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """Largest and smallest value at the step, and the numbers of the matrix."""
+        rows: list[tuple[str, str]] = []
+        step = position.step
+        if step is None:
+            return rows
+        for channel in [*self.of_dims("step", "rank"), *self.of_dims("step")]:
+            assert self.capture is not None
+            if step >= self.capture.extent(channel.name, self.frame)[0]:
+                continue
+            row = np.atleast_1d(self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0])
+            ranks = channel.labels.get("rank", ("",))
+            ends = {0, len(row) - 1} if len(channel.dims) > 1 else {0}
+            for end in sorted(ends):
+                what = f"σ{subscript(ranks[end])}" if len(channel.dims) > 1 and end < len(ranks) else channel.title
+                rows.append((f"{what} [{step}]  {channel.place}", number(row[end])))
+        return rows + [(f"{symbol} of {self.symbol()}", number(value)) for symbol, value in self.numbers().items()]
+
+    def data(self) -> dict[str, Array]:
+        """The fan, and the spectrum of the matrix that is shown (a Jacobian's only at its step)."""
+        assert self.capture is not None
+        found = {
+            c.name: self.capture.array(c.name, self.frame)
+            for c in [*self.of_dims("step", "rank"), *self.of_dims("step")]
+        }
+        channel = self.matrix()
+        if channel is not None:
+            at = f"[{self.step_shown(channel)}]" if channel.dims[0] == "step" else ""
+            found[f"{channel.name}{at}"] = self.eigenvalues()[0]
+            if not at:
+                found[f"{channel.name.rpartition('/')[0]}/singular_values"] = self.singular_values()
+        return found

@@ -1,0 +1,45 @@
+"""One or two lines of plain text below a figure: what it says, in words."""
+
+from __future__ import annotations
+
+import pyqtgraph as pg
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter
+from PySide6.QtWidgets import QSizePolicy, QStyleOptionGraphicsItem, QWidget
+
+from inspector.gui.text import clean
+from inspector.gui.theme import LIGHT, Theme
+
+LINES = 2
+
+
+class Words(pg.GraphicsWidget):  # type: ignore[misc]
+    """Text that is wrapped to the figure's width and never read as HTML; as high as two lines."""
+
+    def __init__(self, theme: Theme = LIGHT) -> None:
+        super().__init__()
+        self.theme = theme
+        self.text = ""
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        height = LINES * QFontMetricsF(self.font()).lineSpacing() + 6
+        for fix in (self.setMinimumHeight, self.setPreferredHeight, self.setMaximumHeight):
+            fix(height)
+
+    def set_text(self, text: str) -> None:
+        """Other words."""
+        self.text = clean(text)
+        self.update()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.theme = theme
+        self.update()
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        """The text, wrapped."""
+        area: QRectF = self.boundingRect().adjusted(8, 2, -8, -2)
+        painter.setPen(QColor(self.theme.text))
+        painter.setFont(self.font())
+        painter.drawText(
+            area, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop) | int(Qt.TextFlag.TextWordWrap), self.text
+        )

@@ -1,0 +1,187 @@
+"""Spectra and Dynamics: what they say in words, what the cursor does to them, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from inspector.capture import Writer, open_capture
+from inspector.gui.panels.dynamics import Dynamics, verdict
+from inspector.gui.panels.spectra import Spectra
+from inspector.gui.stage import Stage
+from inspector.gui.theme import DARK
+from inspector.gui.widgets.fan import subscript
+from inspector.records import Channel, Frame, Page, RunStart, RunStop, Scalar
+
+Record = tuple[Channel, np.ndarray] | Scalar
+
+
+@contextmanager
+def shown(path: Path, key: str, *records: Record) -> Iterator[tuple[Stage, object]]:
+    """The panel over a capture of these channels and scalars."""
+    with Writer(path, RunStart(run="r", title="t")) as writer:
+        writer.write(Frame(index=0))
+        for record in records:
+            if isinstance(record, Scalar):
+                writer.write(record)
+            else:
+                writer.write(record[0])
+                writer.write(Page(record[0].name, 0, (0,) * record[1].ndim, record[1]))
+        writer.write(RunStop("done"))
+    with open_capture(path) as capture:
+        stage = Stage(capture, (900, 520), DARK)
+        yield stage, stage.panel(key)
+        stage.close()
+
+
+def channel(name: str, kind: str, dims: tuple[str, ...], values: np.ndarray, **more: object) -> Record:
+    return Channel(
+        name=name, kind=kind, dims=dims, shape=values.shape, dtype=str(values.dtype), title=name, **more
+    ), values
+
+
+def test_eigenvalues_of_the_jacobian_follow_the_cursor(a_capture: Path) -> None:
+    with open_capture(a_capture) as capture:
+        stage = Stage(capture, (900, 520))
+        panel = stage.panel("spectra")
+        assert isinstance(panel, Spectra)
+        panel.which.setCurrentText("eigenvalues of J_t, cursor")
+        whole = capture.array("rnn.l0:jacobian/eigenvalues")
+        for step in (7, 120):
+            stage.cursor.move(step=step)
+            np.testing.assert_array_equal(np.stack(panel.plane.dots.getData(), 1), whole[step])
+            assert f"step {step}" in panel.plane.titleLabel.text and f"step {step}" in panel.words.text
+            assert f"rnn.l0:jacobian/eigenvalues[{step}]" in panel.data()
+            assert panel.ranks.line.getData()[0].tolist() == [1, 3, 5, 7]  # the ninth is 0 and has no logarithm
+            np.testing.assert_array_equal(
+                panel.singular_values(), capture.array("rnn.l0:jacobian/singular_values")[step]
+            )
+        rows = dict(panel.readout(stage.cursor.position))
+        assert float(rows["σ₁ [120]  rnn.l0"]) == pytest.approx(
+            capture.array("rnn.l0:jacobian/singular_values")[120, 0]
+        )
+        stage.close()
+
+
+def test_thinned_eigenvalues_are_those_of_the_step_before(tmp_path: Path) -> None:
+    values = np.full((10, 2, 2), np.nan)
+    values[::4] = np.arange(3)[:, None, None]
+    name = "rnn.l0:jacobian/eigenvalues"
+    record = channel(name, "spectrum", ("step", "eigenvalue", "part"), values)
+    with shown(tmp_path / "a.inspect", "spectra", Scalar(f"{name}_every", 0, 4.0), record) as (stage, panel):
+        assert isinstance(panel, Spectra)
+        stage.cursor.move(step=7)
+        assert panel.step_shown(panel.matrix()) == 4 and panel.eigenvalues()[0].tolist() == [[1, 1], [1, 1]]
+        assert not panel.fan.plot.isVisible() and not panel.ranks.isVisible()
+
+
+def test_the_plane_is_round_and_holds_every_eigenvalue(a_capture: Path) -> None:
+    with open_capture(a_capture) as capture:
+        stage = Stage(capture, (900, 520))
+        panel = stage.panel("spectra")
+        (left, right), (bottom, top) = panel.plane.vb.viewRange()
+        box = panel.plane.vb.screenGeometry()
+        assert (right - left) / box.width() == pytest.approx((top - bottom) / box.height(), rel=0.02)
+        values = capture.array("rnn.l0:weight/hidden/eigenvalues")
+        assert left < min(-1, values.min()) and right > max(1, values.max())
+        stage.close()
+
+
+@pytest.mark.parametrize(("bound", "words"), [(0.9, "must vanish"), (1.1, "may explode")])
+def test_the_condition_on_the_weights_is_said_in_words(tmp_path: Path, bound: float, words: str) -> None:
+    place = "rnn.l0:weight/hidden"
+    record = channel(f"{place}/eigenvalues", "spectrum", ("eigenvalue", "part"), np.eye(2))
+    numbers = [
+        Scalar(f"{place}/{name}", 0, v)
+        for name, v in (("spectral_radius", 0.5), ("non_normality", 0.25), ("bound", bound))
+    ]
+    with shown(tmp_path / "a.inspect", "spectra", *numbers, record) as (stage, panel):
+        assert isinstance(panel, Spectra)
+        assert (
+            words in panel.words.text and "ρ = 0.5" in panel.words.text and "non-normality = 0.25" in panel.words.text
+        )
+        stage.cursor.move(step=0)
+        assert dict(panel.readout(stage.cursor.position))[f"non-normality of {panel.symbol()}"] == "0.25"
+
+
+def test_values_that_are_zero_lie_below_the_edge_and_are_mentioned(a_capture: Path) -> None:
+    with open_capture(a_capture) as capture:
+        stage = Stage(capture, (900, 520))
+        panel = stage.panel("spectra")
+        assert "or 0" in panel.words.text
+        low, high = panel.fan.plot.vb.viewRange()[1]
+        assert low < 0 < high and high - low < 12
+        stage.close()
+
+
+def test_chaos_and_points_are_said_in_words_and_points_are_marked(a_capture: Path) -> None:
+    with open_capture(a_capture) as capture:
+        stage = Stage(capture, (900, 520))
+        panel = stage.panel("dynamics")
+        assert isinstance(panel, Dynamics)
+        text = panel.words.text
+        assert "chaotic: λ₁ = 0.2" in text and "Kaplan–Yorke dimension 2.5" in text
+        assert "1 stable (filled) and 2 unstable (open)" in text and "1 of them outside the view" in text
+        assert len(panel.plane.stable.data) == 1 and len(panel.plane.unstable.data) == 2
+        assert "1 of them −∞" in panel.ranks.titleLabel.text
+        assert not panel.readout(stage.cursor.position)
+        stage.cursor.move(step=3)
+        rows = dict(panel.readout(stage.cursor.position))
+        assert rows["λ₁ in nats a step  rnn.l0"] == "0.2" and rows["Kaplan–Yorke dimension"] == "2.5"
+        stage.close()
+
+
+def test_hovering_the_plane_moves_the_cursor_to_the_nearest_step(a_capture: Path) -> None:
+    with open_capture(a_capture) as capture:
+        stage = Stage(capture, (900, 520))
+        panel = stage.panel("dynamics")
+        way = capture.array("rnn.l0:trajectory")
+        for step in (0, 111, 299):
+            panel.pointed(panel.plane, float(way[step, 0]) + 1e-6, float(way[step, 1]))
+            assert stage.cursor.position.step == step
+            assert [float(v) for v in np.concatenate(panel.plane.here.getData())] == pytest.approx(way[step, :2])
+        panel.up.setCurrentText("3")
+        panel.pointed(panel.plane, float(way[50, 0]), float(way[50, 2]))
+        assert stage.cursor.position.step == 50 and "component 3" in panel.plane.getAxis("left").labelText
+        assert "10 %" in panel.plane.getAxis("left").labelText
+        panel.pointed(panel.running.plot, 17.3, 0.0)
+        assert stage.cursor.position.step == 17
+        panel.pointed(panel.ranks, 3.0, 0.0)
+        assert stage.cursor.position.step == 17
+        stage.close()
+
+
+def test_what_was_not_computed_is_not_drawn(tmp_path: Path) -> None:
+    way = np.arange(12.0).reshape(6, 2)
+    record = channel("rnn.l0:trajectory", "trajectory", ("step", "component"), way, method="exact")
+    with shown(tmp_path / "a.inspect", "dynamics", record) as (_, panel):
+        assert isinstance(panel, Dynamics)
+        assert panel.plane.isVisible() and not panel.running.plot.isVisible() and not panel.ranks.isVisible()
+        assert panel.words.text == "" and set(panel.data()) == {"rnn.l0:trajectory"}
+
+
+def test_states_that_are_nan_leave_gaps(tmp_path: Path) -> None:
+    way = np.full((6, 2), np.nan)
+    record = channel("rnn.l0:trajectory", "trajectory", ("step", "component"), way)
+    exponents = channel("rnn.l0:lyapunov/exponents", "lyapunov", ("exponent",), np.full(3, -np.inf))
+    with shown(tmp_path / "a.inspect", "dynamics", record, exponents) as (stage, panel):
+        assert isinstance(panel, Dynamics)
+        assert panel.state == "figure" and "wiped out exactly" in panel.words.text
+        panel.pointed(panel.plane, 0.0, 0.0)
+        assert stage.cursor.position.step is None
+
+
+@pytest.mark.parametrize(("largest", "words"), [
+    (0.1, "doubles in 6.93 steps"), (-0.05, "forgets over 1/|λ₁| = 20 steps: λ₁ = −0.05"), (0.001, "longer than these 100"),
+    (-np.inf, "wiped out"), (np.nan, "not known"),
+])  # fmt: skip
+def test_verdicts(largest: float, words: str) -> None:
+    assert words in verdict(largest, 100)
+
+
+def test_subscripts_are_plain_text() -> None:
+    assert subscript("12") == "₁₂" and "<" not in subscript("<b>")
