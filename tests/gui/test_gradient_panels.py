@@ -56,7 +56,7 @@ def test_a_threshold_that_is_dragged_says_what_it_would_do(a_capture: Path) -> N
         panel = stage.panel("clipping")
         noted = capture.array("parameters:clipping/history")[1]
         over = int((~(noted <= 0.5)).sum())
-        assert "c = 0.5, ‖g‖ = 2: by norm scaled by 0.25" in panel.effect.titleLabel.text
+        assert "c = 0.5, ‖g‖ = 2<br>by norm scaled by 0.25" in panel.effect.titleLabel.text
         share = f"‖g‖ &gt; 0.5 in {over:,} of 50,000 steps ({over / 500:.3g} %); it used 0.5"
         assert share in panel.history.titleLabel.text
         panel.line.setValue(np.log10(4.0))

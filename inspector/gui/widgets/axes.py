@@ -84,7 +84,7 @@ class LogAxis(pg.AxisItem):  # type: ignore[misc]
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         """Plain numbers near 1, powers of ten farther away."""
-        return [f"{10**v:.3g}" if -3 < v < 4 else f"10{_raised(round(v))}" for v in values]
+        return [f"{10**v:.4g}" if -3 < v < 4 else f"10{_raised(round(v))}" for v in values]
 
 
 def _raised(exponent: int) -> str:

@@ -55,9 +55,14 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self.vb.setBackgroundColor(theme.base)
         self._line.setPen(pg.mkPen(theme.cursor, width=1))
 
-    def set_title(self, text: str) -> None:
-        """A title that is never read as HTML."""
-        self.setTitle(escaped(text), color=self.theme.text, size="9pt")
+    def set_title(self, text: str, second: str = "") -> None:
+        """A title that is never read as HTML, with a second line where there is one; it does not widen the plot."""
+        lines = "<br>".join(escaped(line) for line in (text, second) if line)
+        self.setTitle(lines, color=self.theme.text, size="9pt")
+        self.titleLabel.setMinimumWidth(0)
+        height = 42 if second else 30
+        self.titleLabel.setMaximumHeight(height)
+        self.layout.setRowFixedHeight(0, height)
 
     def show_cursor(self, step: int | None) -> None:
         """Draw the shared cursor at a step, or nowhere."""
