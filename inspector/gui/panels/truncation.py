@@ -155,11 +155,10 @@ class Truncation(Panel):
             k = self.smallest(channel, n)
             if math.isfinite(k):
                 share = float(np.interp(k, ks, cost))
-                keeps = "" if parts else " keeps the error"
-                parts.append(f"K = {k:.0f}{keeps} within {text} at {100 * share:.0f} % of the cost")
+                parts.append(f"within {text}: K = {k:.0f}, {100 * share:.0f} % of the cost")
             else:
-                parts.append(f"no K up to {ks[-1]:.0f} keeps the error within {text}")
-        return "; ".join(parts)
+                parts.append(f"within {text}: no K up to {ks[-1]:.0f}")
+        return f"error {'; '.join(parts)}"
 
     def _draw_steps(self, channel: Channel | None) -> None:
         self.by_step.setVisible(channel is not None)
