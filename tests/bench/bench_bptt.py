@@ -59,15 +59,15 @@ class Unrolled:
                 self.activations.append(a)
                 self.by_hand.append(h)
 
-    def passes(self, outputs: list[Tensor], inputs: list[Tensor]) -> list[Tensor]:
+    def passes(self, outputs: list[Tensor], inputs: list[Tensor], weights: tuple[Tensor, ...] = ()) -> list[Tensor]:
         """Norms of the gradients of PASSES evenly spaced losses, each by a backward pass of its own."""
         assert self.item.arriving is not None
         found = []
         for j in range(PASSES):
             t = round((j + 0.5) * T / PASSES)
             given = self.item.arriving[t, :, :H]
-            gradients = torch.autograd.grad(outputs[t], inputs[: t + 1], given, retain_graph=True)
-            found.append(torch.cat(gradients).norm(dim=1))
+            gradients = torch.autograd.grad(outputs[t], [*inputs[: t + 1], *weights], given, retain_graph=True)
+            found.append(torch.cat(gradients[: t + 1]).norm(dim=1))
         return found
 
 
@@ -93,7 +93,8 @@ def itemise(item: Recurrence) -> None:
 def rows() -> list[Row]:
     """LSTM, T = 512, H = 256, one thread; 16 passes are measured and scaled to 512.
 
-    A pass for the lag map asks for the gradient of every state; one for the items, of every pre-activation.
+    A pass asks for the gradient of every state, with or without those of the weights (as loss.backward() does), or of
+    every pre-activation, from which the items of the weights follow.
     """
     torch.set_num_threads(1)
     item, module = walk()
@@ -109,6 +110,7 @@ def rows() -> list[Row]:
                 "mm": lambda: products(False),
                 "fast": lambda: products(True),
                 "to states": lambda: graph.passes(graph.states, graph.states),
+                "to states and weights": lambda: graph.passes(graph.states, graph.states, tuple(module.parameters())),
                 "to activations": lambda: graph.passes(graph.by_hand, graph.activations),
             },
             5,
@@ -116,10 +118,15 @@ def rows() -> list[Row]:
     where, note = f"T={T}, H={H}", f"{PASSES} passes measured, scaled to {T}"
     names = {"map": "gradient from step to step", "items": "itemised BPTT", "whole": "itemised BPTT with its check"}
     found = []
-    for key, peer, aim in (("map", "to states", "≥ 40"), ("items", "to activations", "≥ 40"),
-                           ("whole", "to activations", "")):  # fmt: skip
+    for key, peer, aim in (
+        ("map", "to states", ""),
+        ("map", "to states and weights", "≥ 40"),
+        ("items", "to activations", ""),
+        ("items", "to states and weights", "≥ 40"),
+        ("whole", "to activations", ""),
+    ):
         passes = times[peer] * T / PASSES
-        what = f"{names[key]}, {where}: {T} backward passes / one sweep"
+        what = f"{names[key]}, {where}: {T} backward passes {peer} / one sweep"
         found.append(Row(what, times[key], passes, passes / times[key], aim, note))
     for key in ("map", "items"):
         for how, text, aim in (

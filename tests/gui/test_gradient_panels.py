@@ -43,7 +43,7 @@ def test_the_smallest_k_is_said_in_words_and_marked(a_capture: Path) -> None:
         stage = Stage(capture, (800, 500))
         panel = stage.panel("truncation", place="rnn.l0")
         title = panel.error.titleLabel.text
-        assert "K = 13 keeps the error within 10 % at 4 % of the cost; no K up to 300" in title
+        assert "error within 10 %: K = 13, 4 % of the cost; within 1 %: no K up to 300" in title
         assert panel.marks[0].value() == pytest.approx(np.log10(13)) and not panel.marks[1].isVisible()
         stage.cursor.move(step=7)
         assert ("smallest K [7] 10 % / 1 %", "8 / 16") in panel.readout(stage.cursor.position)
@@ -56,7 +56,7 @@ def test_a_threshold_that_is_dragged_says_what_it_would_do(a_capture: Path) -> N
         panel = stage.panel("clipping")
         noted = capture.array("parameters:clipping/history")[1]
         over = int((~(noted <= 0.5)).sum())
-        assert "c = 0.5, ‖g‖ = 2: by norm scaled by 0.25" in panel.effect.titleLabel.text
+        assert "c = 0.5, ‖g‖ = 2<br>by norm scaled by 0.25" in panel.effect.titleLabel.text
         share = f"‖g‖ &gt; 0.5 in {over:,} of 50,000 steps ({over / 500:.3g} %); it used 0.5"
         assert share in panel.history.titleLabel.text
         panel.line.setValue(np.log10(4.0))

@@ -188,7 +188,7 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, parameter: Paramete
         about.channel(base, ("step", "source"), (steps, steps), dtype_name(shown), module=recurrence.module), shown
     )
     method = (
-        f"norm of the sum: estimated from {PROBES} Gaussian projections; sum of the norms: exact"
+        f"norm of the sum: estimated from {PROBES} Gaussian projections (band: two standard errors)"
         if parameter.projected
         else "exact"
     )

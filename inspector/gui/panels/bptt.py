@@ -113,11 +113,10 @@ class Bptt(Panel):
 
     def sentence(self) -> str:
         """What the map adds up to, in words."""
-        what = f"{self.where.currentText()}, {self.which.currentText()}"
         error = self.scalar("check_error")
         if not math.isfinite(error):
-            return f"{what}: the gradient is not finite, so the sum of all items could not be checked"
-        return f"{what}: all items add up to autograd's gradient (relative difference {error:.1e})"
+            return "the gradient is not finite, so the sum of all items could not be checked"
+        return f"all items add up to autograd's gradient (relative difference {error:.1e})"
 
     def _draw_map(self, channel: Channel | None) -> None:
         for item in (self.row.plot, self.row.bar):
@@ -130,7 +129,7 @@ class Bptt(Panel):
             past = past.T  # a backward direction uses a parameter at steps after the loss
         shown = np.where(past, values, -np.inf)
         self.row.show_array(shown.T, floored(values[past], channel), channel.unit)
-        self.row.plot.set_title(self.sentence())
+        self.row.plot.set_title(f"{channel.place}, {self.which.currentText()}", self.sentence())
         names = self.step_names()
         for axis, count in zip((self.loss_axis, self.row.plot.step_axis), values.shape, strict=True):
             axis.set_names(names if len(names) == count else ())
@@ -155,15 +154,14 @@ class Bptt(Panel):
         bottom = max(float(every.min()), top - 2 * DECADES) if len(every) else -1.0
         self.plot.vb.setYRange(bottom - 0.3, top + 0.3, padding=0)
         self.plot.vb.setXRange(-0.5, max(1, len(lag)) - 0.5, padding=0)
-        self.plot.set_title(self.parts(channel))
+        self.plot.set_title(self.parts(), "" if channel.method == "exact" else channel.method)
 
-    def parts(self, channel: Channel) -> str:
+    def parts(self) -> str:
         """How much of the gradient is immediate, in words."""
         total, immediate = self.scalar("total_norm"), self.scalar("immediate_norm")
         text = f"total gradient {total:.3g}, immediate part alone (lag 0) {immediate:.3g}"
         cosine = self.scalar("immediate_cosine")
-        text += f", cosine of the two {cosine:.2f}" if math.isfinite(cosine) else ""
-        return text if channel.method == "exact" else f"{text}; band: two standard errors ({channel.method})"
+        return text + (f", cosine of the two {cosine:.2f}" if math.isfinite(cosine) else "")
 
     def follow(self, new: Position, old: Position) -> None:
         """A chosen place follows the cursor's place; loss step and source step are marked."""

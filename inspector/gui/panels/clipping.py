@@ -147,6 +147,7 @@ class Clipping(Panel):
         table, noted, norms = self.values(BY_VALUE), self.noted_norms(), self.values(NORMS)
         for plot, shown in ((self.effect, table), (self.history, noted), (self.parameters, norms)):
             plot.setVisible(shown is not None)
+        self.figure.ci.layout.setRowMaximumHeight(1, 0.0 if noted is None else 16_000.0)
         if table is not None:
             self._draw_effect(table)
         if noted is not None:
@@ -225,7 +226,7 @@ class Clipping(Panel):
             mark.blockSignals(True)
             mark.setPos(math.log10(threshold))
             mark.blockSignals(False)
-        self.effect.set_title(self.on_this_run())
+        self.effect.set_title(*self.on_this_run())
         self.history.set_title(self.on_training())
 
     def by_value(self) -> tuple[float, float]:
@@ -237,16 +238,16 @@ class Clipping(Panel):
         at = int(np.argmin(np.abs(np.log(table[0]) - math.log(self.threshold))))
         return float(table[1, at]), float(table[3, at])
 
-    def on_this_run(self) -> str:
-        """What the threshold would do to the gradient of this run."""
+    def on_this_run(self) -> tuple[str, str]:
+        """What the threshold would do to the gradient of this run, in two lines."""
         norm = self.scalar("gradient_norm")
         if not math.isfinite(norm) or self.values(BY_VALUE) is None:
-            return f"threshold {self.threshold:.3g}: the gradient of this run is not finite"
+            return f"threshold {self.threshold:.3g}", "the gradient of this run is not finite"
         factor = min(1.0, self.threshold / norm) if norm > 0 else 1.0
         by_norm = f"scaled by {factor:.3g}" if factor < 1 else "as it is"
         share, cosine = self.by_value()
         by_value = f"{_percent(share)} cut, cosine {cosine:.3f}" if share else "nothing cut"
-        return f"c = {self.threshold:.3g}, ‖g‖ = {norm:.3g}: by norm {by_norm}; by value {by_value}"
+        return f"threshold c = {self.threshold:.3g}, ‖g‖ = {norm:.3g}", f"by norm {by_norm}; by value {by_value}"
 
     def clipped(self) -> tuple[int, int] | None:
         """(training steps with a norm above the threshold or not finite, all of them)."""

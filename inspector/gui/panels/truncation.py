@@ -139,7 +139,7 @@ class Truncation(Panel):
             for mark in self.marks[n :: len(TOLERANCES)]:
                 mark.setVisible(math.isfinite(smallest))
                 mark.setPos(math.log10(smallest) if math.isfinite(smallest) else 0.0)
-        self.error.set_title(self.sentence(channel, ks, cost))
+        self.error.set_title(f"{channel.place}, {channel.title}", self.sentence(channel, ks, cost))
 
     def smallest(self, channel: Channel, tolerance: int) -> float:
         """The smallest K within a tolerance, as the engine found it; NaN where there is none."""
@@ -155,11 +155,10 @@ class Truncation(Panel):
             k = self.smallest(channel, n)
             if math.isfinite(k):
                 share = float(np.interp(k, ks, cost))
-                keeps = "" if parts else " keeps the error"
-                parts.append(f"K = {k:.0f}{keeps} within {text} at {100 * share:.0f} % of the cost")
+                parts.append(f"within {text}: K = {k:.0f}, {100 * share:.0f} % of the cost")
             else:
-                parts.append(f"no K up to {ks[-1]:.0f} keeps the error within {text}")
-        return f"{channel.place}, {channel.title}: {'; '.join(parts)}"
+                parts.append(f"within {text}: no K up to {ks[-1]:.0f}")
+        return f"error {'; '.join(parts)}"
 
     def _draw_steps(self, channel: Channel | None) -> None:
         self.by_step.setVisible(channel is not None)

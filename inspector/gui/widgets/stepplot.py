@@ -19,6 +19,21 @@ Array = npt.NDArray[Any]
 POINTS = 2400
 
 
+class Title(pg.LabelItem):  # type: ignore[misc]
+    """A title that takes the room there is: however long, it never makes its plot wider than the window."""
+
+    def updateMin(self) -> None:
+        """The text's height, and no width of its own."""
+        height = self.itemRect().height()
+        self.setMinimumSize(0, height)
+        hints = Qt.SizeHint
+        self._sizeHint = {
+            hints.MinimumSize: (0, height), hints.PreferredSize: (0, height), hints.MaximumSize: (-1, -1),
+            hints.MinimumDescent: (0, 0),
+        }  # fmt: skip
+        self.updateGeometry()
+
+
 class StepPlot(pg.PlotItem):  # type: ignore[misc]
     """Steps along x. `steps` is the shared range; None for a plot of its own range (lags, for example).
 
@@ -32,6 +47,12 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self._bottom = LogAxis("bottom") if log else self.step_axis
         super().__init__(axisItems={"bottom": self._bottom}, enableMenu=False)
         self.steps, self.theme = steps, theme
+        given: pg.LabelItem = self.layout.itemAt(0, 1)
+        self.layout.removeItem(given)
+        given.setParentItem(None)
+        self.titleLabel = Title("", size="9pt", parent=self)
+        self.layout.addItem(self.titleLabel, 0, 1)
+        self.setTitle(None)
         self.hideButtons()
         self.vb.setMouseEnabled(x=True, y=False)
         self.vb.setDefaultPadding(0.0)
@@ -56,9 +77,13 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self.vb.setBackgroundColor(theme.base)
         self._line.setPen(pg.mkPen(theme.cursor, width=1))
 
-    def set_title(self, text: str) -> None:
-        """A title that is never read as HTML."""
-        self.setTitle(escaped(text), color=self.theme.text, size="9pt")
+    def set_title(self, text: str, second: str = "") -> None:
+        """A title that is never read as HTML, with a second line where there is one; it does not widen the plot."""
+        lines = "<br>".join(escaped(line) for line in (text, second) if line)
+        self.setTitle(lines, color=self.theme.text, size="9pt")
+        height = 42 if second else 30
+        self.titleLabel.setMaximumHeight(height)
+        self.layout.setRowFixedHeight(0, height)
 
     def show_cursor(self, step: int | None) -> None:
         """Draw the shared cursor at a step, or nowhere."""
