@@ -72,7 +72,19 @@ def test_the_speaker_encoder_opens_runs_and_every_panel_shows_it(tmp_path: Path,
         stage = Stage(capture, (900, 520))
         states = {key: stage.panel(key).state for key in ORDER}
         stage.close()
-    shown = {"states", "units", "gates", "openers", "jacobians", "spectra", "dynamics", "lags", "paths", "depth", "health"}
+    shown = {
+        "states",
+        "units",
+        "gates",
+        "openers",
+        "jacobians",
+        "spectra",
+        "dynamics",
+        "lags",
+        "paths",
+        "depth",
+        "health",
+    }
     assert {key for key, state in states.items() if state == "figure"} == shown
     assert all(states[key] == "empty" for key in ("attention", "gradients", "outputs"))
 

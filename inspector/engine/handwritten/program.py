@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import BackwardCFunction
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from inspector.engine.errors import Unsupported
@@ -186,8 +185,7 @@ class Slicer:
         ops = self.flow.loop.iterations[i]
         for n, j in enumerate(chosen):
             op = ops[j][1]
-            custom = any(isinstance(out.grad_fn, BackwardCFunction) for out in op.outputs)
-            if op.random is not None or op.name in CUT or custom:
+            if op.random is not None or op.name in CUT or op.custom:
                 return None
             leaves, _ = _leaves(op.args, op.kwargs)
             if [building.ref(x) if isinstance(x, Tensor) else ("is", x, 0) for x in leaves] != program.instructions[
@@ -209,7 +207,7 @@ class Slicer:
         cut = writes = False
         for j in chosen:
             op = self.flow.loop.iterations[i][j][1]
-            if any(isinstance(out.grad_fn, BackwardCFunction) for out in op.outputs):
+            if op.custom:
                 raise Unsupported("a custom autograd function is in them")
             writes |= op.in_place
             cut |= op.name in CUT

@@ -49,6 +49,7 @@ class Op:
         in_place: True when it wrote into something that it was given.
         owner: the `self` of the innermost call of the user's code, or None.
         random: torch's random state before the call, of dropout in training; else None.
+        custom: True inside a torch.autograd.Function of the user's: what is differentiated is its backward, not this.
     """
 
     function: Callable[..., Any]
@@ -61,6 +62,7 @@ class Op:
     chain: Chain
     owner: Any
     random: Tensor | None = None
+    custom: bool = False
 
 
 class Editing(Protocol):
@@ -87,6 +89,7 @@ class Recorder(SwitchedMode):
         self.bytes = 0
         self._calls: list[tuple[Any, ...]] = []
         self._own: dict[CodeType, int] = {}
+        self._following = False
         self._inner: FrameType | None = None
         self._outer: Chain = ()
 
@@ -111,6 +114,7 @@ class Recorder(SwitchedMode):
 
     def begin(self) -> None:
         """Listen from now on."""
+        self._following = torch.is_grad_enabled()
         self.on(True)
 
     def end(self) -> None:
@@ -128,11 +132,15 @@ class Recorder(SwitchedMode):
         """What was noted, in order."""
         owners: dict[FrameType, Any] = {}
         found = []
-        for func, args, kwargs, out, chain, random in self._calls:
+        for func, args, kwargs, out, chain, random, quiet in self._calls:
             inner = chain[-1][0]
             if inner not in owners:
                 owners[inner] = inner.f_locals.get("self")
-            found.append(_op(func, args, kwargs, out, chain, owners[inner], random))
+            op = _op(func, args, kwargs, out, chain, owners[inner], random)
+            # Without gradients inside and yet with one afterwards. (Asking for grad_fn would make a Python object of
+            # every node, and freeing a long chain of those overflows the stack.)
+            op.custom = quiet and any(one.requires_grad for one in op.outputs)
+            found.append(op)
         return found
 
     def __len__(self) -> int:
@@ -145,7 +153,7 @@ class Recorder(SwitchedMode):
             values = list(out) if isinstance(out, (tuple, list)) else [out]
             function, given = clamp(values[target.output], target.edit)
             new = function(*given)
-            self._calls.append((function, given, {}, new, chain, None))
+            self._calls.append((function, given, {}, new, chain, None, False))
             values[target.output] = new
             out = type(out)(values) if isinstance(out, (tuple, list)) else new
         return out
@@ -162,7 +170,8 @@ class Recorder(SwitchedMode):
         if self.bytes > MOST_BYTES or len(self._calls) >= MOST_OPS:
             self.full, self.listening = True, False
             return ()
-        self._calls.append((func, args, kwargs, out, chain, random))
+        quiet = self._following and not torch.is_grad_enabled()
+        self._calls.append((func, args, kwargs, out, chain, random, quiet))
         return chain
 
     def _chain(self) -> Chain:
