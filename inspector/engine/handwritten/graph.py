@@ -18,6 +18,7 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.handwritten.replay import LARGEST, Part
 from inspector.engine.handwritten.slots import Slot
 from inspector.engine.steps.cell import Cell, StepBlock
+from inspector.engine.steps.matrix import MatrixBlock
 from inspector.engine.trace import Recurrence
 
 
@@ -110,7 +111,7 @@ class GraphRecurrence(Recurrence):
         return GraphBlock(self.cell, start, columns, self.states[start : stop + 1, samples], known)
 
 
-class GraphBlock(StepBlock):
+class GraphBlock(MatrixBlock):
     """Consecutive steps of some samples."""
 
     cell: GraphStep
@@ -118,10 +119,12 @@ class GraphBlock(StepBlock):
     def __init__(self, cell: GraphStep, start: int, columns: Tensor, states: Tensor, known: tuple[Tensor, ...]) -> None:
         self.cell, self.start, self.columns = cell, start, columns
         self.previous, self.following = states[:-1], states[1:]
+        self.x = states.new_zeros(*self.following.shape[:2], 0)
         self.gates = dict(zip(cell.gate_names, known, strict=True))
 
     @cached_property
-    def _matrices(self) -> Tensor:
+    def matrices(self) -> Tensor:
+        """J, (t, b, s, s). Raises Unsupported."""
         t, b, s = self.shape
         if s > LARGEST:
             raise Unsupported(f"The state has {s} entries; Jacobians are built up to {LARGEST}.")
@@ -135,25 +138,6 @@ class GraphBlock(StepBlock):
             text = " ".join(str(problem).split())[:160]
             raise Unsupported(f"Autograd cannot go back through this step ({text}).") from None
         return torch.stack(rows).view(t, b, s, s).to(self.following.dtype)
-
-    def jvp(self, v: Tensor) -> Tensor:
-        """J v."""
-        product: Tensor = self._matrices @ v
-        return product
-
-    def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
-        """Jᵀ u."""
-        product: Tensor = self._matrices[at].transpose(-1, -2) @ u
-        return product
-
-    def jacobian(self) -> Tensor:
-        """J, (t, b, s, s)."""
-        return self._matrices.clone()
-
-    def frobenius(self) -> Tensor:
-        """‖J‖_F of the built matrices."""
-        norms: Tensor = self._matrices.flatten(2).norm(dim=2)
-        return norms
 
     def input_vjp(self, u: Tensor) -> Tensor:
         """Not asked of recorded steps: autograd has followed their inputs already."""

@@ -18,6 +18,7 @@ from torch.func import jacrev, vjp, vmap
 from inspector.engine.errors import Unsupported
 from inspector.engine.handwritten.program import Program
 from inspector.engine.steps.cell import Cell, StepBlock
+from inspector.engine.steps.matrix import MatrixBlock
 from inspector.engine.trace import Recurrence
 
 CHUNK = 64
@@ -151,7 +152,7 @@ class ReplayRecurrence(Recurrence):
         return ReplayBlock(self.cell, start, columns, self.states[start : stop + 1], known, self.x[start:stop, samples])
 
 
-class ReplayBlock(StepBlock):
+class ReplayBlock(MatrixBlock):
     """Consecutive recorded steps of some samples."""
 
     cell: ReplayStep
@@ -164,7 +165,8 @@ class ReplayBlock(StepBlock):
         self.gates = dict(zip(cell.gate_names, known, strict=True))
 
     @cached_property
-    def _matrices(self) -> Tensor:
+    def matrices(self) -> Tensor:
+        """J, (t, b, s, s). Raises Unsupported."""
         t, b, s = self.shape
         if s > LARGEST:
             raise Unsupported(f"The state has {s} entries; Jacobians of recorded steps are built up to {LARGEST}.")
@@ -235,25 +237,6 @@ class ReplayBlock(StepBlock):
             moved = vmap(one, in_dims=(0, *axes), chunk_size=16 * CHUNK)(whole, *outside)
             carried[..., entries] = moved[..., entries]
         return carried.detach()
-
-    def jvp(self, v: Tensor) -> Tensor:
-        """J v."""
-        product: Tensor = self._matrices @ v
-        return product
-
-    def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
-        """Jᵀ u."""
-        product: Tensor = self._matrices[at].transpose(-1, -2) @ u
-        return product
-
-    def jacobian(self) -> Tensor:
-        """J, (t, b, s, s)."""
-        return self._matrices.clone()
-
-    def frobenius(self) -> Tensor:
-        """‖J‖_F of the built matrices."""
-        norms: Tensor = self._matrices.flatten(2).norm(dim=2)
-        return norms
 
     def input_vjp(self, u: Tensor) -> Tensor:
         """Not asked of recorded steps: autograd has followed their inputs already."""

@@ -115,6 +115,10 @@ class StepBlock(ABC):
     def input_vjp(self, u: Tensor) -> Tensor:
         """(∂s_t/∂x_t)ᵀ u for u (t, b, s, p) → (t, b, i, p): the gradient that reaches the step's input."""
 
+    def only(self, steps: Tensor) -> StepBlock:
+        """Some of the block's steps (their numbers, (n,)) as a block of their own."""
+        return self.cell.block(self.x[steps], self.previous[steps], self.following[steps])
+
     def direct(self) -> Tensor | None:
         """Diagonal of the direct path ∂s_t/∂s_{t-1}, the gates and nonlinearities held fixed: (t, b, s).
 

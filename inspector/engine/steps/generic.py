@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.func import jacrev, vjp, vmap
 
-from inspector.engine.steps.cell import Cell, StepBlock
+from inspector.engine.steps.cell import Cell
+from inspector.engine.steps.matrix import MatrixBlock
 
 CHUNK = 64
 """Steps whose Jacobians are computed together."""
@@ -74,7 +75,7 @@ class FunctionStep(Cell):
         return FunctionBlock(self, x, previous, following)
 
 
-class FunctionBlock(StepBlock):
+class FunctionBlock(MatrixBlock):
     """Derivatives of a FunctionStep, batched over steps and samples."""
 
     cell: FunctionStep
@@ -88,31 +89,13 @@ class FunctionBlock(StepBlock):
         return self.cell.gates(self.x, self.previous)
 
     @cached_property
-    def _matrices(self) -> Tensor:
-        return self.jacobian()
-
-    def jvp(self, v: Tensor) -> Tensor:
-        """J v, with the matrices of the block built once."""
-        product: Tensor = self._matrices @ v
-        return product
-
-    def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
-        """Jᵀ u, with the matrices of the block built once."""
-        product: Tensor = self._matrices[at].transpose(-1, -2) @ u
-        return product
-
-    def jacobian(self) -> Tensor:
+    def matrices(self) -> Tensor:
         """J, (t, b, s, s), by reverse mode over every state entry, vectorised."""
         t, b, s = self.shape
         x, state = self.x.flatten(0, 1), self.previous.flatten(0, 1)
         with torch.enable_grad():
             found: Tensor = vmap(jacrev(self.cell.one, argnums=1), chunk_size=CHUNK)(x, state)
         return found.detach().view(t, b, s, s)
-
-    def frobenius(self) -> Tensor:
-        """‖J‖_F of the built matrices."""
-        norms: Tensor = self._matrices.flatten(2).norm(dim=2)
-        return norms
 
     def input_vjp(self, u: Tensor) -> Tensor:
         """(∂s'/∂x)ᵀ u by one reverse pass a vector."""

@@ -26,8 +26,7 @@ def spectral_norms(block: StepBlock) -> tuple[Tensor, Tensor]:
     value, residual = lanczos(block, FIRST)
     late = torch.nonzero((residual > TOLERANCE).any(1))[:, 0]
     if len(late):  # a few steps have two nearly equal values: they alone go on
-        rest = block.cell.block(block.x[late], block.previous[late], block.following[late])
-        value[late], residual[late] = lanczos(rest, min(MOST, block.shape[2]))
+        value[late], residual[late] = lanczos(block.only(late), min(MOST, block.shape[2]))
     return value, residual
 
 

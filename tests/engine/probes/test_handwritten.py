@@ -542,3 +542,18 @@ def test_the_direct_path_is_that_of_the_built_in_modules() -> None:
     torch.testing.assert_close(block.direct(), block.gates["gate/z"])
     (plain,), _, _ = seen(Dropping().double().eval(), x)
     assert plain.block(0, 6).direct() is None, "an Elman network carries nothing past its nonlinearity"
+
+
+def test_wide_states_go_through_the_same_norms() -> None:
+    """More than 48 entries: Lanczos, with single steps going on alone."""
+    torch.manual_seed(10)
+    model = GruCellByHand(3, 60)
+    loop = Loop(model, h=60).double()
+    (found,), _, _ = seen(loop, torch.randn(1, 9, 3, dtype=D))
+    from inspector.engine.steps.spectral import spectral_norms
+
+    block = found.block(0, 9)
+    exact = torch.linalg.svdvals(block.jacobian())[..., 0]
+    torch.testing.assert_close(spectral_norms(block)[0], exact, rtol=1e-6, atol=0)
+    some = block.only(torch.tensor([2, 5]))
+    torch.testing.assert_close(some.jacobian(), block.jacobian()[[2, 5]])
