@@ -65,7 +65,7 @@ def keeping(recurrence: Recurrence) -> Keeping | None:
     if family == "gru":
         return Keeping("gate/update", True)
     names = {short(signal): signal for signal in recurrence.cell.gate_names if short(signal) != "candidate"}
-    part = "c" if "c" in recurrence.cell.parts else "h"
+    part = "c" if "c" in recurrence.cell.parts else recurrence.cell.main
     forget = next((names[name] for name in FORGET if name in names), "")
     update = next((names[name] for name in UPDATE if name in names), "")
     if not forget and not update and len(names) == 1:

@@ -49,12 +49,14 @@ class Gate:
 def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
     """The gates that lead to the new values of these slots, in the order in which they are computed."""
     own = {id(value) for slot in flow.slots for value in slot.values}
+    widths = {slot.values[0].numel() // batch for slot in state}
     count = len(flow.loop.iterations)
     found: dict[tuple[object, str], Gate] = {}
     for i in range(count):
         near = _near(flow, state, i)
         for label, j, tensor, signal in _signals(flow, i, near, own):
-            if id(tensor) in own or not _fits(tensor, batch):
+            made = flow.loop.iterations[i][j][1].name
+            if id(tensor) in own or not _fits(tensor, batch, widths, made):
                 continue
             gate = found.setdefault((label, signal), Gate(signal, [None] * count, j))
             gate.values[i] = _held(flow, i, tensor).detach()
@@ -138,12 +140,17 @@ def _held(flow: Flow, i: int, tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _fits(tensor: Tensor, batch: int) -> bool:
-    """One value a unit of a sample: (b, n), or (n,) where there is one sample, or with axes of length 1."""
+def _fits(tensor: Tensor, batch: int, widths: set[int], signal: str) -> bool:
+    """A gate has a value for every entry of a state, or at least one axis only beside the batch's.
+
+    Softmax over anything else than the units is attention.
+    """
+    if not tensor.is_floating_point() or (batch > 1 and batch not in tensor.shape):
+        return False
+    if tensor.numel() // batch in widths:
+        return True
     axes = [size for size in tensor.shape if size != 1]
-    return tensor.is_floating_point() and (
-        len(axes) <= 1 if batch == 1 else tensor.dim() >= 2 and batch in tensor.shape
-    )
+    return signal != "softmax" and len(axes) <= (1 if batch == 1 else 2)
 
 
 def _steady(gate: Gate) -> bool:

@@ -45,7 +45,7 @@ class Layer:
         for item in self.directions:
             if item.delta is None:
                 return None
-            values = item.delta[: item.length(sample), sample - item.base, item.cell.parts["h"]]
+            values = item.delta[: item.length(sample), sample - item.base, item.cell.parts[item.cell.main]]
             squares.append(to_numpy(item.in_order(values, sample)).astype(np.float64))
         found: Array = np.linalg.norm(np.concatenate(squares, axis=1), axis=1)
         return found
@@ -130,4 +130,4 @@ def _everywhere(layer: Layer) -> Array | None:
 
 def _state(item: Recurrence, sample: int) -> Tensor:
     """h of one sample's real steps, (t, h)."""
-    return item.states[1 : item.length(sample) + 1, sample - item.base, item.cell.parts["h"]]
+    return item.states[1 : item.length(sample) + 1, sample - item.base, item.cell.parts[item.cell.main]]

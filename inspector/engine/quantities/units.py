@@ -25,7 +25,7 @@ ABOUT = Describe(
 @per_recurrence(signal="h/units", summary="dead, near-constant and duplicate units", order=22)
 def units(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `place:h/units`, (statistic, unit). One sequence is weak evidence: give a batch to judge a model."""
-    main = "h" if "h" in recurrence.cell.parts else next(iter(recurrence.cell.parts))
+    main = recurrence.cell.main
     real = torch.arange(recurrence.steps)[:, None] < recurrence.lengths
     values = recurrence.states[1:, :, recurrence.cell.parts[main]][real].double()
     found = unit_statistics(values)

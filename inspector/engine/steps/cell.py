@@ -34,6 +34,11 @@ class Cell(ABC):
     trained: ClassVar[Mapping[str, str]] = {}
 
     @property
+    def main(self) -> str:
+        """The part of the state that the rest of the model sees: "h", or the first one where a user's code has none."""
+        return "h" if "h" in self.parts else next(iter(self.parts))
+
+    @property
     def state_size(self) -> int:
         """Number of entries of the whole state."""
         return max(int(part.stop) for part in self.parts.values())

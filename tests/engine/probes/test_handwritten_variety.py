@@ -1,0 +1,176 @@
+"""Loops in the many shapes in which people write them: all are found, nothing changes for the model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from inspector.engine.run import perform
+from inspector.engine.subject import Batch, Subject
+from inspector.records import Refusal
+
+
+class Base(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Linear(8, 4)
+
+    def advance(self, x: Tensor, h: Tensor) -> Tensor:
+        return torch.tanh(self.w(torch.cat((x, h), -1)))
+
+    def zero(self, x: Tensor) -> Tensor:
+        return x.new_zeros(x.shape[0], 4)
+
+
+class Accumulate(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        states = itertools.accumulate(x.unbind(1), lambda h, row: self.advance(row, h), initial=self.zero(x))
+        return torch.stack(list(states)[1:], 1)
+
+
+class Attribute(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        self.memory = self.zero(x)
+        out = []
+        for row in x.unbind(1):
+            self.memory = self.advance(row, self.memory)
+            out.append(self.memory)
+        return torch.stack(out, 1)
+
+
+class Generated(Base):
+    def states(self, x: Tensor) -> Iterator[Tensor]:
+        h = self.zero(x)
+        for row in x.unbind(1):
+            h = self.advance(row, h)
+            yield h
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack(list(self.states(x)), 1)
+
+
+class Checkpointed(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.zero(x)
+        out = []
+        for row in x.unbind(1):
+            h = checkpoint(self.advance, row, h, use_reentrant=False)
+            out.append(h)
+        return torch.stack(out, 1)
+
+
+class BothWays(Base):
+    def scan(self, rows: list[Tensor], h: Tensor) -> list[Tensor]:
+        out = []
+        for row in rows:
+            h = self.advance(row, h)
+            out.append(h)
+        return out
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = list(x.unbind(1))
+        there, back = self.scan(rows, self.zero(x)), self.scan(rows[::-1], self.zero(x))[::-1]
+        return torch.stack(there, 1) + torch.stack(back, 1)
+
+
+class RawWeights(nn.Module):
+    """Three layers without modules, the layers inside the loop over time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.u = nn.ParameterList([nn.Parameter(torch.randn(4, 4) * 0.4) for _ in range(3)])
+        self.w = nn.ParameterList([nn.Parameter(torch.randn(4, 4) * 0.4) for _ in range(3)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = [x.new_zeros(x.shape[0], 4) for _ in range(3)]
+        out = []
+        for row in x.unbind(1):
+            for n in range(3):
+                h[n] = row = torch.tanh(row @ self.u[n] + h[n] @ self.w[n])
+            out.append(row)
+        return torch.stack(out, 1)
+
+
+class Decoder(nn.Module):
+    """Attention written out over an encoder, its own output fed back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.GRU(4, 6, batch_first=True)
+        self.score, self.v = nn.Linear(12, 6), nn.Linear(6, 1)
+        self.cell, self.out = nn.Linear(4 + 6 + 6, 6), nn.Linear(6, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        memory, _ = self.encoder(x)
+        state, y, out = memory[:, -1], torch.zeros_like(x[:, 0]), []
+        for _ in range(x.shape[1]):
+            query = state[:, None].expand_as(memory)
+            weights = torch.softmax(self.v(torch.tanh(self.score(torch.cat((memory, query), -1)))).squeeze(-1), -1)
+            context = (weights[:, :, None] * memory).sum(1)
+            state = torch.tanh(self.cell(torch.cat((y, context, state), -1)))
+            y = self.out(state)
+            out.append(y)
+        return torch.stack(out, 1)
+
+
+class Convolutional(nn.Module):
+    """A ConvLSTM: its state is a picture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(4, 12, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        frames = x.view(*x.shape[:2], 1, 2, 2)
+        h = c = x.new_zeros(x.shape[0], 3, 2, 2)
+        out = []
+        for t in range(x.shape[1]):
+            i, f, g, o = self.conv(torch.cat((frames[:, t], h), 1)).chunk(4, 1)
+            f = torch.sigmoid(f)
+            c = f * c + torch.sigmoid(i) * torch.tanh(g)
+            h = torch.sigmoid(o) * torch.tanh(c)
+            out.append(h.flatten(1))
+        return torch.stack(out, 1)
+
+
+CASES: dict[str, tuple[type[nn.Module], list[list[str]]]] = {
+    "accumulate": (Accumulate, [["h"]]), "attribute": (Attribute, [["h"]]), "generator": (Generated, [["h"]]),
+    "checkpoint": (Checkpointed, [["h"]]), "both ways": (BothWays, [["h"], ["h"]]),
+    "raw weights": (RawWeights, [["h"]] * 3), "decoder": (Decoder, [["h"], ["state", "y"]]),
+    "convolutional": (Convolutional, [["h", "c"]]),
+}  # fmt: skip
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+
+    def write(self, record: Any) -> None:
+        self.records.append(record)
+
+
+@pytest.mark.parametrize("b", [1, 3])
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_every_way_of_writing_a_loop(case: str, b: int) -> None:
+    kind, parts = CASES[case]
+    torch.manual_seed(0)
+    model, x = kind().eval(), torch.randn(b, 8, 4)
+    plain = model(x)
+    kept = Kept()
+    subject = Subject(model=model, kind="vectors", width=4, loss=lambda out, batch: out.square().sum(-1))
+    trace = perform(subject, Batch(x, torch.full((b,), 8)), kept)
+    assert torch.equal(trace.output, plain)
+    assert [list(item.cell.parts) for item in trace.recurrences] == parts
+    assert all(item.check is None or item.check.passed for item in trace.recurrences)
+    assert all(item.delta is not None or item.arriving is not None for item in trace.recurrences)
+    assert not [r.reason for r in kept.records if isinstance(r, Refusal) and "Computing it failed" in r.reason]
+    for item in trace.recurrences:
+        assert "gate/weights" not in item.cell.gate_names, "attention over the source is no gate"
+    if case == "convolutional":
+        assert trace.recurrences[0].cell.gate_names[0] == "gate/f"
