@@ -15,12 +15,13 @@ import torch
 
 from inspector.capture import SUFFIX, Capture, Writer, open_capture
 from inspector.engine.batching import of_value, pad
+from inspector.engine.edited import Plan, perform_with_edits, plan_edits
 from inspector.engine.errors import InputError, ModelError
 from inspector.engine.opening import Opened, open_subject, places
 from inspector.engine.run import chosen_quantities, perform
 from inspector.engine.shelves import INPUTS
 from inspector.engine.subject import Batch, Subject, adopt, to_device
-from inspector.records import Frame, InputSpec, Load, RunStart, RunStop
+from inspector.records import Edit, Frame, InputSpec, Load, RunStart, RunStop, parse_edit
 
 
 def run_here(
@@ -35,8 +36,11 @@ def run_here(
     partial: bool = False,
     look_at: int = 0,
     device: str = "cpu",
+    edits: Sequence[Edit | str] = (),
 ) -> Capture:
     """See `inspector.run`. Raises InputError, ModelError or CaptureError; naming a file runs its code.
+
+    `edits` ("rnn.l0:gate/forget[3]=0@10:20") make a second frame, the run with these changes.
 
     `device` is for a subject that is named; a model that is handed over stays where it is, and in the mode it is in.
     """
@@ -44,6 +48,7 @@ def run_here(
     chosen_quantities(quantities)
     where = next((str(p.device) for p in opened.subject.model.parameters()), "cpu")
     batch = to_device(make_batch(opened.subject, sequence, seed, look_at), where)
+    plan = _plan(opened.subject, batch, edits, seed) if edits else None
     folder = Path(out) if out is not None else _temporary()
     start = RunStart(
         run=uuid.uuid4().hex, title=f"{opened.title}: {batch.title}".rstrip(": "), created=time.time(), seed=seed,
@@ -53,14 +58,25 @@ def run_here(
     began = time.monotonic()
     with Writer(folder, start, overwrite=out is None) as writer:
         try:
-            perform(
-                opened.subject, batch, writer, quantities=quantities, seed=seed, frame=Frame(index=0, label=batch.title)
-            )
+            options: dict[str, Any] = {"quantities": quantities, "seed": seed}
+            options["frame"] = Frame(index=0, label=batch.title)
+            if plan is not None:
+                perform_with_edits(opened.subject, batch, writer, plan, **options)
+            else:
+                perform(opened.subject, batch, writer, **options)
         except ModelError as problem:
             writer.write(RunStop("failed", str(problem), time.monotonic() - began))
             raise
         writer.write(RunStop("done", seconds=time.monotonic() - began))
     return open_capture(folder)
+
+
+def _plan(subject: Subject, batch: Batch, edits: Sequence[Edit | str], seed: int) -> Plan:
+    try:
+        parsed = [edit if isinstance(edit, Edit) else parse_edit(edit) for edit in edits]
+    except ValueError as problem:
+        raise InputError(str(problem)) from None
+    return plan_edits(subject, batch, parsed, seed=seed)
 
 
 def _opened(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from inspector.engine.editing import INPUT, Editor, Target, WrittenOut, edited_input, place_of
@@ -24,11 +25,43 @@ class _Nowhere:
         """The first pass is not shown."""
 
 
+@dataclass(slots=True)
+class Plan:
+    """An edited run that is known to be possible: the changed input, and what replaces values in the middle of it."""
+
+    edits: tuple[Edit, ...]
+    batch: Batch
+    loops: WrittenOut | None
+    editor: Editor | None
+
+
+def plan_edits(
+    subject: Subject,
+    batch: Batch,
+    edits: Sequence[Edit],
+    *,
+    seed: int = 0,
+    states: Mapping[str, tuple[str, ...]] | None = None,
+) -> Plan:
+    """Find what the edits change, by a pass that writes nothing. Raises InputError for edits of what there is not."""
+    changed = edited_input(subject, batch, edits)
+    inner = [edit for edit in edits if edit.place != INPUT]
+    if not inner:
+        return Plan(tuple(edits), changed, None, None)
+    loops = WrittenOut(subject.model)
+    with loops.on():
+        dry = perform(
+            subject, changed, _Nowhere(), quantities=["states"], seed=seed, probes=PROBES, places=loops.places,
+            states=states,
+        )  # fmt: skip
+    return Plan(tuple(edits), changed, loops, editor_of(dry, inner))
+
+
 def perform_with_edits(
     subject: Subject,
     batch: Batch,
     sink: Sink,
-    edits: Sequence[Edit],
+    plan: Plan,
     *,
     quantities: Sequence[str] = (),
     cancelled: Callable[[], bool] = lambda: False,
@@ -37,26 +70,26 @@ def perform_with_edits(
     frame: Frame | None = None,
     states: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Trace:
-    """Frame 0 is the run as it is, frame 1 the edited one. Raises InputError for edits of what there is not."""
-    changed = edited_input(subject, batch, edits)
-    label = ", ".join(map(str, edits))
-    options: dict[str, Any] = {"quantities": quantities, "cancelled": cancelled, "progress": progress, "seed": seed,
-                               "states": states}  # fmt: skip
-    inner = [edit for edit in edits if edit.place != INPUT]
+    """Frame 0 is the run as it is, frame 1 the edited one."""
+    options: dict[str, Any] = {
+        "quantities": quantities, "cancelled": cancelled, "progress": progress, "seed": seed, "states": states,
+    }  # fmt: skip
     first = frame if frame is not None else Frame(index=0, label=batch.title)
-    if not inner:
-        perform(subject, batch, sink, frame=first, **options)
-        return perform(subject, changed, sink, frame=Frame(index=1, label=label, step=first.step), **options)
-    loops = WrittenOut(subject.model)
-    watched: dict[str, Any] = {"probes": PROBES, "places": loops.places}
-    with loops.on():
-        dry = perform(subject, changed, _Nowhere(), quantities=["states"], seed=seed, states=states, **watched)
-        editor = editor_of(dry, inner)
-        del dry
+    second = Frame(index=1, label=", ".join(map(str, plan.edits)), step=first.step)
     perform(subject, batch, sink, frame=first, **options)
-    second = Frame(index=1, label=label, step=first.step)
-    with loops.on():
-        return perform(subject, changed, sink, frame=second, editor=editor, **watched, **options)
+    if plan.loops is None:
+        return perform(subject, plan.batch, sink, frame=second, **options)
+    with plan.loops.on():
+        return perform(
+            subject,
+            plan.batch,
+            sink,
+            frame=second,
+            editor=plan.editor,
+            probes=PROBES,
+            places=plan.loops.places,
+            **options,
+        )
 
 
 def editor_of(trace: Trace, edits: Sequence[Edit]) -> Editor:

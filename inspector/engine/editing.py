@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
-import torch
 from torch import nn
 
+from inspector.engine.batching import encode_text
 from inspector.engine.errors import InputError
 from inspector.engine.handwritten.recording import Chain
 from inspector.engine.handwritten.unrolled import Layer, cell_forward_of, forward_of, layers_of
@@ -135,7 +135,7 @@ def _token(subject: Subject, edit: Edit) -> int:
     if edit.text in known:
         return known.index(edit.text)
     if subject.encode is not None:
-        ids = torch.as_tensor(subject.encode(edit.text)).flatten()
+        ids = encode_text(subject, edit.text).flatten()
         if len(ids) == 1:
             return int(ids[0])
     raise InputError(f"{edit.text!r} is not one entry of the vocabulary of {subject.name}.")

@@ -146,7 +146,7 @@ def _observe(trace: Trace, emit: Emitter, probes: list[Probe]) -> ModelError | N
         with torch.set_grad_enabled(wants):
             try:
                 _forward(trace, emit)
-            except (CancelledError, CaptureError):
+            except (CancelledError, CaptureError, InputError):
                 raise
             except ModelError as fault:
                 failure = fault

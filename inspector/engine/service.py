@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from inspector.capture import CaptureError, Writer
-from inspector.engine.edited import perform_with_edits
+from inspector.engine.edited import Plan, perform_with_edits, plan_edits
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.opening import Opened, open_subject, places
 from inspector.engine.run import chosen_quantities, perform, set_threads
@@ -126,11 +126,16 @@ class Service:
         )  # fmt: skip
         step = self.opened.report.step if self.opened.report is not None else None
         frame = Frame(index=0, label=request.frame_label or batch.title, step=step)
+        plan = (
+            plan_edits(subject, batch, request.edits, seed=request.seed, states=request.states)
+            if request.edits
+            else None
+        )
         began = time.monotonic()
         writer = Writer(request.path, start, overwrite=True)  # a folder that cannot be used is bad input
         try:
             with writer:
-                stop = self._perform(subject, batch, writer, request, frame, began)
+                stop = self._perform(subject, batch, writer, request, frame, began, plan)
                 writer.write(stop)
                 writer.flush()
         except CaptureError as problem:  # a disk that fills meanwhile is not
@@ -138,7 +143,7 @@ class Service:
         self.send(Finished(path=request.path, stop=stop, generation=request.generation))
 
     def _perform(
-        self, subject: Subject, batch: Any, writer: Writer, request: Run, frame: Frame, began: float
+        self, subject: Subject, batch: Any, writer: Writer, request: Run, frame: Frame, began: float, plan: Plan | None
     ) -> RunStop:
         """Run; a model that raises or a cancel ends the capture properly, with what was seen in it."""
         try:
@@ -147,8 +152,8 @@ class Service:
                 "states": request.states,
                 "progress": lambda done, total, text: self._tell(done, total, text, request.generation), "frame": frame,
             }  # fmt: skip
-            if request.edits:
-                perform_with_edits(subject, batch, writer, request.edits, **options)
+            if plan is not None:
+                perform_with_edits(subject, batch, writer, plan, **options)
             else:
                 perform(subject, batch, writer, **options)
             return RunStop("done", seconds=time.monotonic() - began)

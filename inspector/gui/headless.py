@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from inspector.capture import CaptureError, open_capture
@@ -14,8 +15,14 @@ SIZE = (1200, 760)
 def _application() -> object:
     if not has_display():
         os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
     from PySide6.QtWidgets import QApplication
 
+    def told(kind: QtMsgType, _where: QMessageLogContext, text: str) -> None:
+        if kind != QtMsgType.QtDebugMsg and "propagateSizeHints" not in text:  # nothing is ever resized by hand here
+            sys.stderr.write(f"{text}\n")
+
+    qInstallMessageHandler(told)
     return QApplication.instance() or QApplication(["inspector"])
 
 

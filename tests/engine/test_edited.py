@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from inspector.engine.edited import perform_with_edits
+from inspector.engine.edited import perform_with_edits, plan_edits
 from inspector.engine.editing import WrittenOut
 from inspector.engine.errors import InputError
 from inspector.engine.subject import Batch, Subject
@@ -46,7 +46,7 @@ def run(model: nn.Module, x: Tensor, *edits: str) -> Kept:
     kept = Kept()
     subject = Subject(model=model, kind="vectors", width=x.shape[-1], loss=lambda o, b: o.square().sum(-1))
     batch = Batch(x, torch.full((x.shape[0],), x.shape[1]))
-    perform_with_edits(subject, batch, kept, [parse_edit(edit) for edit in edits])
+    perform_with_edits(subject, batch, kept, plan_edits(subject, batch, [parse_edit(edit) for edit in edits]))
     return kept
 
 
@@ -145,7 +145,7 @@ def test_a_changed_token() -> None:
     kept = Kept()
     subject = Subject(model=model, kind="tokens", vocabulary="abc")
     batch = Batch(torch.tensor([[0, 1, 2, 0]]), torch.tensor([4]), (tuple("abca"),))
-    perform_with_edits(subject, batch, kept, [parse_edit("input=c@1")])
+    perform_with_edits(subject, batch, kept, plan_edits(subject, batch, [parse_edit("input=c@1")]))
     expected = model(torch.tensor([[0, 2, 2, 0]]))[0].detach()
     torch.testing.assert_close(kept.array("1.rnn.l0:h", 1), expected)
 
@@ -185,3 +185,36 @@ def test_the_form_of_an_edit(text: str, edit: Edit) -> None:
 def test_what_is_no_edit(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         parse_edit(text)
+
+
+class Packs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.GRU(3, 4, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        lengths = torch.full((x.shape[0],), x.shape[1])
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+        out, _ = nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True)
+        return out
+
+
+def test_packed_sequences() -> None:
+    torch.manual_seed(5)
+    model = Packs().double()
+    kept = run(model, torch.randn(1, 6, 3, dtype=D), "rnn.l0:h[0]=0@3")
+    h = kept.array("rnn.l0:h", 1)
+    assert bool((h[3:, 0] == 0).all())
+    torch.testing.assert_close(h[:3], kept.array("rnn.l0:h", 0)[:3])
+    with pytest.raises(InputError, match="one sequence alone"):
+        run(model, torch.randn(2, 6, 3, dtype=D), "rnn.l0:h[0]=0@3")
+
+
+def test_edits_through_the_python_door() -> None:
+    import inspector
+
+    with inspector.run("char-gru", "Alice was", edits=["rnn.l0:h[3]=0@4"]) as capture:
+        assert len(capture.frames) == 2 and not capture.array("rnn.l0:h", 1)[4:, 3].any()
+        assert capture.array("rnn.l0:h", 0)[4:, 3].all()
+    with pytest.raises(InputError, match="is no edit"):
+        inspector.run("char-gru", "Alice was", edits=["what"])

@@ -94,8 +94,12 @@ def forward_of(module: nn.RNNBase, layers: list[list[Layer]]) -> Callable[..., A
     step = steps.get(module.mode, rnn)
 
     def forward(given: Any, hx: Any = None) -> Any:
-        if isinstance(given, PackedSequence):
-            raise InputError("A packed sequence cannot be edited; run one sequence alone, unpacked.")
+        packed = isinstance(given, PackedSequence)
+        if packed and int(given.batch_sizes[0]) > 1:
+            raise InputError("Packed sequences of a batch cannot be edited; run one sequence alone.")
+        if packed:
+            sizes, rows = given.batch_sizes, given.data
+            given = rows[None] if module.batch_first else rows[:, None]
         batched = given.dim() == 3
         x = given if batched else given[:, None] if not module.batch_first else given[None]
         x = x.transpose(0, 1) if module.batch_first else x
@@ -115,6 +119,8 @@ def forward_of(module: nn.RNNBase, layers: list[list[Layer]]) -> Callable[..., A
             x = torch.cat(sides, -1) if len(sides) > 1 else sides[0]
         last = tuple(torch.stack(values) for values in zip(*finals, strict=True))
         x = x.transpose(0, 1) if module.batch_first else x
+        if packed:
+            x = PackedSequence(x.reshape(-1, x.shape[-1]), sizes)
         if not batched:
             x, last = x.squeeze(0 if module.batch_first else 1), tuple(part[:, 0] for part in last)
         return x, last if module.mode == "LSTM" else last[0]
