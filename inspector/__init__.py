@@ -34,7 +34,7 @@ def run(subject: Any, sequence: Any = None, *, out: Path | str | None = None, **
         subject: a sample's name, `file.py:callable`, `module:callable`, an nn.Module, or a subject object.
         sequence: text, ids, an array (steps, width), or None for the subject's first example.
         out: the capture's folder; a temporary one, removed at exit, when left out.
-        options: checkpoint, arguments, quantities, seed, partial, look_at, device, edits; see inspector.engine.api.run_here.
+        options: checkpoint, arguments, quantities, seed, partial, look_at, device, edits: engine.api.run_here has them.
     """
     from inspector.engine.api import run_here
 
