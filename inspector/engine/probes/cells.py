@@ -7,7 +7,6 @@ some sequences of a batch (masks, ended sequences), the walk goes on for the oth
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from typing import Any
 
 import torch
@@ -19,10 +18,10 @@ from inspector.engine.emitter import Emitter
 from inspector.engine.errors import CancelledError
 from inspector.engine.fused import CHANGED, GRADIENT, OVERWRITTEN, class_name
 from inspector.engine.fused_calls import UNKNOWN_COLUMN, column_of
-from inspector.engine.module_stack import in_backward
 from inspector.engine.quantity import dtype_name
 from inspector.engine.shelves import PROBES
 from inspector.engine.trace import Trace
+from inspector.engine.watching import AfterHook, Recorder
 from inspector.records import Channel
 
 LIVE_STEPS, LIVE_SECONDS = 32, 0.05
@@ -34,38 +33,14 @@ CHANGING = (
 FOREIGN = "{} takes or returns something else than the class it derives from, so it cannot be followed."
 
 
-class Recorder:
+class _Recorder(Recorder):
     """What the hooks of the cells write to; a copy of a watched model gets one that keeps nothing."""
 
     def __init__(self, trace: Trace | None = None, emit: Emitter | None = None) -> None:
-        self.trace, self.emit = trace, emit
+        super().__init__(trace, emit)
         self.walks: dict[str, list[Walk]] = {}
-        self.broken: set[str] = set()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Recorder:
-        return Recorder()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Recorder, ()
-
-    def after(self, place: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        """Keep one step. Never raises into the user's model: after a fault the cell is not watched any more."""
-        if self.trace is None or place in self.broken or torch.compiler.is_compiling() or in_backward():
-            return
-        try:
-            self._keep(place, module, args, kwargs, output)
-        except CancelledError:
-            self.broken.add(place)
-        except Exception as fault:  # noqa: BLE001 - a probe may not end the user's run
-            self._give_up(place, f"Watching {place} failed ({type(fault).__name__}: {fault}).")
-
-    def _give_up(self, place: str, reason: str) -> None:
-        self.broken.add(place)
-        with suppress(Exception):
-            assert self.emit is not None
-            self.emit.refuse(f"{place}:h", reason)
-
-    def _keep(self, place: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def keep(self, place: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         assert isinstance(module, nn.RNNCellBase) and self.trace is not None
         x = args[0] if args else kwargs.get("input")
         given = items_of(args[1] if len(args) > 1 else kwargs.get("hx"))
@@ -73,7 +48,7 @@ class Recorder:
         parts = 2 if isinstance(module, nn.LSTMCell) else 1
         tensors = all(isinstance(item, Tensor) for item in (x, *given, *made))
         if not tensors or x is None or len(made) != parts or len(given) not in (0, parts):
-            self._give_up(place, FOREIGN.format(place))
+            self.give_up(place, FOREIGN.format(place))
             return
         walk, rows = self._find(place, given)
         if walk is None:
@@ -107,12 +82,12 @@ class Recorder:
         assert self.trace is not None
         walks = self.walks.setdefault(place, [])
         if len(walks) == MOST_WALKS:
-            self._give_up(place, CHANGING.format(place, MOST_WALKS))
+            self.give_up(place, CHANGING.format(place, MOST_WALKS))
             return None
         columns, samples = rows_of(made[0]).shape[0], self.trace.batch.lengths.numel()
         column = column_of(self.trace.look_at, samples, columns)
         if column is None:
-            self._give_up(place, UNKNOWN_COLUMN.format(place=place, columns=columns, samples=samples))
+            self.give_up(place, UNKNOWN_COLUMN.format(place=place, columns=columns, samples=samples))
             return None
         one = self.trace.only_looked_at or columns == 1
         cut = slice(column, column + 1) if one else slice(0, columns)
@@ -163,18 +138,18 @@ class Cells:
 
     def __init__(self) -> None:
         self._handles: list[RemovableHandle] = []
-        self._recorder = Recorder()
+        self._recorder = _Recorder()
         self._compiled: list[str] = []
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
         """One forward hook on each cell."""
-        self._recorder = Recorder(trace, emit)
+        self._recorder = _Recorder(trace, emit)
         for name, module in model.named_modules():
             if isinstance(module, (nn.RNNCell, nn.GRUCell, nn.LSTMCell)):
                 place = name.replace("_orig_mod.", "") or class_name(module).lower()
                 if "_orig_mod" in name:
                     self._compiled.append(place)
-                self._handles.append(module.register_forward_hook(_Hook(self._recorder, place), with_kwargs=True))
+                self._handles.append(module.register_forward_hook(AfterHook(self._recorder, place), with_kwargs=True))
 
     def detach(self) -> None:
         """Remove the hooks."""
@@ -216,13 +191,3 @@ COMPILED = (
     "{} runs inside torch.compile and its hooks were not called, so nothing of it is seen; open the model without "
     "torch.compile."
 )
-
-
-class _Hook:
-    """A picklable, copyable forward hook; a copy of the watched model does not record."""
-
-    def __init__(self, recorder: Recorder, place: str) -> None:
-        self.recorder, self.place = recorder, place
-
-    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        self.recorder.after(self.place, module, args, kwargs, output)

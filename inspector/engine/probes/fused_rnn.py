@@ -26,27 +26,21 @@ from inspector.engine.fused_calls import FusedCall, returned_states
 from inspector.engine.module_stack import in_backward
 from inspector.engine.shelves import PROBES
 from inspector.engine.trace import Trace
+from inspector.engine.watching import AfterHook, Recorder
 
 MOST_WALKS = 64
 """Places that one module may fill in one run."""
 
 
-class Recorder:
+class _Recorder(Recorder):
     """What the hooks write to. A copy of the model made meanwhile (an EMA) gets a recorder that keeps nothing."""
 
     def __init__(self, trace: Trace | None = None, emit: Emitter | None = None) -> None:
-        self.trace, self.emit = trace, emit
+        super().__init__(trace, emit)
         self.walks: list[Walk] = []
         self.open: dict[str, tuple[Walk, list[tuple[Tensor, int]]]] = {}
         self.counts: dict[str, int] = {}
-        self.broken: set[str] = set()
         self.random: dict[str, Tensor] = {}
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Recorder:
-        return Recorder()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Recorder, ()
 
     def before(self, place: str, module: nn.Module) -> None:
         """Note the random state that dropout between the layers is going to draw from."""
@@ -54,28 +48,13 @@ class Recorder:
             with suppress(Exception):
                 self.random[place] = torch.get_rng_state()
 
-    def after(self, place: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        """Keep one call. Never raises into the user's model: after a fault the module is not watched any more."""
-        if self.trace is None or place in self.broken or torch.compiler.is_compiling() or in_backward():
-            return
-        try:
-            self._keep(place, module, args, kwargs, output)
-        except Exception as fault:  # noqa: BLE001 - a probe may not end the user's run
-            self._give_up(place, f"Watching {place} failed ({type(fault).__name__}: {fault}).")
-
-    def _give_up(self, place: str, reason: str) -> None:
-        self.broken.add(place)
-        with suppress(Exception):
-            assert self.emit is not None
-            self.emit.refuse(f"{place}:h", reason)
-
-    def _keep(self, place: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def keep(self, place: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         assert isinstance(module, nn.RNNBase) and self.trace is not None
         given = args[0] if args else kwargs.get("input")
         initial = args[1] if len(args) > 1 else kwargs.get("hx")
         problem = _not_ours(module, given, initial, output)
         if problem:
-            self._give_up(place, problem.format(place))
+            self.give_up(place, problem.format(place))
             return
         assert isinstance(given, (Tensor, PackedSequence))
         dropping = module.training and module.dropout > 0 and module.num_layers > 1
@@ -103,7 +82,7 @@ class Recorder:
     def _begin(self, place: str, module: nn.RNNBase, call: FusedCall) -> Walk | None:
         number = self.counts[place] = self.counts.get(place, 0) + 1
         if number > MOST_WALKS:
-            self._give_up(place, f"{place} is called again and again; only its first {MOST_WALKS} calls are shown.")
+            self.give_up(place, f"{place} is called again and again; only its first {MOST_WALKS} calls are shown.")
             return None
         walk = Walk(place if number == 1 else f"{place}#{number}", module, [call])
         self.walks.append(walk)
@@ -149,12 +128,12 @@ class FusedRnn:
 
     def __init__(self) -> None:
         self._handles: list[RemovableHandle] = []
-        self._recorder = Recorder()
+        self._recorder = _Recorder()
         self._compiled: dict[str, str] = {}
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
         """One forward hook on each fused module, and one before it where dropout draws between its layers."""
-        self._recorder = recorder = Recorder(trace, emit)
+        self._recorder = recorder = _Recorder(trace, emit)
         compiled = [name for name, module in model.named_modules() if hasattr(module, "_orig_mod")]
         for name, module in model.named_modules():
             place = name.replace("_orig_mod.", "") or class_name(module).lower()
@@ -164,7 +143,7 @@ class FusedRnn:
                 continue
             if any(name.startswith(f"{outer}.".lstrip(".")) for outer in compiled):
                 self._compiled[place] = name
-            self._handles.append(module.register_forward_hook(_After(recorder, place), with_kwargs=True))
+            self._handles.append(module.register_forward_hook(AfterHook(recorder, place), with_kwargs=True))
             if module.dropout > 0 and module.num_layers > 1:
                 self._handles.append(module.register_forward_pre_hook(_Before(recorder, place)))
 
@@ -215,18 +194,11 @@ def _unseen(module: nn.Module) -> str:
     return "quantized" if "quantized" in type(module).__module__ else ""
 
 
-class _Hook:
-    """A picklable, copyable hook; `copy.deepcopy` of a watched model copies it without the recording."""
+class _Before:
+    """A pre-forward hook; see AfterHook."""
 
-    def __init__(self, recorder: Recorder, place: str) -> None:
+    def __init__(self, recorder: _Recorder, place: str) -> None:
         self.recorder, self.place = recorder, place
 
-
-class _After(_Hook):
-    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        self.recorder.after(self.place, module, args, kwargs, output)
-
-
-class _Before(_Hook):
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         self.recorder.before(self.place, module)

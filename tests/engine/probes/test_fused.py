@@ -160,7 +160,7 @@ def test_dropout_between_layers_is_drawn_again(packed: bool) -> None:
 def test_dropout_whose_draws_are_unknown_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     model = nn.LSTM(3, 4, 2, dropout=0.5)
     x = torch.randn(5, 2, 3)
-    monkeypatch.setattr("inspector.engine.probes.fused_rnn.Recorder.before", lambda *_: None)
+    monkeypatch.setattr("inspector.engine.probes.fused_rnn._Recorder.before", lambda *_: None)
     trace, kept, _ = watch(model.train(), lambda: model(x), torch.tensor([5, 5]), loss)
     assert len(trace.recurrences) == 1 and "Dropout" in kept.refusals()[0].reason
     trace, kept, _ = watch(model.eval(), lambda: model(x), torch.tensor([5, 5]), loss)
