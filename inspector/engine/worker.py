@@ -14,9 +14,12 @@ import sys
 import threading
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inspector.streams.process import ParentLink, die_with_parent
+
+if TYPE_CHECKING:
+    from inspector.engine.service import Service
 
 SILENT_SECONDS = 30.0
 """After so long without a word from a request, the log gets the stack that it hangs in, once; C code included."""
@@ -28,50 +31,55 @@ def main() -> int:
     _be_the_first_to_go()
     link = ParentLink()
     from inspector.engine.service import Service, catalog
-    from inspector.records import Cancel, Failure, Quit
-
-    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    from inspector.records import Quit
 
     def say(record: Any) -> None:
         _heartbeat(True)
         link.send(record)
 
+    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
     service = Service(say)
-
-    def listen() -> None:
-        while True:
-            try:
-                request = link.receive()
-            except EOFError:
-                os._exit(0)  # the parent is gone: nobody is left to talk to, and a run may never end by itself
-            except ValueError as problem:
-                link.send(Failure(message=str(problem), kind="input"))
-                continue
-            if isinstance(request, Cancel):
-                service.cancel()
-                continue
-            if isinstance(request, Quit):
-                service.cancel()
-            requests.put(request)
-
     link.send(catalog())
-    threading.Thread(target=listen, name="requests", daemon=True).start()
+    threading.Thread(target=_listen, args=(link, service, requests), name="requests", daemon=True).start()
     while not isinstance(request := requests.get(), Quit):
-        _heartbeat(True)
-        try:
-            service.serve(request)
-        except Exception:  # noqa: BLE001 - the worker outlives any single request
-            details = traceback.format_exc()
-            link.send(
-                Failure(message="The worker met a fault of its own; see the log.", details=details, kind="worker")
-            )
-        finally:
-            _heartbeat(False)
-            for stream in (sys.stdout, sys.stderr):
-                with contextlib.suppress(ValueError, OSError):  # the model may have closed it
-                    stream.flush()
+        _serve(link, service, request)
     service.close()
     return 0
+
+
+def _listen(link: ParentLink, service: Service, requests: queue.SimpleQueue[Any]) -> None:
+    """Pass requests on; a Cancel takes effect at once, between two pages of the run that goes on."""
+    from inspector.records import Cancel, Failure, Quit
+
+    while True:
+        try:
+            request = link.receive()
+        except EOFError:
+            os._exit(0)  # the parent is gone: nobody is left to talk to, and a run may never end by itself
+        except ValueError as problem:
+            link.send(Failure(message=str(problem), kind="input"))
+            continue
+        if isinstance(request, (Cancel, Quit)):
+            service.cancel()
+        if not isinstance(request, Cancel):
+            requests.put(request)
+
+
+def _serve(link: ParentLink, service: Service, request: Any) -> None:
+    """One request; the worker outlives it."""
+    from inspector.records import Failure
+
+    _heartbeat(True)
+    try:
+        service.serve(request)
+    except Exception:  # noqa: BLE001 - the worker outlives any single request
+        details = traceback.format_exc()
+        link.send(Failure(message="The worker met a fault of its own; see the log.", details=details, kind="worker"))
+    finally:
+        _heartbeat(False)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(ValueError, OSError):  # the model may have closed it
+                stream.flush()
 
 
 def _heartbeat(working: bool) -> None:
