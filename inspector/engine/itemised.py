@@ -56,6 +56,7 @@ def begin(recurrence: Recurrence, sample: int) -> Tensor:
         raise NotApplicable("There is no loss.")
     if not recurrence.cell.parameters():
         raise Unsupported(f"The step of {recurrence.place} names no parameters, so its gradient cannot be itemised.")
+    recurrence.cell.check_items(recurrence.length(sample))
     return recurrence.arriving[: recurrence.length(sample), sample - recurrence.base]
 
 
@@ -142,7 +143,7 @@ def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dic
     """
     arriving = begin(recurrence, sample)
     index = sample - recurrence.base
-    x, states = recurrence.x[:, index : index + 1], recurrence.states[:, index]
+    states = recurrence.states[:, index]
     total = {name: torch.zeros_like(value) for name, value in recurrence.cell.parameters().items()}
     flowing = torch.zeros_like(states[0])
     starts = range(0, len(arriving), BLOCK_STEPS)
@@ -155,7 +156,7 @@ def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dic
             before = state = states[start].clone().requires_grad_()
             loss = torch.zeros((), dtype=states.dtype)
             for t in range(start, stop):
-                made = cell.step(x[t], state[None])[0]
+                made = recurrence.again(cell, t, state, index)
                 state = made + (states[t + 1] - made).detach()
                 loss = loss + (arriving[t] * state).sum()
             loss = loss + (flowing * state).sum()

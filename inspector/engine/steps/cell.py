@@ -50,6 +50,10 @@ class Cell(ABC):
             setattr(other, self.trained[name], value)
         return other
 
+    def check_items(self, length: int) -> None:
+        """Raises Unsupported, with the cost, where the gradient of `length` steps is too large to be itemised."""
+        return
+
     @abstractmethod
     def step(self, x: Tensor, state: Tensor) -> Tensor:
         """The next state of ONE step as a pure function: x (b, i), state (b, s) → (b, s). The slow, plain way."""
