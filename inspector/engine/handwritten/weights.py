@@ -175,7 +175,7 @@ class _Iteration:
         if len(self.state) != 1 or self.state[0].lags or self.state[0].made[self.i] < 0:
             return None
         top = self.ops[self.state[0].made[self.i]][1]
-        gain = GAINS.get(top.name.rstrip("_"))
+        gain = _gain(top)
         if gain is None or not any(out is self.state[0].values[self.i + 1] for out in top.outputs):
             return None
         value = top.inputs[0]
@@ -251,6 +251,11 @@ class _Iteration:
             if op.name in SUMS | SCALED:
                 follows |= {id(out) for out in op.outputs}
         return ""
+
+
+def _gain(op: Op) -> float | None:
+    name = op.name.rstrip("_")
+    return max(1.0, abs(_number(op, 1, "negative_slope", 0.01))) if name == "leaky_relu" else GAINS.get(name)
 
 
 def _width(tensor: Tensor) -> int:

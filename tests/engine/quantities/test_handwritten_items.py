@@ -21,7 +21,7 @@ from inspector.records import Channel, Page, Refusal, Scalar
 from sample_models import cells
 
 D = torch.float64
-I, H, T = 3, 4, 9
+IN, H, T = 3, 4, 9
 
 
 class Kept:
@@ -55,7 +55,7 @@ class Bare(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.state_size = self.hidden_size = H
-        self.u, self.w = nn.Parameter(torch.randn(I, H)), nn.Parameter(torch.randn(H, H) / 2)
+        self.u, self.w = nn.Parameter(torch.randn(IN, H)), nn.Parameter(torch.randn(H, H) / 2)
         self.gain, self.rows = nn.Parameter(torch.rand(())), nn.Parameter(torch.randn(2, H))
 
     def forward(self, x: Tensor, h: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ class Branching(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.state_size = self.hidden_size = H
-        self.a, self.b, self.both = nn.Linear(I + H, H), nn.Linear(I + H, H), nn.Linear(H, H)
+        self.a, self.b, self.both = nn.Linear(IN + H, H), nn.Linear(IN + H, H), nn.Linear(H, H)
 
     def forward(self, x: Tensor, h: Tensor) -> Tensor:
         one = self.a if float(x.sum()) > 0 else self.b
@@ -90,7 +90,7 @@ class InlineLstm(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.map = nn.Linear(I + H, 4 * H)
+        self.map = nn.Linear(IN + H, 4 * H)
 
     def forward(self, x: Tensor) -> Tensor:
         h, c = x.new_zeros(x.shape[0], H), x.new_zeros(x.shape[0], H)
@@ -108,7 +108,7 @@ class InlineSkip(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.u, self.w, self.v = nn.Linear(I, H), nn.Linear(H, H), nn.Linear(H, H, bias=False)
+        self.u, self.w, self.v = nn.Linear(IN, H), nn.Linear(H, H), nn.Linear(H, H, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         states = [x.new_zeros(x.shape[0], H)]
@@ -123,7 +123,7 @@ class InPlace(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.w = nn.Linear(I + H, 2 * H)
+        self.w = nn.Linear(IN + H, 2 * H)
 
     def forward(self, x: Tensor) -> Tensor:
         h, out = x.new_zeros(x.shape[0], H), []
@@ -142,7 +142,7 @@ class Stacked(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.below, self.above = cells.TextbookGruCell(I, H), cells.ElmanCell(H, H)
+        self.below, self.above = cells.TextbookGruCell(IN, H), cells.ElmanCell(H, H)
 
     def forward(self, x: Tensor) -> Tensor:
         low, high, out = x.new_zeros(x.shape[0], H), x.new_zeros(x.shape[0], H), []
@@ -155,8 +155,8 @@ class Stacked(nn.Module):
 
 def seen(model: nn.Module, b: int, *keys: str, look_at: int = 0) -> tuple[Trace, Kept, Tensor]:
     torch.manual_seed(7)
-    x = torch.randn(b, T, I, dtype=D)
-    subject = Subject(model=model, kind="vectors", width=I, loss=lambda out, batch: out.square().sum(-1))
+    x = torch.randn(b, T, IN, dtype=D)
+    subject = Subject(model=model, kind="vectors", width=IN, loss=lambda out, batch: out.square().sum(-1))
     kept = Kept()
     batch = Batch(x, torch.tensor([T] * b), look_at=look_at)
     return perform(subject, batch, kept, quantities=keys or ("states",)), kept, x
@@ -175,9 +175,9 @@ def total(recurrence: Recurrence, sample: int) -> dict[str, Tensor]:
 def models() -> dict[str, nn.Module]:
     torch.manual_seed(0)
     found: dict[str, nn.Module] = {
-        "textbook gru": WithReadOut(cells.Unrolled(cells.TextbookGruCell(I, H))),
-        "lstm by hand": WithReadOut(cells.UnrolledWithMemory(cells.TextbookLstmCell(I, H))),
-        "augmented skip": WithReadOut(cells.Unrolled(cells.SkipThroughTime(I, H, 3))),
+        "textbook gru": WithReadOut(cells.Unrolled(cells.TextbookGruCell(IN, H))),
+        "lstm by hand": WithReadOut(cells.UnrolledWithMemory(cells.TextbookLstmCell(IN, H))),
+        "augmented skip": WithReadOut(cells.Unrolled(cells.SkipThroughTime(IN, H, 3))),
         "inline lstm": InlineLstm(),
         "inline skip": InlineSkip(),
         "in place": InPlace(),
@@ -310,10 +310,10 @@ def test_a_step_that_is_wrong_by_little_is_not_shown(monkeypatch: pytest.MonkeyP
 
 def test_layers_that_differ_have_no_parameter_of_a_step() -> None:
     torch.manual_seed(3)
-    model = nn.Sequential(*(nn.Sequential(nn.Linear(I, I), nn.Tanh()) for _ in range(6))).double()
-    subject = Subject(model=model, kind="vectors", width=I, loss=lambda out, batch: out.square().sum(-1))
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(IN, IN), nn.Tanh()) for _ in range(6))).double()
+    subject = Subject(model=model, kind="vectors", width=IN, loss=lambda out, batch: out.square().sum(-1))
     kept = Kept()
-    x = torch.randn(1, 1, I, dtype=D)
+    x = torch.randn(1, 1, IN, dtype=D)
     trace = perform(subject, Batch(x, torch.tensor([1])), kept, quantities=("states", "bptt"))
     assert len(trace.recurrences) == 1 and not trace.recurrences[0].cell.parameters()
     assert any("names no parameters" in reason for reason in kept.refusals())
