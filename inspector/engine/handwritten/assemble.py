@@ -139,15 +139,28 @@ def _others(flow: Flow, state: Sequence[Slot]) -> frozenset[int]:
 
 
 def _use(
-    flow: Flow, state: Sequence[Slot], cell: ReplayStep, states: Tensor, made: frozenset[int], names: Parameters
+    flow: Flow,
+    state: Sequence[Slot],
+    cell: ReplayStep,
+    states: Tensor,
+    made: frozenset[int],
+    names: Parameters,
+    within: str,
 ) -> ParameterUse | None:
-    """How the steps use the model's parameters; None where they use none or cannot be run again with others."""
+    """How the steps use the parameters of their module and all others that the state meets.
+
+    None where they use none or cannot be run again with others. `within`: how the names of the module's own begin.
+    """
     if flow.loop.depth or not names:
         return None
+    direct = {tensor.data_ptr() for group in cell.groups for tensor in group.outside}
     found: dict[int, Tensor] = {}
     for ops in flow.loop.iterations:
         for _, op in ops:
-            found |= {id(given): given.detach() for given in op.inputs if id(given) in names}
+            found |= {
+                id(given): given.detach() for given in op.inputs
+                if id(given) in names and (names[id(given)].startswith(within) or given.data_ptr() in direct)
+            }  # fmt: skip
     try:
         groups, _ = programs_of(flow, cell.layout, state, made, {number: names[number] for number in found})
         read = {leaf[1] for group in groups for one in group.program.instructions for leaf in one.leaves
@@ -183,7 +196,7 @@ def recurrence_of(
         x = _entering(groups, steps, size, states)
         found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
         found.check = _check(found)
-        cell.use = _use(flow, state, cell, states, made, trained)
+        cell.use = _use(flow, state, cell, states, made, trained, _prefix(place))
         cell.squashed = squashed_by(flow, state)
         cell.fed_back = () if flow.loop.depth else fed_back(flow, state, _short(trained, place))
     except (Unsupported, RuntimeError) as reason:
@@ -195,9 +208,15 @@ def recurrence_of(
     return found, cut
 
 
+def _prefix(place: str) -> str:
+    """How the names of a place's own parameters begin."""
+    module = place.split("#")[0]
+    return "" if module == ROOT else f"{module}."
+
+
 def _short(names: Parameters, place: str) -> dict[int, str]:
     """The names without that of the place itself."""
-    return {number: name.removeprefix(f"{place.split('#')[0]}.") for number, name in names.items()}
+    return {number: name.removeprefix(_prefix(place)) for number, name in names.items()}
 
 
 def _check_kept(flow: Flow, state: Sequence[Slot]) -> None:

@@ -317,3 +317,41 @@ def test_layers_that_differ_have_no_parameter_of_a_step() -> None:
     trace = perform(subject, Batch(x, torch.tensor([1])), kept, quantities=("states", "bptt"))
     assert len(trace.recurrences) == 1 and not trace.recurrences[0].cell.parameters()
     assert any("names no parameters" in reason for reason in kept.refusals())
+
+
+class Encoded(nn.Module):
+    """Every frame goes through a net of its own before the cell; a scale from outside the cell meets the state."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frames, self.cell = nn.Sequential(nn.Linear(IN, 5), nn.Tanh(), nn.Linear(5, IN)), Scaled()
+        self.scale = nn.Parameter(torch.rand(H) + 0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, out = x.new_zeros(x.shape[0], H), []
+        for x_t in x.unbind(1):
+            h = self.cell(self.frames(x_t), h, self.scale)
+            out.append(h)
+        return torch.stack(out, 1)
+
+
+class Scaled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.map = nn.Linear(IN + H, H)
+
+    def forward(self, x: Tensor, h: Tensor, scale: Tensor) -> Tensor:
+        return torch.tanh(self.map(torch.cat((x, h * scale), -1)))
+
+
+def test_parameters_are_those_of_the_cell_and_those_that_the_state_meets() -> None:
+    torch.manual_seed(4)
+    model = Encoded().double()
+    trace, _, x = seen(model, 1)
+    (found,) = trace.recurrences
+    wanted = {n: p for n, p in model.named_parameters() if not n.startswith("frames")}
+    sums = total(found, 0)
+    assert found.place == "cell" and set(sums) == set(wanted) == {"scale", "cell.map.weight", "cell.map.bias"}
+    expected = torch.autograd.grad(model(x).square().sum(), list(wanted.values()))
+    for name, gradient in zip(wanted, expected, strict=True):
+        torch.testing.assert_close(sums[name], gradient, rtol=1e-9, atol=1e-11)
