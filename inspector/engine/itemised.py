@@ -68,8 +68,7 @@ def pairs(length: int, window: int) -> int:
 
 def seconds(cell: Cell, count: int, length: int) -> float:
     """About how long `count` rows in `length` steps take on one core."""
-    recurrent = sum(value.numel() for name, value in cell.parameters().items() if name != "weight_ih")
-    return count * max(recurrent, cell.state_size) / RATE + length * STEP_SECONDS
+    return count * cell.row_cost() / RATE + length * STEP_SECONDS
 
 
 def announce(recurrence: Recurrence, length: int, window: int, what: str, emit: Emitter) -> str:

@@ -57,6 +57,10 @@ class ReplayStep(Cell):
         other.use = None if self.use is None else self.use.with_values(values)
         return other
 
+    def row_cost(self) -> int:
+        """A product with the step's Jacobian, one with that of the products' results, and what is pulled back whole."""
+        return self.state_size**2 + (0 if self.use is None else self.use.row_cost(self.state_size))
+
     def check_items(self, length: int) -> None:
         """See `ParameterUse.check_items`."""
         if self.use is not None:

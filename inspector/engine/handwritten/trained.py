@@ -71,6 +71,10 @@ class ParameterUse:
         other.values = dict(values)
         return other
 
+    def row_cost(self, entries: int) -> int:
+        """Multiplications for one gradient of so many entries."""
+        return entries * sum(self._widths.values()) + sum(self.values[name].numel() for name in self.whole)
+
     def check_items(self, length: int) -> None:
         """Raises Unsupported where one gradient a step of those pulled back whole does not fit the memory."""
         needed = length * sum(self.values[name].nbytes for name in self.whole)
