@@ -54,9 +54,9 @@ def begin(recurrence: Recurrence, sample: int) -> Tensor:
     """(t, s) what arrives at each state of the sample. NotApplicable without a loss."""
     if recurrence.arriving is None:
         raise NotApplicable("There is no loss.")
+    recurrence.cell.check_items(recurrence.length(sample))
     if not recurrence.cell.parameters():
         raise Unsupported(f"The step of {recurrence.place} names no parameters, so its gradient cannot be itemised.")
-    recurrence.cell.check_items(recurrence.length(sample))
     return recurrence.arriving[: recurrence.length(sample), sample - recurrence.base]
 
 

@@ -146,13 +146,13 @@ def _use(
     made: frozenset[int],
     names: Parameters,
     within: str,
-) -> ParameterUse | None:
+) -> ParameterUse:
     """How the steps use the parameters of their module and all others that the state meets.
 
-    None where they use none or cannot be run again with others. `within`: how the names of the module's own begin.
+    `within`: how the names of the module's own begin. Raises Unsupported where they use none, or cannot be run again.
     """
-    if flow.loop.depth or not names:
-        return None
+    if flow.loop.depth:
+        raise Unsupported("Every layer has parameters of its own, so there is no gradient through time to itemise.")
     direct = {tensor.data_ptr() for group in cell.groups for tensor in group.outside}
     found: dict[int, Tensor] = {}
     for ops in flow.loop.iterations:
@@ -167,9 +167,15 @@ def _use(
                 if leaf[0] == "given"}  # fmt: skip
         values = {name: found[number] for number, name in names.items() if number in found and key_of(name) in read}
         use = ParameterUse(cell.states, groups, values, states)
-        return use if values and use.matches(states) else None
-    except (Unsupported, RuntimeError):
-        return None
+        same = use.matches(states)
+    except (Unsupported, RuntimeError) as reason:
+        why = " ".join(str(reason).split())[:160]
+        raise Unsupported(f"The steps cannot be run again with other parameters ({why}).") from None
+    if not values:
+        raise Unsupported("The steps use no parameter of the model, so there is no gradient to itemise.")
+    if not same:
+        raise Unsupported("Run again from the parameters, the steps give other states than those recorded.")
+    return use
 
 
 def recurrence_of(
@@ -196,7 +202,10 @@ def recurrence_of(
         x = _entering(groups, steps, size, states)
         found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
         found.check = _check(found)
-        cell.use = _use(flow, state, cell, states, made, trained, _prefix(place))
+        try:
+            cell.use = _use(flow, state, cell, states, made, trained, _prefix(place))
+        except Unsupported as reason:
+            cell.without = str(reason)
         cell.squashed = squashed_by(flow, state)
         cell.fed_back = () if flow.loop.depth else fed_back(flow, state, _short(trained, place))
     except (Unsupported, RuntimeError) as reason:

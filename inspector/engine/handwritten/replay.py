@@ -44,6 +44,7 @@ class ReplayStep(Cell):
         self.parts = self.states.entries
         self.which, self.index = grouped(groups, steps)
         self.use: ParameterUse | None = None
+        self.without = ""  # why the step's parameters are not known, where they are not
         self.fed_back: tuple[FedBack, ...] = ()
         self.squashed: Piecewise | None = None
 
@@ -62,7 +63,9 @@ class ReplayStep(Cell):
         return self.state_size**2 + (0 if self.use is None else self.use.row_cost(self.state_size))
 
     def check_items(self, length: int) -> None:
-        """See `ParameterUse.check_items`."""
+        """See `ParameterUse.check_items`. Raises Unsupported also where the parameters are not known."""
+        if self.without:
+            raise Unsupported(self.without)
         if self.use is not None:
             self.use.check_items(length)
 
