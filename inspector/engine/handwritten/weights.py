@@ -25,6 +25,7 @@ RESHAPED = frozenset(
     {"view", "reshape", "squeeze", "unsqueeze", "clone", "contiguous", "to", "flatten", "dropout", "detach"}
 )
 TURNED = frozenset({"T", "t", "mT", "transpose", "permute", "detach"})
+PARAMETRISED = ".parametrizations."
 MOST_GATES = 16
 GAINS = {"tanh": 1.0, "relu": 1.0, "relu6": 1.0, "hardtanh": 1.0, "sigmoid": 0.25, "softplus": 1.0}
 """γ = max |φ′| of what may make a plain recurrence's state."""
@@ -158,17 +159,31 @@ class _Iteration:
         return next(_width(given) for given, _, _ in _factors(self.ops[j][1]) if self._columns(given))
 
     def name(self, j: int) -> str:
-        """The parameter that operation j multiplies with, or "W"."""
+        """The parameter that operation j multiplies with, a parametrised one by the name of its value; or "W"."""
         for _, weight, _ in _factors(self.ops[j][1]):
-            tensor = weight
-            for _ in range(4):
-                if id(tensor) in self.names:
-                    return self.names[id(tensor)]
-                place = self.flow.source.get(id(tensor))
-                if place is None or self.flow.op(place).name not in TURNED:
-                    break
-                tensor = self.flow.op(place).inputs[0]
+            found = self._made_of(weight)
+            if len(found) == 1:
+                return found.pop()
         return "W"
+
+    def _made_of(self, tensor: Tensor) -> set[str]:
+        """The parameters that a matrix is a view of, or that it is computed from where it is parametrised."""
+        found: set[str] = set()
+        todo, seen = [(tensor, True)], {id(tensor)}
+        while todo:
+            one, view = todo.pop()
+            name = self.names.get(id(one), "")
+            if name and (view or PARAMETRISED in name):
+                module, _, rest = name.partition(PARAMETRISED)
+                found.add(f"{module}.{rest.split('.')[0]}".removeprefix(".") if rest else name)
+            place = self.flow.source.get(id(one))
+            if place is None:
+                continue
+            op = self.flow.op(place)
+            new = [given for given in op.inputs if id(given) not in seen]
+            seen |= set(map(id, new))
+            todo += [(given, view and op.name in TURNED) for given in new]
+        return found
 
     def gain(self) -> float | None:
         """γ of h' = φ(W h + …), where the state reaches φ through sums and one product only; else None."""

@@ -338,3 +338,14 @@ def test_the_bound_of_a_plain_network(activation: str) -> None:
     assert kept.scalar(f"{place}:weight/from_state.weight/bound") == pytest.approx(expected, rel=1e-10)
     norms = torch.linalg.matrix_norm(trace.recurrences[0].block(0, T).jacobian()[:, 1], 2)
     assert float(norms.max()) <= expected * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["orthogonal", "weight_norm"])
+def test_a_parametrised_weight_has_its_effective_value_and_its_own_name(kind: str) -> None:
+    torch.manual_seed(7)
+    cell = cells.ElmanCell(IN, H).double()
+    getattr(nn.utils.parametrizations, kind)(cell.from_state)
+    trace, _, _ = seen(cells_in_a_loop(cells.Unrolled(cell)))
+    (weight,) = recurrent_weights(trace.recurrences[0].cell)
+    assert weight.signal == "from_state.weight" and weight.gain == 1.0
+    torch.testing.assert_close(weight.matrix, cell.from_state.weight.detach())
