@@ -207,7 +207,7 @@ def recurrence_of(
         except Unsupported as reason:
             cell.without = str(reason)
         cell.squashed = squashed_by(flow, state)
-        cell.fed_back = () if flow.loop.depth else fed_back(flow, state, _short(trained, place))
+        cell.fed_back = () if flow.loop.depth else fed_back(flow, state, _short(trained, place), alike=len(groups) == 1)
     except (Unsupported, RuntimeError) as reason:
         graph = GraphStep(parts, state, names)
         if any(part.lag for part in parts.values()) or not all(slot.values[-1].requires_grad for slot in state):

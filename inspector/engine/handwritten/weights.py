@@ -84,12 +84,15 @@ def _number(op: Op, place: int, name: str, default: float) -> float:
     return float(op.args[place] if len(op.args) > place else op.kwargs.get(name, default))
 
 
-def fed_back(flow: Flow, state: Sequence[Slot], names: Mapping[int, str]) -> tuple[FedBack, ...]:
-    """The matrices of the last iteration that are those of the one before. `names`: id of a parameter → its name."""
+def fed_back(flow: Flow, state: Sequence[Slot], names: Mapping[int, str], *, alike: bool) -> tuple[FedBack, ...]:
+    """The matrices of the last iteration that are those of the one before.
+
+    `names`: id of a parameter → its name. `alike`: all steps did the same; only then there is a gain.
+    """
     last = len(flow.loop.iterations) - 1
     now, before = (_Iteration(flow, state, i, names) for i in (last, last - 1))
     known = {before.label(key): matrix for key, matrix in before.matrices()}
-    gain = now.gain()
+    gain = now.gain() if alike else None
     found: dict[str, FedBack] = {}
     for key, matrix in now.matrices():
         older = known.get(now.label(key))
@@ -99,6 +102,7 @@ def fed_back(flow: Flow, state: Sequence[Slot], names: Mapping[int, str]) -> tup
             or not (older.data_ptr() == matrix.data_ptr() or torch.equal(older, matrix))
         ):
             continue  # another one each step: no weight
+        gain = gain if _everywhere(flow, now, key[0]) else None
         for signal, symbol, square in now.squares(key, matrix.detach()):
             other = signal if signal not in found else f"{now.name(key[0])}/{signal}"
             while other in found:
@@ -108,6 +112,20 @@ def fed_back(flow: Flow, state: Sequence[Slot], names: Mapping[int, str]) -> tup
         only = next(iter(found.values()))
         return (FedBack(only.signal, only.symbol, only.matrix, gain),)
     return tuple(found.values())
+
+
+def _everywhere(flow: Flow, last: _Iteration, j: int) -> bool:
+    """True where every iteration multiplies with what operation j of the last one multiplies with."""
+    label, op = last.ops[j]
+    matrices = [weight for _, weight, _ in _factors(op)]
+    for ops in flow.loop.iterations:
+        other = dict(ops).get(label)
+        if other is None:
+            return False
+        others = [weight for _, weight, _ in _factors(other)]
+        if not any(one is two or torch.equal(one, two) for one, two in zip(matrices, others, strict=False)):
+            return False
+    return True
 
 
 Key = tuple[int, int, int]

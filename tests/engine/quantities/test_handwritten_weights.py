@@ -349,3 +349,22 @@ def test_a_parametrised_weight_has_its_effective_value_and_its_own_name(kind: st
     (weight,) = recurrent_weights(trace.recurrences[0].cell)
     assert weight.signal == "from_state.weight" and weight.gain == 1.0
     torch.testing.assert_close(weight.matrix, cell.from_state.weight.detach())
+
+
+class Alternating(nn.Module):
+    """One matrix or the other, as the input says: no single one is that of all steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.u, self.a, self.b = nn.Linear(IN, H), nn.Linear(H, H), nn.Linear(H, H)
+
+    def forward(self, x: Tensor, h: Tensor) -> Tensor:
+        chosen = self.a if float(x.detach().sum()) > 0 else self.b
+        return torch.relu(self.u(x) + chosen(h))
+
+
+def test_matrices_that_change_with_the_data_have_no_paths_through_one_matrix() -> None:
+    torch.manual_seed(8)
+    trace, kept, _ = seen(Stepping(Alternating().double()), "masks", b=1, look_at=0)
+    assert all(weight.gain is None for weight in recurrent_weights(trace.recurrences[0].cell))
+    assert {name for name in kept.names() if ":mask" in name} == {"cell:mask", "cell:mask/open_share"}
