@@ -54,6 +54,7 @@ def begin(recurrence: Recurrence, sample: int) -> Tensor:
     """(t, s) what arrives at each state of the sample. NotApplicable without a loss."""
     if recurrence.arriving is None:
         raise NotApplicable("There is no loss.")
+    recurrence.cell.check_items(recurrence.length(sample))
     if not recurrence.cell.parameters():
         raise Unsupported(f"The step of {recurrence.place} names no parameters, so its gradient cannot be itemised.")
     return recurrence.arriving[: recurrence.length(sample), sample - recurrence.base]
@@ -67,8 +68,7 @@ def pairs(length: int, window: int) -> int:
 
 def seconds(cell: Cell, count: int, length: int) -> float:
     """About how long `count` rows in `length` steps take on one core."""
-    recurrent = sum(value.numel() for name, value in cell.parameters().items() if name != "weight_ih")
-    return count * max(recurrent, cell.state_size) / RATE + length * STEP_SECONDS
+    return count * cell.row_cost() / RATE + length * STEP_SECONDS
 
 
 def announce(recurrence: Recurrence, length: int, window: int, what: str, emit: Emitter) -> str:
@@ -142,7 +142,7 @@ def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dic
     """
     arriving = begin(recurrence, sample)
     index = sample - recurrence.base
-    x, states = recurrence.x[:, index : index + 1], recurrence.states[:, index]
+    states = recurrence.states[:, index]
     total = {name: torch.zeros_like(value) for name, value in recurrence.cell.parameters().items()}
     flowing = torch.zeros_like(states[0])
     starts = range(0, len(arriving), BLOCK_STEPS)
@@ -155,7 +155,7 @@ def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dic
             before = state = states[start].clone().requires_grad_()
             loss = torch.zeros((), dtype=states.dtype)
             for t in range(start, stop):
-                made = cell.step(x[t], state[None])[0]
+                made = recurrence.again(cell, t, state, index)
                 state = made + (states[t + 1] - made).detach()
                 loss = loss + (arriving[t] * state).sum()
             loss = loss + (flowing * state).sum()

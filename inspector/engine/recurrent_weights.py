@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from inspector.engine.handwritten.replay import ReplayStep
 from inspector.engine.steps.cell import Cell
 from inspector.engine.steps.gru import GruStep
 from inspector.engine.steps.lstm import LstmStep
@@ -29,8 +30,9 @@ class RecurrentWeight:
 
 
 def recurrent_weights(cell: Cell) -> list[RecurrentWeight]:
-    """The recurrent matrices of a built-in cell, parametrised ones by their effective value; none for other cells.
+    """The recurrent matrices, parametrised ones by their effective value; none where they are not known apart.
 
+    Of a recorded step those that were seen to multiply its state (engine/handwritten/weights.py).
     An LSTM with a projection W_hr feeds back U_g W_hr, so those products are given.
     """
     if isinstance(cell, RnnStep):
@@ -45,4 +47,6 @@ def recurrent_weights(cell: Cell) -> list[RecurrentWeight]:
             RecurrentWeight(name, f"{symbol} W_hr", part @ cell.w_hr)
             for (name, symbol), part in zip(LSTM, parts, strict=True)
         ]
+    if isinstance(cell, ReplayStep):
+        return [RecurrentWeight(one.signal, one.symbol, one.matrix, one.gain) for one in cell.fed_back]
     return []

@@ -91,6 +91,10 @@ class Recurrence:
                 self._blocks[index, start, stop] = block
             yield start, block
 
+    def again(self, cell: Cell, t: int, state: Tensor, index: int) -> Tensor:
+        """Processing step t of one sample from another state, (s,) from (s,), by `cell` in the place of its own."""
+        return cell.step(self.x[t, index : index + 1], state[None])[0]
+
     def in_order(self, values: Tensor, sample: int) -> Tensor:
         """Values (t, …) of one sample's real steps from processing order to sequence order."""
         return values.flip(0) if self.reverse else values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -11,12 +11,17 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.handwritten.gates import gates_of, stacked
 from inspector.engine.handwritten.graph import GraphRecurrence, GraphStep
 from inspector.engine.handwritten.naming import assigned, variable
+from inspector.engine.handwritten.parts import Part, Steps
 from inspector.engine.handwritten.program import Program, Slicer
-from inspector.engine.handwritten.replay import LARGEST, Part, ReplayRecurrence, ReplayStep, Steps
+from inspector.engine.handwritten.replay import LARGEST, ReplayRecurrence, ReplayStep
 from inspector.engine.handwritten.slots import Flow, Slot
+from inspector.engine.handwritten.trained import ParameterUse, key_of
+from inspector.engine.handwritten.weights import fed_back, squashed_by
 from inspector.engine.steps.cell import Check
 from inspector.engine.subject import Batch
 
+Parameters = Mapping[int, str]
+"""Id of a parameter of the model → its qualified name."""
 MOST_PROGRAMS = 64
 MOST_LAGS = 64
 ROOT = "model"
@@ -91,14 +96,18 @@ def place_of(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> str:
 
 
 def programs_of(
-    flow: Flow, parts: dict[str, Part], state: Sequence[Slot], made: frozenset[int]
+    flow: Flow, parts: dict[str, Part], state: Sequence[Slot], made: frozenset[int], more: Parameters | None = None
 ) -> tuple[list[Steps], bool]:
-    """The steps grouped by what they do, and whether a gradient was cut in them. Raises Unsupported."""
+    """The steps grouped by what they do, and whether a gradient was cut in them. Raises Unsupported.
+
+    With `more` the programs lead from those parameters too, and what other states became is taken as it was.
+    """
     seen: dict[tuple[Hashable, ...], tuple[Program, list[int], list[list[Tensor]]]] = {}
     by_index = {slot.index: slot for slot in state}
-    cut_out = Slicer(flow)
+    cut_out = Slicer(flow, _others(flow, state) if more else ())
+    keys = {number: key_of(name) for number, name in (more or {}).items()}
     for i in range(len(flow.loop.iterations)):
-        inputs: dict[int, Hashable] = {}
+        inputs: dict[int, Hashable] = dict(keys)
         for part in sorted(parts.values(), key=lambda part: -part.lag):
             if i - part.lag >= 0:
                 inputs[id(by_index[part.slot].values[i - part.lag])] = part.key
@@ -123,13 +132,59 @@ def programs_of(
     return groups, any(group.program.cut for group in groups)
 
 
+def _others(flow: Flow, state: Sequence[Slot]) -> frozenset[int]:
+    """Ids of the new values of states that are not this one."""
+    others = [slot for slot in flow.slots if slot not in state]
+    return frozenset(id(slot.values[i + 1]) for slot in others for i, j in enumerate(slot.made) if j >= 0)
+
+
+def _use(
+    flow: Flow,
+    state: Sequence[Slot],
+    cell: ReplayStep,
+    states: Tensor,
+    made: frozenset[int],
+    names: Parameters,
+    within: str,
+) -> ParameterUse:
+    """How the steps use the parameters of their module and all others that the state meets.
+
+    `within`: how the names of the module's own begin. Raises Unsupported where they use none, or cannot be run again.
+    """
+    if flow.loop.depth:
+        raise Unsupported("Every layer has parameters of its own, so there is no gradient through time to itemise.")
+    direct = {tensor.data_ptr() for group in cell.groups for tensor in group.outside}
+    found: dict[int, Tensor] = {}
+    for ops in flow.loop.iterations:
+        for _, op in ops:
+            found |= {
+                id(given): given.detach() for given in op.inputs
+                if id(given) in names and (names[id(given)].startswith(within) or given.data_ptr() in direct)
+            }  # fmt: skip
+    try:
+        groups, _ = programs_of(flow, cell.layout, state, made, {number: names[number] for number in found})
+        read = {leaf[1] for group in groups for one in group.program.instructions for leaf in one.leaves
+                if leaf[0] == "given"}  # fmt: skip
+        values = {name: found[number] for number, name in names.items() if number in found and key_of(name) in read}
+        use = ParameterUse(cell.states, groups, values, states)
+        same = use.matches(states)
+    except (Unsupported, RuntimeError) as reason:
+        why = " ".join(str(reason).split())[:160]
+        raise Unsupported(f"The steps cannot be run again with other parameters ({why}).") from None
+    if not values:
+        raise Unsupported("The steps use no parameter of the model, so there is no gradient to itemise.")
+    if not same:
+        raise Unsupported("Run again from the parameters, the steps give other states than those recorded.")
+    return use
+
+
 def recurrence_of(
-    flow: Flow, state: Sequence[Slot], batch: Batch, place: str, made: frozenset[int]
+    flow: Flow, state: Sequence[Slot], batch: Batch, place: str, made: frozenset[int], trained: Parameters
 ) -> tuple[ReplayRecurrence | GraphRecurrence, bool]:
     """The recurrence of one group of slots, and whether its gradient is cut somewhere.
 
-    `made`: ids of all tensors whose origin is known. Where a step cannot be run again, autograd's graph of the run is
-    used if there is one. Raises Unsupported.
+    `made`: ids of all tensors whose origin is known; `trained`: names of the model's parameters.
+    Where a step cannot be run again, autograd's graph of the run is used if there is one. Raises Unsupported.
     """
     size = int(batch.lengths.numel())
     _check_kept(flow, state)
@@ -147,6 +202,12 @@ def recurrence_of(
         x = _entering(groups, steps, size, states)
         found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
         found.check = _check(found)
+        try:
+            cell.use = _use(flow, state, cell, states, made, trained, _prefix(place))
+        except Unsupported as reason:
+            cell.without = str(reason)
+        cell.squashed = squashed_by(flow, state)
+        cell.fed_back = () if flow.loop.depth else fed_back(flow, state, _short(trained, place), alike=len(groups) == 1)
     except (Unsupported, RuntimeError) as reason:
         graph = GraphStep(parts, state, names)
         if any(part.lag for part in parts.values()) or not all(slot.values[-1].requires_grad for slot in state):
@@ -154,6 +215,17 @@ def recurrence_of(
         nothing = states.new_zeros(steps, size, 0)
         return GraphRecurrence(place, _class_name(flow), graph, nothing, states, lengths, known=known), False
     return found, cut
+
+
+def _prefix(place: str) -> str:
+    """How the names of a place's own parameters begin."""
+    module = place.split("#")[0]
+    return "" if module == ROOT else f"{module}."
+
+
+def _short(names: Parameters, place: str) -> dict[int, str]:
+    """The names without that of the place itself."""
+    return {number: name.removeprefix(_prefix(place)) for number, name in names.items()}
 
 
 def _check_kept(flow: Flow, state: Sequence[Slot]) -> None:

@@ -53,7 +53,7 @@ def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
     count = len(flow.loop.iterations)
     found: dict[tuple[object, str], Gate] = {}
     for i in range(count):
-        near = _near(flow, state, i)
+        near = leading_to(flow, state, i)
         for label, j, tensor, signal in _signals(flow, i, near, own):
             made = flow.loop.iterations[i][j][1].name
             if id(tensor) in own or not _fits(tensor, batch, widths, made):
@@ -69,12 +69,12 @@ def found_gates(flow: Flow, state: Sequence[Slot], batch: int) -> Iterator[tuple
     names = {id(value): gate.signal for gate in gates_of(flow, state, batch) for value in gate.tensors}
     own = {id(value) for slot in flow.slots for value in slot.values}
     for i in range(len(flow.loop.iterations)):
-        for _, j, tensor, _ in _signals(flow, i, _near(flow, state, i), own):
+        for _, j, tensor, _ in _signals(flow, i, leading_to(flow, state, i), own):
             if id(tensor) in names:
                 yield names[id(tensor)], i, j, tensor
 
 
-def _near(flow: Flow, state: Sequence[Slot], i: int) -> set[int]:
+def leading_to(flow: Flow, state: Sequence[Slot], i: int) -> set[int]:
     """Operations of iteration i that the new values are computed from, not through other slots' new values."""
     other = {id(s.values[i + 1]) for s in flow.slots if s not in state and s.made[i] >= 0}
     todo = [slot.made[i] for slot in state if slot.made[i] >= 0]

@@ -15,8 +15,9 @@ from torch import Tensor
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.handwritten.graph import GraphRecurrence, GraphStep
+from inspector.engine.handwritten.parts import Part
 from inspector.engine.handwritten.program import Slicer
-from inspector.engine.handwritten.replay import Part, ReplayRecurrence, ReplayStep
+from inspector.engine.handwritten.replay import ReplayRecurrence, ReplayStep
 from inspector.engine.handwritten.slots import Flow, Slot
 from inspector.engine.trace import Trace
 

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import Unsupported
-from inspector.engine.handwritten.replay import LARGEST, Part
+from inspector.engine.handwritten.parts import Part
+from inspector.engine.handwritten.replay import LARGEST
 from inspector.engine.handwritten.slots import Slot
 from inspector.engine.steps.cell import Cell, StepBlock
 from inspector.engine.steps.matrix import MatrixBlock

@@ -7,7 +7,7 @@ training multiplies by what it multiplied by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,10 +102,18 @@ class Program:
     writes: bool
     cut: bool
 
-    def run(self, given: Mapping[Hashable, Tensor], outside: Sequence[Tensor], *, direct: bool = False) -> list[Tensor]:
+    def run(
+        self,
+        given: Mapping[Hashable, Tensor],
+        outside: Sequence[Tensor],
+        *,
+        direct: bool = False,
+        added: Mapping[int, Tensor] | None = None,
+    ) -> list[Tensor]:
         """The results for these inputs and tensors from outside; nothing that was recorded is written to.
 
         With `direct` derivatives go through sums and elementwise products only: everything else counts as constant.
+        `added`: number of an instruction → what is added to its result (0, to differentiate with respect to it).
         """
         if self.writes:
             given = {name: value.clone() for name, value in given.items()}
@@ -114,6 +122,8 @@ class Program:
             out = instruction(given, made, outside)
             if direct and instruction.name not in ELEMENTWISE:
                 out = out.detach() if isinstance(out, Tensor) else tuple(one.detach() for one in _flat(out))
+            if added and len(made) in added:
+                out = out + added[len(made)].reshape(out.shape)
             made.append((out,) if isinstance(out, Tensor) else _flat(out))
         return [given[what] if kind == "given" else made[what][n] if kind == "made" else outside[what]
                 for kind, what, n in self.results]  # fmt: skip
@@ -152,10 +162,14 @@ class _Building:
 
 
 class Slicer:
-    """Cuts programs out of the iterations of a loop; steps that do the same share one."""
+    """Cuts programs out of the iterations of a loop; steps that do the same share one.
 
-    def __init__(self, flow: Flow) -> None:
+    `stops`: ids of tensors that are taken as they were, whatever made them.
+    """
+
+    def __init__(self, flow: Flow, stops: Collection[int] = ()) -> None:
         self.flow = flow
+        self.stops = stops
         self.masks: list[Tensor] = []
         self._known: dict[tuple[Hashable, ...], tuple[list[int], Program]] = {}
 
@@ -172,7 +186,7 @@ class Slicer:
             outside = self._same(i, inputs, results, *known)
             if outside is not None:
                 return known[1], outside
-        chosen = _needed(self.flow, i, inputs, results)
+        chosen = _needed(self.flow, i, inputs, results, self.stops)
         program, outside = self._cut(i, chosen, inputs, results)
         self._known.setdefault(labels, (chosen, program))
         return program, outside
@@ -234,7 +248,9 @@ def _leaves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], A
     return leaves, spec
 
 
-def _needed(flow: Flow, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor]) -> list[int]:
+def _needed(
+    flow: Flow, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor], stops: Collection[int]
+) -> list[int]:
     """Numbers of the operations of iteration i that lie between the inputs and the results, in order."""
     ops = flow.loop.iterations[i]
     depends: dict[int, bool] = {}
@@ -243,6 +259,8 @@ def _needed(flow: Flow, i: int, inputs: Mapping[int, Hashable], results: Sequenc
         found = []
         for given in ops[j][1].inputs:
             place = flow.source.get(id(given))
+            if id(given) in stops:
+                continue
             if id(given) not in inputs and place is not None and place[0] == i and place[1] < j:
                 found.append(place[1])
             found += [written[1] for written in flow.writers(given, (i, j))]

@@ -6,7 +6,8 @@ another branch has a program of its own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,10 @@ from torch import Tensor
 from torch.func import jacrev, vjp, vmap
 
 from inspector.engine.errors import Unsupported
+from inspector.engine.handwritten.parts import Layout, Part, Steps, grouped
 from inspector.engine.handwritten.program import Program
+from inspector.engine.handwritten.trained import ParameterUse
+from inspector.engine.handwritten.weights import FedBack, Piecewise
 from inspector.engine.steps.cell import Cell, StepBlock
 from inspector.engine.steps.matrix import MatrixBlock
 from inspector.engine.trace import Recurrence
@@ -25,52 +29,6 @@ CHUNK = 64
 """Steps whose Jacobians are computed together."""
 LARGEST = 4096
 """State entries up to which Jacobians are built."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One part of the state: a carried tensor, `lag` iterations old; `batch` is its batch axis (None: one sample)."""
-
-    slot: int
-    lag: int
-    shape: tuple[int, ...]
-    batch: int | None
-
-    @property
-    def key(self) -> Hashable:
-        """The name under which programs are given it."""
-        return self.slot, self.lag
-
-    @property
-    def width(self) -> int:
-        """Entries of one sample."""
-        count = 1
-        for axis, size in enumerate(self.shape):
-            count *= 1 if axis == self.batch else size
-        return count
-
-    def rows(self, tensor: Tensor) -> Tensor:
-        """(b, width) of the tensor."""
-        if self.batch is None:
-            return tensor.reshape(1, -1)
-        return tensor.movedim(self.batch, 0).reshape(tensor.shape[self.batch], -1)
-
-    def tensor(self, rows: Tensor) -> Tensor:
-        """The tensor of rows (b, width)."""
-        if self.batch is None:
-            return rows.reshape(self.shape)
-        rest = [size for axis, size in enumerate(self.shape) if axis != self.batch]
-        return rows.reshape(-1, *rest).movedim(0, self.batch)
-
-
-@dataclass(slots=True)
-class Steps:
-    """Steps of one program: its tensors from outside, stacked over those steps; the same one for all where `shared`."""
-
-    program: Program
-    numbers: Tensor
-    outside: list[Tensor]
-    shared: list[bool]
 
 
 class ReplayStep(Cell):
@@ -83,15 +41,34 @@ class ReplayStep(Cell):
         self, parts: Mapping[str, Part], groups: Sequence[Steps], steps: int, gate_names: tuple[str, ...]
     ) -> None:
         self.layout, self.groups, self.gate_names = dict(parts), list(groups), gate_names
-        self.parts, start = {}, 0
-        for name, part in parts.items():
-            self.parts[name] = slice(start, start + part.width)
-            start += part.width
-        self.which = torch.zeros(steps, dtype=torch.int64)
-        self.index = torch.zeros(steps, dtype=torch.int64)
-        for n, group in enumerate(groups):
-            self.which[group.numbers] = n
-            self.index[group.numbers] = torch.arange(len(group.numbers))
+        self.states = Layout(self.layout)
+        self.parts = self.states.entries
+        self.which, self.index = grouped(groups, steps)
+        self.use: ParameterUse | None = None
+        self.without = ""  # why the step's parameters are not known, where they are not
+        self.fed_back: tuple[FedBack, ...] = ()
+        self.squashed: Piecewise | None = None
+
+    def parameters(self) -> dict[str, Tensor]:
+        """The model's parameters that the step uses, by the model's names for them."""
+        return {} if self.use is None else dict(self.use.values)
+
+    def with_parameters(self, values: Mapping[str, Tensor]) -> ReplayStep:
+        """The same recording with other tensors as its parameters."""
+        other = copy.copy(self)
+        other.use = None if self.use is None else self.use.with_values(values)
+        return other
+
+    def row_cost(self) -> int:
+        """A product with the step's Jacobian, one with that of the products' results, and what is pulled back whole."""
+        return self.state_size**2 + (0 if self.use is None else self.use.row_cost(self.state_size))
+
+    def check_items(self, length: int) -> None:
+        """See `ParameterUse.check_items`. Raises Unsupported also where the parameters are not known."""
+        if self.without:
+            raise Unsupported(self.without)
+        if self.use is not None:
+            self.use.check_items(length)
 
     def step(self, x: Tensor, state: Tensor) -> Tensor:
         """A recording is no function of other inputs."""
@@ -107,7 +84,7 @@ class ReplayStep(Cell):
 
     def again(self, group: Steps, states: Tensor) -> Tensor:
         """(n, b, s): every step of a group run again from the states before it."""
-        axes = [None if shared else 0 for shared in group.shared]
+        axes = group.axes
 
         def step(rows: Tensor, *outside: Tensor) -> Tensor:
             return self._advance(group.program, rows, outside)
@@ -128,16 +105,7 @@ class ReplayStep(Cell):
 
     def _advance(self, program: Program, rows: Tensor, outside: Sequence[Tensor], *, direct: bool = False) -> Tensor:
         """(b, s) from (b, s), the whole batch at once; `direct`: see `Program.run`."""
-        given = {part.key: part.tensor(rows[:, self.parts[name]]) for name, part in self.layout.items()}
-        made = iter(program.run(given, outside, direct=direct))
-        out = []
-        for part in self.layout.values():
-            if part.lag:
-                newer = next(n for n, p in self.layout.items() if p.slot == part.slot and p.lag == part.lag - 1)
-                out.append(rows[:, self.parts[newer]])
-            else:
-                out.append(part.rows(next(made)).to(rows.dtype))
-        return torch.cat(out, dim=-1)
+        return self.states.advance(program, rows, outside, direct=direct)
 
 
 @dataclass(slots=True)
@@ -151,6 +119,11 @@ class ReplayRecurrence(Recurrence):
         known = tuple(values[start:stop, samples] for values in self.known)
         return ReplayBlock(self.cell, start, columns, self.states[start : stop + 1], known, self.x[start:stop, samples])
 
+    def again(self, cell: Cell, t: int, state: Tensor, index: int) -> Tensor:
+        """Step t of one sample as it was recorded, the other samples where they were."""
+        assert isinstance(cell, ReplayStep) and cell.use is not None
+        return cell.use.step(t, self.states[t], state, index)
+
 
 class ReplayBlock(MatrixBlock):
     """Consecutive recorded steps of some samples."""
@@ -163,6 +136,33 @@ class ReplayBlock(MatrixBlock):
         self.cell, self.start, self.columns, self.whole, self.x = cell, start, columns, states[:-1], x
         self.previous, self.following = states[:-1, columns], states[1:, columns]
         self.gates = dict(zip(cell.gate_names, known, strict=True))
+        self._pulling: dict[str, Tensor] | None = None
+
+    @cached_property
+    def slope(self) -> Tensor:
+        """φ' of every step and unit as (t, b, 1, h), where the state is a piecewise linear function of something."""
+        assert self.cell.squashed is not None
+        entries = next(iter(self.cell.parts.values()))
+        return self.cell.squashed.derivative(self.following[..., entries])[:, :, None]
+
+    def pull_(self, rows: Tensor, at: int) -> dict[str, Tensor]:
+        """Back through step `at`; at the results of F.linear as one product, other parameters by a pass a row."""
+        use, column = self.cell.use, int(self.columns[0])
+        matrix = self._matrices[at, 0]
+        found: dict[str, Tensor] = {}
+        if use is not None:
+            if self._pulling is None:
+                self._pulling = use.sensitivities(self.start, self.whole, column)
+            found = {signal: rows @ to[at] for signal, to in self._pulling.items()}
+            found |= use.pull(rows, self.start + at, self.whole[at], column)
+        rows.copy_(rows @ matrix)
+        if at == 0:  # a sweep goes backwards: this was the block's last step
+            self._pulling = None
+        return found
+
+    def factors(self) -> dict[str, tuple[str, Tensor]]:
+        """What F.linear multiplies a weight with, 1 for its bias; 1 for a parameter whose whole gradient is pulled."""
+        return {} if self.cell.use is None else self.cell.use.factors(self.start, self.whole, self.columns)
 
     @cached_property
     def matrices(self) -> Tensor:
@@ -184,8 +184,7 @@ class ReplayBlock(MatrixBlock):
         """J of the block's steps `rows`, all of one program, for one sample: (n, s, s)."""
         group = self.cell.groups[which]
         index = self.cell.index[self.start + rows]
-        outside = [t if shared else t[index] for t, shared in zip(group.outside, group.shared, strict=True)]
-        axes = [None if shared else 0 for shared in group.shared]
+        outside, axes = group.at(index), group.axes
 
         def step(state: Tensor, whole: Tensor, *given: Tensor) -> Tensor:
             return self.cell.advance(group.program, column, state, whole, given)
@@ -218,8 +217,7 @@ class ReplayBlock(MatrixBlock):
     def _carried(self, group: Steps, rows: Tensor) -> Tensor:
         """(n, b, s): the derivative of every entry with respect to its own part, part by part."""
         index = self.cell.index[self.start + rows]
-        outside = [t if shared else t[index] for t, shared in zip(group.outside, group.shared, strict=True)]
-        axes = [None if shared else 0 for shared in group.shared]
+        outside, axes = group.at(index), group.axes
         whole = self.whole[rows]
         carried = torch.zeros_like(whole)
         for entries in self.cell.parts.values():

@@ -48,6 +48,7 @@ class Handwritten:
         self._fused: list[bool] = []
         self._names: dict[int, str] = {}
         self._made: frozenset[int] = frozenset()
+        self._parameters: dict[int, str] = {}
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
         """Push the mode; nothing where no Python runs that could be seen."""
@@ -56,6 +57,7 @@ class Handwritten:
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
         self._names = {**{id(module): name for name, module in model.named_modules()}, **trace.places}
+        self._parameters = {id(value): name for name, value in model.named_parameters()}
         self._recorder = Recorder(trace.editor)
         self._recorder.begin()
         trace.after_forward.append(lambda: self._look(trace, emit))
@@ -138,7 +140,7 @@ class Handwritten:
             useful, place = True, self._place(place, trace)
             state = corrected(flow, state, trace.states.get(place, ()))
             try:
-                recurrence, cut = recurrence_of(flow, state, trace.batch, place, self._made)
+                recurrence, cut = recurrence_of(flow, state, trace.batch, place, self._made, self._parameters)
             except Unsupported as reason:
                 self._refused[place] = f"The recurrence in {place} is not shown: {reason}."
                 continue

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import NotApplicable
+from inspector.engine.handwritten.replay import ReplayBlock, ReplayStep
 from inspector.engine.quantity import Describe, per_recurrence, rows_per_page
+from inspector.engine.recurrent_weights import recurrent_weights
 from inspector.engine.shelves import QUANTITIES
+from inspector.engine.steps.cell import Cell
 from inspector.engine.steps.rnn import RnnBlock, RnnStep
 from inspector.engine.trace import Recurrence
 
@@ -27,6 +31,8 @@ MASK = Describe(
 SHARE = Describe(
     kind="mask", title="share of open units", limits=(0, 1), source=SOURCE, formula="q_t = (1/H) Σ_u m_t[u]"
 )
+LEAKY = "m_t[u] = φ′(a_t[u]), 1 where a > 0, elsewhere the slope {:g} that the leaky ReLU has there"
+LEAKY_SHARE = "q_t = (1/H) Σ_u [m_t[u] = 1]"
 BY_LAG = {
     "open_paths": (
         "share of open paths",
@@ -48,34 +54,47 @@ BY_LAG = {
 def masks(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `mask` (step, unit), `mask/open_share` (step,), and by lag, (lag,): see BY_LAG."""
     cell = recurrence.cell
-    if not isinstance(cell, RnnStep) or cell.nonlinearity not in PIECEWISE:
-        raise NotApplicable("Only piecewise linear activations have masks.")
+    outside = slope_outside(cell)
+    mask = MASK if outside == 0 else replace(MASK, formula=LEAKY.format(outside))
+    open_share = SHARE if outside == 0 else replace(SHARE, formula=LEAKY_SHARE)
     length = recurrence.length(sample)
     found = []
     for start, block in recurrence.blocks(sample, rows_per_page(length, cell.state_size * 2)):
-        assert isinstance(block, RnnBlock)
+        assert isinstance(block, (RnnBlock, ReplayBlock))
         nothing = block.following.new_full((), torch.nan)
         found.append(torch.where(block.following.isnan(), nothing, block.slope[:, :, 0])[:, 0])
         rows = recurrence.in_order(found[-1].half(), sample)
         name = f"{recurrence.place}:mask"
         shape = (length, cell.state_size)
-        emit.channel(MASK.channel(name, ("step", "unit"), shape, "float16", module=recurrence.module))
+        emit.channel(mask.channel(name, ("step", "unit"), shape, "float16", module=recurrence.module))
         emit.page(name, (recurrence.sequence_offset(start, len(rows), sample), 0), rows)
     slopes = torch.cat(found)
-    share = recurrence.in_order(slopes.double().mean(1), sample)
+    opened = slopes if outside == 0 else torch.where(slopes.isnan(), slopes, (slopes == 1).to(slopes.dtype))
+    share = recurrence.in_order(opened.double().mean(1), sample)
     name = f"{recurrence.place}:mask/open_share"
-    emit.array(SHARE.channel(name, ("step",), (length,), "float64", module=recurrence.module), share)
-    if length > 1:
-        _by_lag(recurrence, emit, cell.w_hh, slopes)
+    emit.array(open_share.channel(name, ("step",), (length,), "float64", module=recurrence.module), share)
+    plain = [weight.matrix for weight in recurrent_weights(cell) if weight.gain is not None]
+    if length > 1 and len(plain) == 1:  # the step is φ(W h + …) and nothing else: its Jacobian is diag(m) W
+        _by_lag(recurrence, emit, plain[0], slopes, closes=outside == 0)
 
 
-def _by_lag(recurrence: Recurrence, emit: Emitter, weights: Tensor, slopes: Tensor) -> None:
+def slope_outside(cell: Cell) -> float:
+    """φ′ of the cell where it is not 1: 0 where units close. Raises NotApplicable where φ is not piecewise linear."""
+    if isinstance(cell, ReplayStep) and cell.squashed is not None:
+        return cell.squashed.outside
+    if isinstance(cell, RnnStep) and cell.nonlinearity in PIECEWISE:
+        return 0.0
+    raise NotApplicable("Only piecewise linear activations have masks.")
+
+
+def _by_lag(recurrence: Recurrence, emit: Emitter, weights: Tensor, slopes: Tensor, *, closes: bool) -> None:
+    """The channels by lag; where no unit closes (a leaky ReLU) every path is open, and only products are of use."""
     t, h = slopes.shape
     lags = min(t - 1, LONGEST)
     dense = bool((weights != 0).all())
     every = f"exact; every start; lags up to {lags}"
-    results = {"open_paths": (open_paths(slopes, lags), every)}
-    if dense:
+    results = {"open_paths": (open_paths(slopes, lags), every)} if closes else {}
+    if dense and closes:
         results["open_pairs"] = (dense_pairs(slopes, lags), every)
     count = min(t - 1, MOST_STARTS, int(BUDGET / ((2.0 if dense else 4.0) * h**3 * lags)))
     if count < 1:
@@ -86,10 +105,10 @@ def _by_lag(recurrence: Recurrence, emit: Emitter, weights: Tensor, slopes: Tens
     else:
         starts = sorted({round(i * (t - 2) / max(1, count - 1)) for i in range(count)})
         method = every if count == t - 1 else f"exact; {count} evenly spaced starts of {t - 1}; lags up to {lags}"
-        norms, pairs = products(weights, slopes, starts, lags, emit, patterns=not dense)
+        norms, pairs = products(weights, slopes, starts, lags, emit, patterns=closes and not dense)
         results["masked_product"] = (norms, method)
         results["open_product"] = (powers(weights, lags), f"exact; lags up to {lags}")
-        if not dense:
+        if closes and not dense:
             results["open_pairs"] = (pairs, method)
     for signal, (values, method) in results.items():
         title, formula = BY_LAG[signal]

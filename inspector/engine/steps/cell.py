@@ -55,6 +55,15 @@ class Cell(ABC):
             setattr(other, self.trained[name], value)
         return other
 
+    def row_cost(self) -> int:
+        """About how many multiplications it takes to pull one gradient back through one step."""
+        recurrent = sum(value.numel() for name, value in self.parameters().items() if name != "weight_ih")
+        return max(recurrent, self.state_size)
+
+    def check_items(self, length: int) -> None:
+        """Raises Unsupported, with the cost, where the gradient of `length` steps is too large to be itemised."""
+        return
+
     @abstractmethod
     def step(self, x: Tensor, state: Tensor) -> Tensor:
         """The next state of ONE step as a pure function: x (b, i), state (b, s) → (b, s). The slow, plain way."""
