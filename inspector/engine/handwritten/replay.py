@@ -148,7 +148,7 @@ class ReplayBlock(MatrixBlock):
     def pull_(self, rows: Tensor, at: int) -> dict[str, Tensor]:
         """Back through step `at`; at the results of F.linear as one product, other parameters by a pass a row."""
         use, column = self.cell.use, int(self.columns[0])
-        matrix = self._matrices[at, 0]
+        matrix = self.matrices[at, 0]
         found: dict[str, Tensor] = {}
         if use is not None:
             if self._pulling is None:
