@@ -33,7 +33,7 @@ class Embedding:
             return
         trace.extra[KEY] = {}
         for name, module in model.named_modules():
-            if type(module) is nn.Embedding:
+            if isinstance(module, nn.Embedding):
                 self._handles.append(module.register_forward_hook(_Hook(trace, name or "embedding")))
 
     def detach(self) -> None:
@@ -43,7 +43,10 @@ class Embedding:
         self._handles.clear()
 
     def finish(self, trace: Trace, emit: Emitter) -> None:
-        """The gradients have come by themselves: a quantity reads them."""
+        """The gradients have come by themselves and a quantity reads them; what was returned is let go."""
+        for calls in trace.extra.get(KEY, {}).values():
+            for call in calls:
+                call.output = None
 
 
 class _Hook:
@@ -62,6 +65,8 @@ class _Hook:
         if self.trace is None or torch.compiler.is_compiling() or in_backward():
             return
         if not args or not isinstance(args[0], Tensor) or not isinstance(output, Tensor) or not output.requires_grad:
+            return
+        if output.shape[:-1] != args[0].shape:
             return
         calls: list[LookedUp] = self.trace.extra[KEY].setdefault(self.place, [])
         if len(calls) < MOST_CALLS:
