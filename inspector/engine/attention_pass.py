@@ -82,9 +82,7 @@ def statistics(trace: Trace, attention: Attention, emit: Emitter, write: BlockWr
 def _walk(attention: Attention, sample: int, emit: Emitter, write: BlockWriter | None) -> Statistics:
     rows = Rows(attention, sample)
     wanted = {
-        signal: function
-        for signal, (function, self_only) in STATISTICS.items()
-        if not self_only or attention.of_itself
+        signal: function for signal, (function, self_only) in STATISTICS.items() if not self_only or attention.of_itself
     }
     values = {signal: torch.empty(rows.heads, rows.queries) for signal in wanted}
     empty = broken = 0

@@ -41,8 +41,8 @@ def sequences(trace: Trace, calls: list[LookedUp]) -> Iterator[tuple[str, Looked
     """
     size = len(trace.batch.lengths)
     for single, group in groupby(calls, lambda call: call.ids.numel() == size):
-        together = _joined(list(group), size) if single and trace.batch.inputs.shape[1] > 1 else list(group)
-        for call in together:
+        alike = list(group)
+        for call in _joined(alike, size) if single and trace.batch.inputs.shape[1] > 1 else alike:
             found = _whose(trace, call)
             if found is not None:
                 yield found

@@ -83,7 +83,6 @@ class Subject:
         fits = isinstance(first, Tensor) and first.dim() == 3 and names is not None and first.shape[-1] == len(names)
         return first if fits else None
 
-
     def decodes(self, place: str) -> bool:
         """Whether a place lies in a module that the subject says runs over the answer's steps."""
         names = (self.decoder,) if isinstance(self.decoder, str) else self.decoder

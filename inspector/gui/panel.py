@@ -286,8 +286,9 @@ class Panel(QWidget):
 
     def told(self) -> list[tuple[str, str]]:
         """The readout under the shared cursor; what is over the answer's steps says so."""
+        word = "answer: " if self.looking.answers else ""
         rows = self.readout(self.looking.position)
-        return [(f"answer: {what}", value) for what, value in rows] if self.looking.answers else rows
+        return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
 
     def paint(self, painter: QPainter, rect: QRectF) -> None:
         """Draw the figure into any paint device, vectors as vectors; the background is painted too."""

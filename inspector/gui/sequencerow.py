@@ -21,9 +21,10 @@ UNIT, UNITS = "unit of ", ("state", "gate")
 
 
 class SequenceRow(QWidget):
-    """The strip of tokens with its choice of colouring; the choice is remembered. One for the input, one for the answer.
+    """The strip of tokens with its choice of colouring; the choice is remembered.
 
-    The answer's is seen only where the answer has steps of its own; then both say which they are.
+    There is one for the input and one for the answer, which is seen where the answer has steps of its own; then both
+    say which they are.
     """
 
     def __init__(self, cursor: Cursor, theme: Theme, settings: Settings, domain: str = STEP_DOMAIN) -> None:
@@ -36,7 +37,8 @@ class SequenceRow(QWidget):
         self.name = plain_label("Answer" if self.looking.answers else "Input")
         self.name.setFixedWidth(self.name.fontMetrics().horizontalAdvance("Answer ") + 4)
         self.name.hide()
-        self.setVisible(not self.looking.answers)
+        if self.looking.answers:
+            self.hide()
         self.colour_by = QComboBox()
         self.colour_by.setAccessibleName(f"Colour the {what} by")
         self.colour_by.setToolTip(f"Colour the {what} by")
@@ -57,7 +59,12 @@ class SequenceRow(QWidget):
         self._capture = capture
         answered = any(channel.step_domain == ANSWER_DOMAIN for channel in capture.channels.values())
         self.name.setVisible(answered)
-        self.setVisible(answered or not self.looking.answers)
+        if self.looking.answers:
+            self.setVisible(answered)
+        policy = QComboBox.SizeAdjustPolicy  # strips of equal width stand below each other
+        self.colour_by.setSizeAdjustPolicy(
+            policy.AdjustToMinimumContentsLengthWithIcon if answered else policy.AdjustToContentsOnFirstShow
+        )
         names = capture.labels(self.domain, self.looking.position.frame)
         self.strip.set_sequence(names, len(names) or length)
         self._offer(capture)

@@ -176,12 +176,15 @@ class Window(QMainWindow):
     def edit(self) -> None:
         """Ask for changes, and run as it is and with them."""
         from inspector.gui.editdialog import EditDialog
+        from inspector.gui.panel import answering
 
         capture = self.session.capture
         if capture is None or self.session.spec is None:
             self.fail("Run a model first; then a token, a unit or a gate of that run can be changed.")
             return
-        dialog = EditDialog(capture, self.looking.position, self.session.edits, self)
+        position = self.looking.position
+        position = (self.answer if position.place in answering(capture) else self.sequence).looking.position
+        dialog = EditDialog(capture, position, self.session.edits, self)
         if dialog.exec():
             self.session.run(self.session.spec, dialog.edits())
             self._show_state()

@@ -107,7 +107,7 @@ def _write_map(layers: list[Layer], sample: int, labels: dict[str, tuple[str, ..
 
 
 def in_series(trace: Trace) -> list[Layer]:
-    """The layers in the order in which they ran, the lowest first; only those with the commonest steps (whose, how many)."""
+    """The layers in the order in which they ran, the lowest first; only those with the commonest steps."""
     found: dict[str, Layer] = {}
     for item in trace.recurrences:
         if trace.look_at in samples(item):

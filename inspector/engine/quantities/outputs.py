@@ -115,9 +115,7 @@ def _own_steps(trace: Trace, known: Answer, emit: Emitter) -> None:
     answers = answer(scores[:length], ids)
     _write(trace, answers, length, 0, emit)
     if ids is not None:
-        emit.array(
-            ANSWERED.channel("output:surprise", ("step",), (length,), "float32"), -answers.log_probability
-        )
+        emit.array(ANSWERED.channel("output:surprise", ("step",), (length,), "float32"), -answers.log_probability)
 
 
 def _write(trace: Trace, answers: Answers, length: int, start: int, emit: Emitter) -> None:
@@ -139,7 +137,8 @@ def _write(trace: Trace, answers: Answers, length: int, start: int, emit: Emitte
 def answer(scores: Tensor, following: Tensor | None) -> Answers:
     """Entropy, top k and ln p of the following tokens from scores (t, v), v at a time large.
 
-    `following` (t,) or (t-1,): the token that each row, or each but the last, is asked about; or None. Ids outside the vocabulary give NaN.
+    `following` (t,) or (t-1,): the token that each row, or each but the last, is asked about; or None. Ids
+    outside the vocabulary give NaN.
     """
     steps, width = scores.shape
     k = min(TOP, width)
