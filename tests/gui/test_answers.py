@@ -13,10 +13,10 @@ from inspector.gui.cursor import Cursor, Looking
 from inspector.gui.export import picture
 from inspector.gui.sequencerow import SequenceRow
 from inspector.gui.settings import Settings
-from inspector.gui.shelf import PANELS
+from inspector.gui.shelf import ORDER, PANELS
 from inspector.gui.stage import Stage, sequence_length
 from inspector.gui.steprange import EitherRange, StepRange
-from inspector.gui.theme import LIGHT
+from inspector.gui.theme import DARK, LIGHT, Theme
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel, Frame, Labels, Page, RunStart, RunStop, Scalar
 
 ASKED = tuple("abcdefg")
@@ -186,3 +186,25 @@ def test_either_range_follows_the_one_in_use() -> None:
     steps.set(1.0, 4.0)
     either.show_all()
     assert told == [(0.0, 2.0), (-0.5, 2.5)] and steps.bounds == (1.0, 4.0)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("key", ORDER)
+def test_every_panel_shows_an_answer(answered_capture: Path, key: str, theme: Theme) -> None:
+    with open_capture(answered_capture) as capture:
+        stage = Stage(capture, (900, 520), theme)
+        panel = stage.panel(key)
+        for step in (0, 39):
+            stage.cursor.move(answer=step, unit=1, head=1, key=0, place="rnn.l0")
+            rows = panel.told()
+            assert panel.state == "figure", panel._error.toPlainText()
+            assert all(what.startswith("answer: ") for what, _ in rows if "[" in what) or not panel.looking.answers
+        stage.answer_steps.zoom(0.3, 20.0)
+        panel.redraw()
+        assert panel.state == "figure", panel._error.toPlainText()
+        shared = [plot for plot in panel.plots if plot.steps is not None]
+        for plot in shared if panel.looking.answers else ():
+            assert plot.vb.viewRange()[0] == list(stage.answer_steps.bounds)
+            assert plot.step_axis.labelText in (ANSWER_DOMAIN, "query")
+        assert stage.cursor.position.step is None and stage.steps.length == 0
+        stage.close()
