@@ -318,3 +318,20 @@ def test_a_decoders_attention_has_queries_of_the_answer_and_keys_of_the_input(le
     assert "looks at another sequence" in sink.refusals()["decoder.cross:attention/distance"]
     np.testing.assert_allclose(sink.array("decoder.own:attention")[0].sum(-1), 1, atol=2e-3)
     np.testing.assert_allclose(sink.array("decoder.cross:attention")[0].sum(-1), 1, atol=2e-3)
+
+
+def test_the_samples_say_whose_steps_they_run_over() -> None:
+    from inspector.engine.batching import of_value, pad
+    from inspector.engine.opening import open_subject
+    from inspector.records import Load
+
+    for name, text, answer, domains in (
+        ("encoder-decoder-reverse", "ab·c", ("c", "b", "a", "<"), {"encoder.l0": "step", "decoder.l0": ANSWER_DOMAIN}),
+        ("generator-digits", "3", tuple(f"row {n}" for n in range(1, 9)), {"rnn.l0": ANSWER_DOMAIN}),
+    ):
+        subject, sink = open_subject(Load(subject=name)).subject, Listed()
+        perform(subject, pad(subject, [of_value(subject, text)], targets=[None]), sink)
+        assert sink.labels(ANSWER_DOMAIN) == answer
+        for place, domain in domains.items():
+            assert sink.channel(f"{place}:h").domain("step") == domain
+        assert not any(reason.startswith("The loss has shape") for reason in sink.refusals().values())

@@ -39,6 +39,13 @@ def make(path: Path, said: tuple[str, ...]) -> Path:
         for place, names, domain in (("encoder.l0", ASKED, STEP_DOMAIN), ("decoder.l0", said, ANSWER_DOMAIN)):
             put(f"{place}:h", "state", (len(names), 4), domain)
             put(f"{place}:jacobian/spectral_norm", "jacobian", (len(names),), domain)
+        for key, size in ((STEP_DOMAIN, len(ASKED)), (ANSWER_DOMAIN, len(said))):
+            looked = Channel(
+                name=f"decoder.at {key.split()[0]}:attention", kind="attention", dims=("head", "query", "key"),
+                shape=(1, len(said), size), domains={"query": ANSWER_DOMAIN, "key": key},
+            )  # fmt: skip
+            writer.write(looked)
+            writer.write(Page(looked.name, 0, (0, 0, 0), np.full(looked.shape, 1 / size, np.float32)))
         put("output:loss", "output", (len(said),), ANSWER_DOMAIN)
         counts = Channel(name="decoder.l0:health/h", kind="health", dims=("count",), shape=(2,), dtype="int64",
                          labels={"count": ("nan", "first_bad_step")})  # fmt: skip
@@ -111,6 +118,15 @@ def test_outputs_of_an_answer_offer_no_choice_and_name_its_perplexity(stage: Sta
     stage.cursor.move(answer=2)
     assert [what for what, _ in panel.told()] == ["answer: output:loss [2]"]
     assert picture(panel, 1.0).width() > 0
+
+
+def test_a_decoder_that_looks_at_the_input_has_the_tokens_of_both_on_its_axes(stage: Stage) -> None:
+    panel, said = stage.panel("attention", place="decoder.at step"), said_in(stage.capture)
+    assert panel.state == "figure" and panel.query_axis.names == said and panel.row.plot.step_axis.names == ASKED
+    stage.cursor.move(place="decoder.at answer")
+    assert panel.query_axis.names == said and panel.row.plot.step_axis.names == said
+    panel.pointed(panel.row.plot, 1.0, 2.0)
+    assert (stage.cursor.position.answer, stage.cursor.position.key, stage.cursor.position.step) == (2, 1, None)
 
 
 def test_a_bad_step_of_a_decoder_is_one_of_the_answer(stage: Stage) -> None:

@@ -102,8 +102,9 @@ def _write_map(layers: list[Layer], sample: int, labels: dict[str, tuple[str, ..
     dtype = dtype_name(layers[0].directions[0].states)
     rows = [layer.gradient(sample) for layer in layers]
     values = np.stack([row for row in rows if row is not None], axis=1).astype(dtype)
-    name, domains = "layers:gradient/depth_map", {"step": layers[0].directions[0].domain}
-    emit.array(MAP.channel(name, ("step", "layer"), values.shape, dtype, labels=labels, domains=domains), values)
+    channel = MAP.channel("layers:gradient/depth_map", ("step", "layer"), values.shape, dtype, labels=labels)
+    domain = layers[0].directions[0].domain
+    emit.array(channel if domain == STEP_DOMAIN else channel.over(domain), values)
 
 
 def in_series(trace: Trace) -> list[Layer]:
