@@ -25,6 +25,7 @@ EXPECTED = (
     "`answer` gave {}; expected ids ({}, t) with a negative id at padding, or the labels of each of the {} sequences."
 )
 NOTHING = "`answer` gave nothing and the output has no scores ({}, t, v), so the steps of the answer are not known."
+EMPTY = "The answer of the sequence looked at has no steps."
 AMBIGUOUS = (
     "The answer has as many steps as the input, so it cannot be told which layers run over the answer: all are drawn "
     "over the input's steps. Name the answer's in `decoder`."
@@ -94,6 +95,8 @@ def settle(trace: Trace, emit: Emitter) -> None:
         return
     emit.labels(ANSWER_DOMAIN, answer.names)
     emit.step_domains["output"] = ANSWER_DOMAIN
+    if not answer.length(trace.look_at):
+        emit.refuse("output:answer", EMPTY)
     equal = answer.steps in (trace.batch.inputs.shape[1], int(trace.batch.lengths.max()))
     if equal and not trace.subject.decoder and (trace.recurrences or trace.attentions):
         emit.sink.write(Log(AMBIGUOUS, "warning", "engine"))

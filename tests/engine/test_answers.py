@@ -216,6 +216,15 @@ def test_without_targets_the_steps_are_called_by_the_models_own_answer() -> None
     assert not {"output:surprise", "output:loss"} & sink.names() and "output:perplexity" not in sink.scalars()
 
 
+def test_an_answer_without_steps_is_said_and_breaks_nothing() -> None:
+    wanted, sink = answers([3, 2, 4]), Listed()
+    wanted[1] = PADDING
+    perform(subject_of("fused", wanted), batch_of(GIVEN, wanted, 1), sink)
+    assert "no steps" in sink.refusals()["output:answer"] and sink.array("encoder.l0:h").shape == (5, 5)
+    assert not any("failed" in reason for reason in sink.refusals().values())
+    assert "decoder.l0:h" not in sink.names()
+
+
 def test_labels_are_taken_as_they_are() -> None:
     rows = [["row 1", "row 2"], ["row 1"]]
     subject = adopt(nn.Linear(2, 3))
