@@ -13,7 +13,7 @@ SIGNAL = "gradient/embedding_norm"
 CHANGED = "The model changed what {} returned in place, so the gradient that reached it is not known."
 NORM = Describe(
     kind="gradient", unit="nat", title="‖∂L/∂e(x_t)‖", scale="log", source="Simonyan, Vedaldi & Zisserman 2014",
-    formula="‖∂L/∂e_t‖₂, e_t the embedding of token t as it was looked up, L = Σ_t ℓ_t of the sample",
+    formula="‖∂L/∂e_t‖₂, e_t what was looked up at step t (a decoder: what came before), L = Σ_t ℓ_t of the sample",
 )  # fmt: skip
 
 
