@@ -66,6 +66,8 @@ class Sample:
     logits: Callable[[Any], Tensor] | None = None
     loss: Callable[[Any, Batch], Tensor] | None = None
     next_token: bool = False
+    answer: Callable[[Any, Batch], Any] | None = None
+    decoder: str | Sequence[str] = ()
     examples: Mapping[str, Any] = field(default_factory=dict)
     training: Training | None = None
 

@@ -68,7 +68,12 @@ class EncoderDecoder(nn.Module):
 
 def answer_loss(scores: Tensor, batch: Batch) -> Tensor:
     """(b, l): −ln p(letter) at every step of the answer; NaN on its padding."""
-    return step_loss(scores, reversed_letters(batch.inputs, batch.lengths))
+    return step_loss(scores, wanted(scores, batch))
+
+
+def wanted(_scores: Tensor, batch: Batch) -> Tensor:
+    """(b, l): the right answer, its end included, and IGNORED on its padding."""
+    return reversed_letters(batch.inputs, batch.lengths)
 
 
 def build() -> Sample:
@@ -77,6 +82,6 @@ def build() -> Sample:
         model = EncoderDecoder()
     return Sample(
         model=model, name="encoder-decoder-reverse", kind="tokens", vocabulary=LETTERS, forward=with_lengths,
-        loss=answer_loss, training=Training(reversing, rate=5e-3),
+        loss=answer_loss, answer=wanted, decoder="decoder", training=Training(reversing, rate=5e-3),
         examples={"with fillers": "ab·c·de", "letters only": "facade", "mostly fillers": "···d··", "one letter": "f"},
     )  # fmt: skip

@@ -44,10 +44,15 @@ def painting_loss(ink: Tensor, batch: Batch) -> Tensor:
     loss = ink.new_full((b, t), torch.nan)
     if batch.targets is None:
         return loss
-    rows = min(t, HEIGHT)
-    wanted = batch.targets.to(ink.dtype)[:, :rows]
-    values = nn.functional.binary_cross_entropy_with_logits(ink[:, :rows], wanted, reduction="none").sum(-1)
-    return torch.cat((values, loss[:, rows:]), dim=1)
+    height = min(t, HEIGHT)
+    wanted = batch.targets.to(ink.dtype)[:, :height]
+    values = nn.functional.binary_cross_entropy_with_logits(ink[:, :height], wanted, reduction="none").sum(-1)
+    return torch.cat((values, loss[:, height:]), dim=1)
+
+
+def rows(ink: Tensor, _batch: Batch) -> list[list[str]]:
+    """The names of the answer's steps: a step paints a row."""
+    return [[f"row {n + 1}" for n in range(ink.shape[1])] for _ in range(len(ink))]
 
 
 def draw(generator: torch.Generator) -> Plain:
@@ -72,5 +77,5 @@ def build() -> Sample:
         model = TokenTransducer(nn.GRU(8, 24, batch_first=True), 8, len(VOCABULARY), 8)
     return Sample(
         model=model, name="generator-digits", kind="tokens", vocabulary=VOCABULARY, encode=encode, loss=painting_loss,
-        examples=examples(), training=Training(draw, rate=1e-2, steps=1600),
+        answer=rows, decoder="rnn", examples=examples(), training=Training(draw, rate=1e-2, steps=1600),
     )  # fmt: skip

@@ -34,6 +34,8 @@ class Looked:
     sample: int
     length: int
     padded: int
+    over_answer: Callable[[str], bool] = lambda _place: False
+    """Whether a place runs over the steps of an answer that has its own: its rows are not the input's."""
     masks: dict[int, tuple[Tensor, int, tuple[int, ...], bool, Tensor | None]] = field(default_factory=dict)
     """Masks already settled, by id: a model passes the same mask to every layer."""
 
@@ -98,7 +100,7 @@ def attend(
         causal = causal or triangular
     if cross is None:
         cross = q != k or any(word in place.lower() for word in CROSS_NAMES)
-    steps = q in (looked.padded, looked.length)
+    steps = q in (looked.padded, looked.length) and not looked.over_answer(place)
     if steps and looked.length < q:
         query = query[..., : looked.length, :]
         mask = mask if mask is None or mask.shape[-2] == 1 else mask[..., : looked.length, :]
@@ -125,7 +127,7 @@ def from_weights(looked: Looked, place: str, module: str, weights: Tensor) -> At
     """An Attention from weights (1, a, q, k) that the model computed itself; keys of weight 0 count as forbidden."""
     q, k = weights.shape[-2:]
     cross = q != k or any(word in place.lower() for word in CROSS_NAMES)
-    steps = q in (looked.padded, looked.length)
+    steps = q in (looked.padded, looked.length) and not looked.over_answer(place)
     if steps and looked.length < q:
         weights = weights[..., : looked.length, :]
         if not cross and not bool(weights[..., looked.length :].any()):

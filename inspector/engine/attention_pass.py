@@ -17,7 +17,6 @@ from inspector.engine.emitter import Emitter
 from inspector.engine.quantity import Describe, Quantity
 from inspector.engine.trace import Attention, Trace
 
-SELF_DOMAINS = ("step", "position")
 CACHE = "attention/statistics"
 
 Statistic = Callable[[RowBlock], Tensor]
@@ -54,7 +53,7 @@ def per_attention_row(
             for attention in trace.attentions:
                 name = f"{attention.place}:{signal}"
                 reason = refusal(attention)
-                if reason is None and self_only and attention.keys_from not in SELF_DOMAINS:
+                if reason is None and self_only and not attention.of_itself:
                     reason = f"{attention.place} looks at another sequence: its keys and queries share no positions."
                 if reason is not None:
                     emit.refuse(name, reason)
@@ -83,9 +82,7 @@ def statistics(trace: Trace, attention: Attention, emit: Emitter, write: BlockWr
 def _walk(attention: Attention, sample: int, emit: Emitter, write: BlockWriter | None) -> Statistics:
     rows = Rows(attention, sample)
     wanted = {
-        signal: function
-        for signal, (function, self_only) in STATISTICS.items()
-        if not self_only or attention.keys_from in SELF_DOMAINS
+        signal: function for signal, (function, self_only) in STATISTICS.items() if not self_only or attention.of_itself
     }
     values = {signal: torch.empty(rows.heads, rows.queries) for signal in wanted}
     empty = broken = 0

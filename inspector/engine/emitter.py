@@ -39,12 +39,15 @@ class Emitter:
     cancelled: Callable[[], bool] = lambda: False
     progress: Callable[[float, float, str], None] = lambda _done, _total, _text: None
     declared: set[str] = field(default_factory=set)
+    step_domains: dict[str, str] = field(default_factory=dict)
+    """Place → whose steps its channels run over, where those are not the input's (engine/answers.py)."""
 
     def channel(self, channel: Channel) -> None:
         """Declare a channel once; a second declaration of the same name is ignored."""
         if channel.name not in self.declared:
             self.declared.add(channel.name)
-            self.sink.write(channel)
+            domain = self.step_domains.get(channel.place)
+            self.sink.write(channel if domain is None else channel.over(domain))
 
     def page(self, name: str, offset: Sequence[int], values: Tensor | npt.NDArray[Any]) -> None:
         """Write one block of a declared channel at `offset`. Raises CancelledError when the user has cancelled."""

@@ -144,6 +144,8 @@ def rows_per_page(length: int, row_bytes: int) -> int:
 def _each_recurrence(signal: str, one: Callable[[Recurrence, Emitter, int], None]) -> Callable[[Trace, Emitter], None]:
     def run(trace: Trace, emit: Emitter) -> None:
         for recurrence in trace.recurrences:
+            if not recurrence.length(trace.look_at):
+                continue  # of an answer without steps
             name = f"{recurrence.place}:{signal}"
             if recurrence.check is not None and not recurrence.check.passed:
                 emit.refuse(name, refusal(recurrence))

@@ -22,8 +22,9 @@ import torch
 from torch import Tensor, nn
 
 from inspector.capture import CaptureError
+from inspector.engine.answers import read_answer, settle
 from inspector.engine.emitter import Emitter, Sink
-from inspector.engine.errors import CancelledError, InputError, ModelError
+from inspector.engine.errors import CancelledError, InputError, ModelError, Unsupported
 from inspector.engine.probes import Probe
 from inspector.engine.shelves import PROBES, QUANTITIES
 from inspector.engine.subject import Batch, Subject
@@ -157,6 +158,7 @@ def _observe(trace: Trace, emit: Emitter, probes: list[Probe]) -> ModelError | N
             probe.detach()
     for probe in probes:
         probe.finish(trace, emit)
+    settle(trace, emit)
     trace.wants_gradient.clear()
     trace.after_forward.clear()
     return failure
@@ -172,6 +174,8 @@ def _forward(trace: Trace, emit: Emitter) -> None:
     trace.output = output
     scores = subject.scores(output)
     trace.logits = None if scores is None else scores.detach()
+    if subject.answer is not None:
+        _answer(trace, output, emit)
     if subject.loss is None:
         return
     loss = _loss(trace, output, emit)
@@ -219,6 +223,16 @@ def wanted_parameters(trace: Trace, emit: Emitter) -> dict[str, Tensor]:
     return found
 
 
+def _answer(trace: Trace, output: object, emit: Emitter) -> None:
+    """The steps of the answer, or the reason why they are not known."""
+    try:
+        trace.answer = read_answer(trace.subject, output, trace.batch, trace.logits)
+    except Unsupported as reason:
+        emit.refuse("output:answer", str(reason))
+    except (Exception, SystemExit) as fault:
+        raise model_error(fault, f"`answer` of {trace.subject.name}") from fault
+
+
 def _loss(trace: Trace, output: object, emit: Emitter) -> Tensor | None:
     """The subject's loss; kept by step only where it has one value a step, refused with the reason elsewhere."""
     subject, batch = trace.subject, trace.batch
@@ -228,7 +242,8 @@ def _loss(trace: Trace, output: object, emit: Emitter) -> Tensor | None:
         loss = call(output, batch)
     except (Exception, SystemExit) as fault:
         raise model_error(fault, f"The loss of {subject.name}") from fault
-    expected = tuple(batch.inputs.shape[:2])
+    answer = trace.answer
+    expected = tuple(batch.inputs.shape[:2]) if answer is None else (len(batch.lengths), answer.steps)
     if not isinstance(loss, Tensor):
         emit.refuse("output:loss", f"The loss is a {type(loss).__name__}; expected a tensor of shape {expected}.")
         return None

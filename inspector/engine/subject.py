@@ -60,6 +60,10 @@ class Subject:
     logits: Callable[[Any], Tensor] | None = None
     loss: Callable[[Any, Batch], Tensor] | None = None
     next_token: bool = False
+    answer: Callable[[Any, Batch], Any] | None = None
+    """(output, batch) → ids (b, t) of an answer with steps of its own, negative at padding; or labels; or None."""
+    decoder: str | Sequence[str] = ()
+    """Modules that run over the answer's steps; told by their number of steps where that differs from the input's."""
     examples: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: str = ""
     """The file that the weights are from; what training left beside it (history.json) is read."""
@@ -78,6 +82,11 @@ class Subject:
         names = self.labels if self.labels is not None else self.vocabulary
         fits = isinstance(first, Tensor) and first.dim() == 3 and names is not None and first.shape[-1] == len(names)
         return first if fits else None
+
+    def decodes(self, place: str) -> bool:
+        """Whether a place lies in a module that the subject says runs over the answer's steps."""
+        names = (self.decoder,) if isinstance(self.decoder, str) else self.decoder
+        return any(place == name or place.startswith((f"{name}.", f"{name}#")) for name in names if name)
 
 
 def adopt(thing: Any, name: str = "") -> Subject:

@@ -13,8 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inspector.engine.answers import Answer
 from inspector.engine.steps.cell import Cell, Check, StepBlock
 from inspector.engine.subject import Batch, Subject
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 KEPT_BYTES = 256 << 20
 KEPT_VALUES = 12
@@ -56,6 +58,8 @@ class Recurrence:
     shown: set[str] = field(default_factory=set)
     base: int = 0
     known: tuple[Tensor, ...] = ()
+    domain: str = STEP_DOMAIN
+    """Whose steps these are: the input's, or those of an answer with steps of its own."""
     _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
 
     @property
@@ -137,6 +141,12 @@ class Attention:
     queries_from: str = "step"
     note: str = ""
 
+    @property
+    def of_itself(self) -> bool:
+        """Whether queries and keys are positions of one sequence."""
+        crossing = self.queries_from == ANSWER_DOMAIN != self.keys_from
+        return not crossing and self.keys_from in (STEP_DOMAIN, "position", ANSWER_DOMAIN)
+
 
 @dataclass(slots=True)
 class Trace:
@@ -155,6 +165,8 @@ class Trace:
     output: Any = None
     logits: Tensor | None = None
     loss: Tensor | None = None
+    answer: Answer | None = None
+    """Steps of the answer where it has its own: then loss and logits have those, not the input's."""
     extra: dict[str, Any] = field(default_factory=dict)
     only_looked_at: bool = False
     """Keep the inside of the sample looked at only; quantities that average then average over that one."""

@@ -53,7 +53,7 @@ def make_menus(window: Window) -> list[QAction]:
     add(run, "&Cancel run", window.session.cancel, "Esc")
     add(run, "&Play the steps", window.play)
     view = bar.addMenu("&View")
-    add(view, "&Whole sequence", window.steps.show_all, "Ctrl+0")
+    add(view, "&Whole sequence", window.show_all_steps, "Ctrl+0")
     add(view, "Zoom &in", lambda: _zoom(window, 0.5), Standard.ZoomIn)
     add(view, "Zoom &out", lambda: _zoom(window, 2.0), Standard.ZoomOut)
     add(view, "&Full screen", lambda: window.showNormal() if window.isFullScreen() else window.showFullScreen(), "F11")

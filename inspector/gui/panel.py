@@ -13,14 +13,16 @@ from PySide6.QtGui import QColor, QKeyEvent, QPainter
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPlainTextEdit, QStackedWidget, QVBoxLayout, QWidget
 
 from inspector.capture import Capture
-from inspector.gui.cursor import Cursor, Position
-from inspector.gui.steprange import StepRange
+from inspector.gui.cursor import Cursor, Looking, Position
+from inspector.gui.steprange import EitherRange, StepRange
 from inspector.gui.text import clean, clean_block, plain_label
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.stepplot import StepPlot
-from inspector.records import STEP_DOMAIN, Channel
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
 
 Array = npt.NDArray[Any]
+WHOSE = {"input": STEP_DOMAIN, "answer": ANSWER_DOMAIN}
+"""Whose steps a panel shows, where the answer has its own: never both on one axis."""
 KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 
@@ -38,10 +40,12 @@ class Panel(QWidget):
     key: ClassVar[str] = ""
     title: ClassVar[str] = ""
     hint: ClassVar[str] = ""
+    by_steps: ClassVar[bool] = True
+    """Whether what is over the input's steps and what is over the answer's is kept apart."""
 
     def __init__(self, cursor: Cursor, steps: StepRange, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.looking, self.steps, self.theme = cursor, steps, theme
+        self.looking, self.steps, self.theme = Looking(cursor, parent=self), EitherRange(steps, self), theme
         self.capture: Capture | None = None
         self.plots: list[StepPlot] = []
         self.setObjectName(f"panel-{self.key}")
@@ -49,6 +53,10 @@ class Panel(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.controls = QHBoxLayout()
         self.controls.setContentsMargins(8, 4, 8, 2)
+        self.whose = chooser(list(WHOSE), "Steps of the input or of the answer")
+        self.whose.activated.connect(self._choose_steps)
+        self.controls.addWidget(self.whose)
+        self.whose.hide()
         self.figure = Figure()
         self.figure.setFocusProxy(self)
         self.figure.ci.layout.setContentsMargins(4, 4, 4, 4)
@@ -70,7 +78,7 @@ class Panel(QWidget):
         self.build()
         self.controls.addStretch(1)
         self.figure.scene().sigMouseMoved.connect(self._hover)
-        cursor.moved.connect(self._cursor_moved)
+        self.looking.moved.connect(self._cursor_moved)
         self.set_theme(theme)
 
     # -- what subclasses provide
@@ -111,6 +119,7 @@ class Panel(QWidget):
         """Show another capture, or none."""
         self.capture = capture
         self.reset()
+        self._turned(self.looking.position.place)
         self.redraw()
 
     def reset(self) -> None:
@@ -123,12 +132,53 @@ class Panel(QWidget):
         return frame
 
     def channels(self) -> list[Channel]:
-        """The channels of the capture that this panel shows and that have data."""
+        """The channels of the capture that this panel shows and that have data, over the steps that are shown."""
+        found = self._filled()
+        if not self.by_steps:
+            return found
+        answers = self._answering()
+        return [channel for channel in found if (channel.place in answers) is self.looking.answers]
+
+    def _filled(self) -> list[Channel]:
         if self.capture is None:
             return []
         return [
             c for c in self.capture.channels.values() if self.accepts(c) and self.capture.revision(c.name, self.frame)
         ]
+
+    def _answering(self) -> frozenset[str]:
+        """Places that run over the answer's steps."""
+        return answering(self.capture) if self.capture is not None else frozenset()
+
+    # -- the input's steps or the answer's
+
+    def _settle_steps(self) -> None:
+        """Offer the choice where there is one, and show the answer where there is nothing else."""
+        answers = self._answering()
+        found = {channel.place in answers for channel in self._filled()} if self.by_steps else set()
+        self.whose.setVisible(len(found) == 2)
+        if found and self.looking.answers not in found:
+            self._use(ANSWER_DOMAIN if True in found else STEP_DOMAIN)
+
+    def _use(self, domain: str) -> None:
+        self.looking.domain = domain
+        self.whose.setCurrentText(next(word for word, known in WHOSE.items() if known == domain))
+        self.steps.use(domain)
+
+    @Slot(int)
+    def _choose_steps(self, _index: int) -> None:
+        self._use(WHOSE[self.whose.currentText()])
+        self.redraw()
+
+    def _turned(self, place: str) -> bool:
+        """Turn to the steps of a place that is shown here; whether that changed anything."""
+        if not self.by_steps or not any(channel.place == place for channel in self._filled()):
+            return False
+        domain = ANSWER_DOMAIN if place in self._answering() else STEP_DOMAIN
+        if domain == self.looking.domain:
+            return False
+        self._use(domain)
+        return True
 
     def refresh(self, changed: frozenset[str]) -> None:
         """Called from the session's tick when the capture has grown; draws only if a channel of ours has."""
@@ -140,9 +190,12 @@ class Panel(QWidget):
     def redraw(self) -> None:
         """Draw, or show the empty page, or the error page if drawing raises; the other panels go on."""
         try:
+            self._settle_steps()
             if not self.channels():
                 self._show_empty()
                 return
+            for plot in self.plots:
+                plot.name_steps(self.looking.domain)
             self.update_contents()
             self.stack.setCurrentIndex(1)
             position = self.looking.position
@@ -174,8 +227,9 @@ class Panel(QWidget):
 
     @Slot(object, object)
     def _cursor_moved(self, new: Position, old: Position) -> None:
-        if new.frame != old.frame:
+        if (new.place != old.place and self._turned(new.place)) or new.frame != old.frame:
             self.redraw()
+            new = self.looking.position
         self._show_cursor(new.step)
         if self.state == "figure":
             try:
@@ -228,7 +282,13 @@ class Panel(QWidget):
 
     def step_names(self) -> tuple[str, ...]:
         """The labels of the steps of the frame shown."""
-        return self.capture.labels(STEP_DOMAIN, self.frame) if self.capture is not None else ()
+        return self.capture.labels(self.looking.domain, self.frame) if self.capture is not None else ()
+
+    def told(self) -> list[tuple[str, str]]:
+        """The readout under the shared cursor; what is over the answer's steps says so."""
+        word = "answer: " if self.looking.answers else ""
+        rows = self.readout(self.looking.position)
+        return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
 
     def paint(self, painter: QPainter, rect: QRectF) -> None:
         """Draw the figure into any paint device, vectors as vectors; the background is painted too."""
@@ -236,6 +296,11 @@ class Panel(QWidget):
         source = self.figure.sceneRect()
         self.figure.scene().prepareForPaint()
         self.figure.scene().render(painter, rect, source, Qt.AspectRatioMode.KeepAspectRatio)
+
+
+def answering(capture: Capture) -> frozenset[str]:
+    """Places whose channels are over the steps of an answer that has its own."""
+    return frozenset(c.place for c in capture.channels.values() if c.step_domain == ANSWER_DOMAIN)
 
 
 def chooser(options: list[str], name: str) -> QComboBox:

@@ -1,4 +1,4 @@
-"""The sequence above the panels: its tokens, and by which quantity they are coloured."""
+"""The sequence above the panels, and its answer below it: the tokens, and by which quantity they are coloured."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
 
 from inspector.capture import Capture
-from inspector.gui.cursor import Cursor, Position
+from inspector.gui.cursor import Cursor, Looking, Position
 from inspector.gui.settings import Settings
+from inspector.gui.text import plain_label
 from inspector.gui.theme import Theme
 from inspector.gui.tokenstrip import TokenStrip
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
 
 COLOURINGS = ("output:surprise", "output:loss")
 """Quantities that are offered first."""
@@ -19,30 +21,51 @@ UNIT, UNITS = "unit of ", ("state", "gate")
 
 
 class SequenceRow(QWidget):
-    """The strip of tokens with its choice of colouring; the choice is remembered."""
+    """The strip of tokens with its choice of colouring; the choice is remembered.
 
-    def __init__(self, looking: Cursor, theme: Theme, settings: Settings) -> None:
+    There is one for the input and one for the answer, which is seen where the answer has steps of its own; then both
+    say which they are.
+    """
+
+    def __init__(self, cursor: Cursor, theme: Theme, settings: Settings, domain: str = STEP_DOMAIN) -> None:
         super().__init__()
-        self.looking, self.settings = looking, settings
-        self.strip = TokenStrip(looking, theme)
+        self.looking, self.settings, self.domain = Looking(cursor, domain, self), settings, domain
+        what = "answer" if self.looking.answers else "sequence"
+        self.setting = "colour" if domain == STEP_DOMAIN else "colour of the answer"
+        self.strip = TokenStrip(self.looking, theme)
+        self.strip.setAccessibleName(f"The {what}, step by step")
+        self.name = plain_label("Answer" if self.looking.answers else "Input")
+        self.name.setFixedWidth(self.name.fontMetrics().horizontalAdvance("Answer ") + 4)
+        self.name.hide()
+        if self.looking.answers:
+            self.hide()
         self.colour_by = QComboBox()
-        self.colour_by.setAccessibleName("Colour the sequence by")
-        self.colour_by.setToolTip("Colour the sequence by")
+        self.colour_by.setAccessibleName(f"Colour the {what} by")
+        self.colour_by.setToolTip(f"Colour the {what} by")
         self.colour_by.setMinimumContentsLength(16)
         self.colour_by.currentTextChanged.connect(self._recolour)
-        looking.moved.connect(self._moved)
-        self.colour_by.textActivated.connect(lambda name: settings.set_text("colour", name))
+        self.looking.moved.connect(self._moved)
+        self.colour_by.textActivated.connect(lambda name: settings.set_text(self.setting, name))
         self._capture: Capture | None = None
         self._name = ""
         row = QHBoxLayout(self)
         row.setContentsMargins(8, 2, 8, 2)
+        row.addWidget(self.name)
         row.addWidget(self.strip, 1)
         row.addWidget(self.colour_by)
 
     def grown(self, capture: Capture, length: int, changed: frozenset[str]) -> None:
         """Show a capture's sequence, or what came to it."""
         self._capture = capture
-        names = capture.labels("step", self.looking.position.frame)
+        answered = any(channel.step_domain == ANSWER_DOMAIN for channel in capture.channels.values())
+        self.name.setVisible(answered)
+        if self.looking.answers:
+            self.setVisible(answered)
+        policy = QComboBox.SizeAdjustPolicy  # strips of equal width stand below each other
+        self.colour_by.setSizeAdjustPolicy(
+            policy.AdjustToMinimumContentsLengthWithIcon if answered else policy.AdjustToContentsOnFirstShow
+        )
+        names = capture.labels(self.domain, self.looking.position.frame)
         self.strip.set_sequence(names, len(names) or length)
         self._offer(capture)
         if self._name.removeprefix(UNIT) in changed:
@@ -55,15 +78,20 @@ class SequenceRow(QWidget):
     def _offer(self, capture: Capture) -> None:
         from inspector.gui.panel import set_options
 
-        names = [c.name for c in capture.channels.values() if c.dims == ("step",) and not c.value_domain]
+        own = [channel for channel in capture.channels.values() if self._is_own(channel)]
+        names = [c.name for c in own if c.dims == ("step",) and not c.value_domain]
         names.sort(key=lambda name: COLOURINGS.index(name) if name in COLOURINGS else len(COLOURINGS))
-        units = [UNIT + c.name for c in capture.channels.values() if c.kind in UNITS and c.dims == ("step", "unit")]
+        units = [UNIT + c.name for c in own if c.kind in UNITS and c.dims == ("step", "unit")]
         options = [*names, NONE, *units]
         set_options(self.colour_by, options)
-        wanted = self.settings.text("colour")
+        wanted = self.settings.text(self.setting)
         self.colour_by.setCurrentText(wanted if wanted in options else names[0] if names else NONE)
         if self.colour_by.currentText() != self._name:
             self._recolour(self.colour_by.currentText())
+
+    def _is_own(self, channel: Channel) -> bool:
+        """Whether a channel is over the steps that are shown here."""
+        return (channel.step_domain == ANSWER_DOMAIN) is self.looking.answers
 
     @Slot(object, object)
     def _moved(self, new: Position, old: Position) -> None:

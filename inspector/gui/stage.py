@@ -11,16 +11,18 @@ from inspector.gui.panel import Panel
 from inspector.gui.shelf import PANELS
 from inspector.gui.steprange import StepRange
 from inspector.gui.theme import LIGHT, Theme
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 
-def sequence_length(capture: Capture, frame: int = -1) -> int:
-    """The longest (step, …) channel of a frame: how many steps the cursor can walk over."""
+def sequence_length(capture: Capture, frame: int = -1, domain: str = STEP_DOMAIN) -> int:
+    """The longest (step, …) channel of a frame: how many steps the cursor can walk over, in the input or the answer."""
     axes = ("step", "query")
+    answers = domain == ANSWER_DOMAIN
     lengths = [
         capture.extent(channel.name, frame)[channel.dims.index(axis)]
         for channel in capture.channels.values()
         for axis in axes
-        if axis in channel.dims
+        if axis in channel.dims and (channel.domain(axis) == ANSWER_DOMAIN) is answers
     ]
     return max(lengths, default=0)
 
@@ -30,14 +32,16 @@ class Stage:
 
     def __init__(self, capture: Capture, size: tuple[int, int], theme: Theme = LIGHT) -> None:
         self.capture, self.size, self.theme = capture, size, theme
-        self.cursor, self.steps = Cursor(), StepRange()
+        self.cursor, self.steps, self.answer_steps = Cursor(), StepRange(), StepRange()
+        self.steps.answer = self.answer_steps
         self._panels: list[Panel] = []
 
     def panel(self, key: str, *, frame: int = -1, place: str = "") -> Panel:
         """A panel of the capture, laid out and drawn."""
-        length = sequence_length(self.capture, frame)
+        length, answer = (sequence_length(self.capture, frame, domain) for domain in (STEP_DOMAIN, ANSWER_DOMAIN))
         self.steps.set_length(length)
-        self.cursor.set_length(length)
+        self.answer_steps.set_length(answer)
+        self.cursor.set_length(length, answer)
         panel = PANELS[key](self.cursor, self.steps, self.theme)
         panel.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
         panel.setPalette(self.theme.palette())

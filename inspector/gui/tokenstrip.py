@@ -11,7 +11,7 @@ from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
-from inspector.gui.cursor import Cursor, Position
+from inspector.gui.cursor import Cursor, Looking, Position
 from inspector.gui.text import clean, token, tooltip
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.quantise import levels_of
@@ -22,7 +22,7 @@ SHADES = 64
 class TokenStrip(QWidget):
     """One box a step; the cursor's box is framed and kept in view."""
 
-    def __init__(self, cursor: Cursor, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, cursor: Cursor | Looking, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.cursor_, self.theme = cursor, theme
         self._names: Sequence[str] = ()
@@ -140,7 +140,8 @@ class TokenStrip(QWidget):
         if step is None:
             return
         name = clean(repr(self._names[step])) if step < len(self._names) else ""
-        self.setToolTip(tooltip(f"step {step} {name} {self._caption}".strip()))
+        whose = "answer " if isinstance(self.cursor_, Looking) and self.cursor_.answers else ""
+        self.setToolTip(tooltip(f"{whose}step {step} {name} {self._caption}".strip()))
         if event.buttons() & Qt.MouseButton.LeftButton:
             self.cursor_.move(step=step)
 

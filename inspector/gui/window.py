@@ -23,7 +23,7 @@ from inspector.gui.statusrow import StatusRow
 from inspector.gui.steprange import StepRange
 from inspector.gui.text import clean, plain_box
 from inspector.gui.theme import DARK, LIGHT, Theme, system_theme
-from inspector.records import InputSpec, Load
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, InputSpec, Load
 from inspector.streams.samples import list_samples
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Window(QMainWindow):
         super().__init__()
         self.session, self.settings = session, settings
         self.looking, self.steps = Cursor(self), StepRange(self)
+        self.steps.answer = StepRange(self)
         self.theme = self._wanted_theme()
         self.panels: dict[str, Panel] = {}
         self.docking = Docking(self)
@@ -72,6 +73,7 @@ class Window(QMainWindow):
         self.opener.path_chosen.connect(self.open_path)
         self.tree.place_chosen.connect(lambda place: self.looking.move(place=self._captured_place(place)))
         self.sequence = SequenceRow(self.looking, self.theme, self.settings)
+        self.answer = SequenceRow(self.looking, self.theme, self.settings, ANSWER_DOMAIN)
         self.input = InputBar()
         self.input.asked.connect(self.run)
         self.input.cancelled.connect(self.session.cancel)
@@ -85,6 +87,7 @@ class Window(QMainWindow):
         layout.addWidget(self.input)
         layout.addWidget(self.frames)
         layout.addWidget(self.sequence)
+        layout.addWidget(self.answer)
         self.setCentralWidget(top)
         top.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.docking.add("open", "Open", self.opener, SIDE.LeftDockWidgetArea)
@@ -173,12 +176,15 @@ class Window(QMainWindow):
     def edit(self) -> None:
         """Ask for changes, and run as it is and with them."""
         from inspector.gui.editdialog import EditDialog
+        from inspector.gui.panel import answering
 
         capture = self.session.capture
         if capture is None or self.session.spec is None:
             self.fail("Run a model first; then a token, a unit or a gate of that run can be changed.")
             return
-        dialog = EditDialog(capture, self.looking.position, self.session.edits, self)
+        position = self.looking.position
+        position = (self.answer if position.place in answering(capture) else self.sequence).looking.position
+        dialog = EditDialog(capture, position, self.session.edits, self)
         if dialog.exec():
             self.session.run(self.session.spec, dialog.edits())
             self._show_state()
@@ -247,9 +253,11 @@ class Window(QMainWindow):
 
     def _new_capture(self) -> None:
         capture = self.session.capture
-        self.looking.move(frame=-1, place="", unit=None, head=None, key=None)
-        self.steps.set_length(0)
+        self.looking.move(frame=-1, place="", unit=None, head=None, key=None, answer=None)
+        for steps in self._ranges():
+            steps.set_length(0)
         self.sequence.forget()
+        self.answer.forget()
         if capture is not None:
             self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
         for panel in self.panels.values():
@@ -262,15 +270,17 @@ class Window(QMainWindow):
         capture = self.session.capture
         if capture is None:
             return
-        length = sequence_length(capture)
-        self.steps.set_length(length)
-        self.looking.set_length(length)
+        lengths = [sequence_length(capture, domain=domain) for domain in (STEP_DOMAIN, ANSWER_DOMAIN)]
+        for steps, length in zip(self._ranges(), lengths, strict=True):
+            steps.set_length(length)
+        self.looking.set_length(*lengths)
         before = self.frames.current
         self.frames.show_capture(capture)
         if self.frames.current != before:
             self._choose_frame(self.frames.current)
         self.tree.show_capture(capture)
-        self.sequence.grown(capture, length, changed)
+        for row, length in zip((self.sequence, self.answer), lengths, strict=True):
+            row.grown(capture, length, changed)
         for panel in self.panels.values():
             panel.refresh(changed)
         self._reader.start()
@@ -289,28 +299,35 @@ class Window(QMainWindow):
 
     @Slot(object, object)
     def _moved(self, new: Position, old: Position) -> None:
-        if new.step is not None and new.step != old.step:
-            low, high = self.steps.bounds
-            if not low <= new.step <= high:
-                self.steps.set(new.step - (high - low) / 2, new.step + (high - low) / 2)
+        moves = ((new.step, old.step), (new.answer, old.answer))
+        for steps, (step, before) in zip(self._ranges(), moves, strict=True):
+            low, high = steps.bounds
+            if step is not None and step != before and not low <= step <= high:
+                steps.set(step - (high - low) / 2, step + (high - low) / 2)
         self._reader.start()
 
     @Slot()
     def _read_out(self) -> None:
         rows: list[tuple[str, str]] = []
-        position = self.looking.position
-        if position.step is not None and self.looking.length:
-            names = self.session.capture.labels("step") if self.session.capture is not None else ()
-            rows.append(
-                (
-                    "step",
-                    f"{position.step}  {names[position.step]!r}" if position.step < len(names) else str(position.step),
-                )
-            )
+        for row in (self.sequence, self.answer):
+            step = row.looking.position.step
+            if step is not None and row.looking.length:
+                names = self.session.capture.labels(row.domain) if self.session.capture is not None else ()
+                rows.append((row.domain, f"{step}  {names[step]!r}" if step < len(names) else str(step)))
         for panel in self.panels.values():
             if panel.state == "figure":
-                rows += panel.readout(position)
+                rows += panel.told()
         self.readout.show_rows(rows)
+
+    def show_all_steps(self) -> None:
+        """The whole input and the whole answer."""
+        for steps in self._ranges():
+            steps.show_all()
+
+    def _ranges(self) -> tuple[StepRange, StepRange]:
+        """What is in view of the input and of the answer."""
+        assert self.steps.answer is not None
+        return self.steps, self.steps.answer
 
     def play(self) -> None:
         """Walk the steps by itself, or stop."""
@@ -357,7 +374,8 @@ class Window(QMainWindow):
         assert isinstance(application, QApplication)
         application.setPalette(theme.palette())
         self.setStyleSheet(theme.style())
-        self.sequence.strip.set_theme(theme)
+        for row in (self.sequence, self.answer):
+            row.strip.set_theme(theme)
         for panel in self.panels.values():
             panel.set_theme(theme)
 

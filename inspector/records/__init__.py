@@ -1,6 +1,6 @@
 """The tongue: what the rooms say to each other, as frozen dataclasses (numpy and the standard library only)."""
 
-from inspector.records.channel import DTYPES, KINDS, STEP_DOMAIN, VOCABULARY_DOMAIN, Channel
+from inspector.records.channel import ANSWER_DOMAIN, DTYPES, KINDS, STEP_DOMAIN, VOCABULARY_DOMAIN, Channel
 from inspector.records.codec import BadRecordError, decode, encode
 from inspector.records.edits import Edit, parse_edit
 from inspector.records.requests import (
@@ -35,8 +35,8 @@ from inspector.records.run import (
 )  # fmt: skip
 
 __all__ = [
-    "DTYPES", "KINDS", "STEP_DOMAIN", "VOCABULARY_DOMAIN", "Analyse", "BadRecordError", "Cancel", "Catalog",
-    "Channel", "CheckpointReport", "Edit", "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels",
-    "Load", "Loaded", "Log", "Mismatch", "Page", "Place", "Progress", "Quit", "Refusal", "Run", "RunStart",
-    "RunStop", "Scalar", "Severity", "Status", "decode", "encode", "parse_edit",
+    "ANSWER_DOMAIN", "DTYPES", "KINDS", "STEP_DOMAIN", "VOCABULARY_DOMAIN", "Analyse", "BadRecordError", "Cancel",
+    "Catalog", "Channel", "CheckpointReport", "Edit", "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec",
+    "Labels", "Load", "Loaded", "Log", "Mismatch", "Page", "Place", "Progress", "Quit", "Refusal", "Run",
+    "RunStart", "RunStop", "Scalar", "Severity", "Status", "decode", "encode", "parse_edit",
 ]  # fmt: skip

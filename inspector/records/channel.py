@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 DTYPES = (
@@ -28,6 +28,8 @@ KINDS = (
 """Known kinds. A kind says which picture fits; a new kind needs a new panel, a new name does not."""
 
 STEP_DOMAIN = "step"
+ANSWER_DOMAIN = "answer step"
+"""Steps of an answer that has steps of its own (what a decoder says)."""
 VOCABULARY_DOMAIN = "vocabulary"
 _STEP_DIMS = frozenset({"step", "query", "key", "source", "start"})
 _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -91,6 +93,15 @@ class Channel:
             )
         if any(n is not None and n < 0 for n in self.shape):
             raise ValueError(f"Channel {self.name}: a length in shape {self.shape} is negative.")
+
+    def over(self, domain: str) -> Channel:
+        """The same channel with its step-like axes in another label domain, but for those that name one themselves."""
+        return replace(self, domains={**{dim: domain for dim in self.dims if dim in _STEP_DIMS}, **self.domains})
+
+    @property
+    def step_domain(self) -> str:
+        """The label domain of the first step-like axis: "step", "answer step" or another; "" without such an axis."""
+        return next((self.domain(dim) for dim in self.dims if dim in _STEP_DIMS), "")
 
     @property
     def place(self) -> str:

@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer
-from inspector.records import Channel, Frame, Labels, Page, Place, RunStart, RunStop, Scalar
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel, Frame, Labels, Page, Place, RunStart, RunStop, Scalar
 
 Put = Callable[[Channel, np.ndarray], None]
 HOSTILE = ("<s>", "<img src=file:///etc/passwd>", "a&b", "\n", " ", "\u202eevil", "日本")
@@ -37,19 +37,21 @@ def no_window_is_left(qapp: QApplication) -> Iterator[None]:
     assert not left, left
 
 
-def make_capture(path: Path, steps: int, units: int, *, nan: bool = False, hostile: bool = False) -> Path:
-    """A capture with every kind of channel, its numbers from a seeded walk."""
+def make_capture(
+    path: Path, steps: int, units: int, *, nan: bool = False, hostile: bool = False, domain: str = STEP_DOMAIN
+) -> Path:
+    """A capture with every kind of channel, its numbers from a seeded walk, over the input's or the answer's steps."""
     random = np.random.default_rng(0)
     places = (Place(name="", module="Model"), Place(name="rnn", module="LSTM", parameters=3))
     with Writer(path, RunStart(run="r", title="<b>a run</b>", places=places)) as writer:
         writer.write(Frame(index=0))
         names = [HOSTILE[i % len(HOSTILE)] if hostile else chr(97 + i % 26) for i in range(steps)]
         for start in range(0, steps, 4096):
-            writer.write(Labels("step", tuple(names[start : start + 4096]), 0, start))
+            writer.write(Labels(domain, tuple(names[start : start + 4096]), 0, start))
         writer.write(Labels("vocabulary", ("<s>", "a", "b", "c"), -1))
 
         def put(channel: Channel, values: np.ndarray) -> None:
-            writer.write(channel)
+            writer.write(channel if domain == STEP_DOMAIN else channel.over(domain))
             size = max(1, -(-len(values) // 3))
             for start in range(0, len(values), size):
                 writer.write(Page(channel.name, 0, (start, *[0] * (values.ndim - 1)), values[start : start + size]))
@@ -269,3 +271,9 @@ def any_capture(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 def a_capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The normal one."""
     return make_capture(tmp_path_factory.mktemp("captures") / "a.inspect", 300, 32)
+
+
+@pytest.fixture(scope="session")
+def answered_capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same over the steps of an answer."""
+    return make_capture(tmp_path_factory.mktemp("captures") / "a.inspect", 40, 8, domain=ANSWER_DOMAIN)

@@ -59,7 +59,8 @@ class AttentionProbe:
             return
         self._scripted = any(isinstance(module, torch.jit.ScriptModule) for module in model.modules())
         batch = trace.batch
-        looked = Looked(batch.inputs.shape[0], batch.look_at, batch.length, batch.inputs.shape[1])
+        samples, padded = batch.inputs.shape[:2]
+        looked = Looked(samples, batch.look_at, batch.length, padded, trace.subject.decodes)
         self._stack = stack = ModuleStack(model, self._entered, self._left)
         self._recorder = Recorder(looked, stack.place)
         self._mode = _Mode(self._recorder)

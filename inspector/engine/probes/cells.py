@@ -106,7 +106,9 @@ class _Recorder(Recorder):
 
     def draw(self, walk: Walk, *, last: bool = False) -> None:
         """Write the states that came since the last page, every 32 steps or 50 ms."""
-        assert self.emit is not None
+        assert self.emit is not None and self.trace is not None
+        if self.trace.subject.answer is not None:
+            return  # whose steps these are is known when the model has returned
         count = walk.count
         waiting, now = count - walk.sent, time.monotonic()
         if not waiting or not (last or waiting >= LIVE_STEPS or now - walk.sent_at > LIVE_SECONDS):

@@ -13,6 +13,7 @@ from inspector.engine.emitter import Emitter, to_numpy
 from inspector.engine.quantity import Describe, dtype_name, per_run, refusal
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.trace import Recurrence, Trace
+from inspector.records import STEP_DOMAIN
 
 Array = npt.NDArray[np.float64]
 SOURCE = "Schoenholz, Gilmer, Ganguli & Sohl-Dickstein 2017 (depth in place of time)"
@@ -101,19 +102,20 @@ def _write_map(layers: list[Layer], sample: int, labels: dict[str, tuple[str, ..
     dtype = dtype_name(layers[0].directions[0].states)
     rows = [layer.gradient(sample) for layer in layers]
     values = np.stack([row for row in rows if row is not None], axis=1).astype(dtype)
-    name = "layers:gradient/depth_map"
-    emit.array(MAP.channel(name, ("step", "layer"), values.shape, dtype, labels=labels), values)
+    channel = MAP.channel("layers:gradient/depth_map", ("step", "layer"), values.shape, dtype, labels=labels)
+    domain = layers[0].directions[0].domain
+    emit.array(channel if domain == STEP_DOMAIN else channel.over(domain), values)
 
 
 def in_series(trace: Trace) -> list[Layer]:
-    """The layers in the order in which they ran, the lowest first; only those with the commonest number of steps."""
+    """The layers in the order in which they ran, the lowest first; only those with the commonest steps."""
     found: dict[str, Layer] = {}
     for item in trace.recurrences:
         if trace.look_at in samples(item):
             name = item.place.removesuffix(".reverse")
             found.setdefault(name, Layer(name)).directions.append(item)
-    lengths = [layer.directions[0].length(trace.look_at) for layer in found.values()]
-    commonest = max(dict.fromkeys(lengths), key=lengths.count, default=0)
+    lengths = [(layer.directions[0].domain, layer.directions[0].length(trace.look_at)) for layer in found.values()]
+    commonest = max(dict.fromkeys(lengths), key=lengths.count, default=(STEP_DOMAIN, 0))
     return [layer for layer, length in zip(found.values(), lengths, strict=True) if length == commonest]
 
 

@@ -111,11 +111,14 @@ def _range(values: Tensor) -> Tensor:
 
 def _batch_first(trace: Trace, values: Tensor) -> Iterator[Part]:
     """Real steps of (b, t, …); of anything else all of it, with the first axis after the batch as step."""
-    for sample, length in enumerate(trace.batch.lengths.tolist()):
+    steps, lengths = trace.batch.inputs.shape[1], trace.batch.lengths
+    if trace.answer is not None and values is not trace.batch.inputs:
+        steps, lengths = trace.answer.steps, trace.answer.lengths
+    for sample, length in enumerate(lengths.tolist()):
         if values.dim() < 2 or values.shape[0] != trace.batch.inputs.shape[0]:
             yield values.reshape(1, -1), torch.zeros(1, dtype=torch.int64)
             return
-        own = values[sample, :length] if values.shape[1] == trace.batch.inputs.shape[1] else values[sample]
+        own = values[sample, :length] if values.shape[1] == steps else values[sample]
         yield own, _range(own)
 
 

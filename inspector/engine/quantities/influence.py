@@ -94,6 +94,8 @@ class Plan:
     """Which steps are replaced, how often, and whose loss is differentiated. Raises Unsupported."""
 
     def __init__(self, trace: Trace) -> None:
+        if trace.answer is not None:
+            raise Unsupported("The answer has steps of its own, so no input lies a lag before a loss.")
         padded, length = trace.batch.inputs.shape[1], trace.batch.length
         told = torch.arange(length)
         if trace.loss is not None:

@@ -12,6 +12,7 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.quantity import Describe, all_samples, dtype_name, per_run, refusal
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.trace import Recurrence, Trace
+from inspector.records import STEP_DOMAIN
 
 MOST_TOKENS = 512
 """Tokens that are told apart, the most frequent ones."""
@@ -56,7 +57,8 @@ def aligned_inputs(trace: Trace, recurrence: Recurrence) -> Tensor:
     """
     held = slice(recurrence.base, recurrence.base + recurrence.states.shape[1])
     inputs, lengths = trace.batch.inputs[held].transpose(0, 1), trace.batch.lengths[held]
-    if not torch.equal(lengths.cpu(), recurrence.lengths.cpu()) or inputs.shape[0] < recurrence.steps:
+    elsewhere = recurrence.domain != STEP_DOMAIN
+    if elsewhere or not torch.equal(lengths.cpu(), recurrence.lengths.cpu()) or inputs.shape[0] < recurrence.steps:
         raise Unsupported(
             f"{recurrence.place} runs over other steps than the input, so its gates cannot be assigned to inputs."
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from inspector.engine.answers import Answer
 from inspector.engine.emitter import Emitter
 from inspector.engine.quantity import Describe, per_run
 from inspector.engine.shelves import QUANTITIES
@@ -16,14 +17,20 @@ from inspector.records import VOCABULARY_DOMAIN
 
 TOP = 8
 OWN_STEPS = (
-    "The scores have {} steps and the input has {}: an answer with steps of its own is not laid beside the input's."
+    "The scores have {} steps and the input has {}: an answer with steps of its own is laid out where the subject says "
+    "`answer`."
 )
+OTHER_STEPS = "The scores have {} steps and the answer has {}, so they are not laid beside it."
 BLOCK_ENTRIES = 1 << 22
 """Scores handled at once: a block of steps of a large vocabulary."""
 
 LOSS = Describe(kind="output", unit="nat", title="loss", formula="the subject's own loss, step by step")
 SURPRISE = Describe(
     kind="output", unit="nat", title="surprise", formula="−ln p(token_t | tokens before t); NaN at the first step",
+    source="Shannon 1948",
+)  # fmt: skip
+ANSWERED = Describe(
+    kind="output", unit="nat", title="surprise", formula="−ln p(token_t of the answer | input, answer before t)",
     source="Shannon 1948",
 )  # fmt: skip
 ENTROPY = Describe(kind="output", unit="nat", title="output entropy", formula="−Σ_v p_v ln p_v", source="Shannon 1948")
@@ -38,16 +45,20 @@ TOKEN = Describe(kind="output", title=f"which are the {TOP} likeliest", formula=
 def loss(trace: Trace, emit: Emitter) -> None:
     """ℓ_t of the sample looked at: (step,), NaN where a step carries none; scalars mean and exp(mean).
 
-    The mean is over all steps of all samples that carry a loss. Perplexity only where the loss predicts tokens.
+    The mean is over all steps of all samples that carry a loss. Perplexity only where the loss predicts tokens. The
+    steps are the answer's where it has its own.
     """
     if trace.loss is None:
         return
     values = trace.loss.detach()
-    own = values[trace.look_at, : trace.batch.length].float()
+    answer = trace.answer
+    length = trace.batch.length if answer is None else answer.length(trace.look_at)
+    own = values[trace.look_at, :length].float()
     emit.array(LOSS.channel("output:loss", ("step",), tuple(own.shape), "float32"), own)
     mean = float(values.double().nanmean())
     emit.scalar("output:loss/mean", mean)
-    if trace.subject.next_token:
+    told = answer is not None and answer.ids is not None and trace.logits is not None
+    if trace.subject.next_token or told:
         emit.scalar("output:perplexity", math.exp(mean) if mean < 700 else math.inf)
 
 
@@ -68,9 +79,13 @@ def probabilities(trace: Trace, emit: Emitter) -> None:
 
     Writes `output:probability` and `output:token` (step, rank), `output:entropy` (step,), and where the subject
     predicts the next token `output:surprise` (step,): −ln p of token t under the scores of step t-1. A model that
-    answers once (scores of one step) has its one row at the last step.
+    answers once (scores of one step) has its one row at the last step. An answer with steps of its own is laid out
+    over those, and its surprise is −ln p of its token t under the scores of step t.
     """
     if trace.logits is None:
+        return
+    if trace.answer is not None:
+        _own_steps(trace, trace.answer, emit)
         return
     length = trace.batch.length
     scores = trace.logits[trace.look_at].detach()
@@ -83,7 +98,28 @@ def probabilities(trace: Trace, emit: Emitter) -> None:
     ids = trace.batch.inputs[trace.look_at, :length]
     following = trace.subject.next_token and not once and ids.dim() == 1 and not ids.is_floating_point()
     answers = answer(scores, ids[1:] if following else None)
-    start = length - 1 if once else 0
+    _write(trace, answers, length, length - 1 if once else 0, emit)
+    if following:
+        surprise = torch.cat([torch.full((1,), torch.nan), -answers.log_probability])
+        emit.array(SURPRISE.channel("output:surprise", ("step",), (length,), "float32"), surprise)
+
+
+def _own_steps(trace: Trace, known: Answer, emit: Emitter) -> None:
+    """The same over the steps of the answer; surprise where the right answer is known."""
+    assert trace.logits is not None
+    scores, length = trace.logits[trace.look_at].detach(), known.length(trace.look_at)
+    if scores.shape[0] != known.steps:
+        emit.refuse("output:probability", OTHER_STEPS.format(scores.shape[0], known.steps))
+        return
+    ids = None if known.ids is None else known.ids[trace.look_at, :length]
+    answers = answer(scores[:length], ids)
+    _write(trace, answers, length, 0, emit)
+    if ids is not None:
+        emit.array(ANSWERED.channel("output:surprise", ("step",), (length,), "float32"), -answers.log_probability)
+
+
+def _write(trace: Trace, answers: Answers, length: int, start: int, emit: Emitter) -> None:
+    """Probabilities, tokens and entropies of `length` steps, of which the first `start` have no answer."""
     domain = "class" if trace.subject.labels is not None else VOCABULARY_DOMAIN
     shape = (length, answers.token.shape[1])
     channel = PROBABILITY.channel("output:probability", ("step", "rank"), shape, "float32")
@@ -96,15 +132,13 @@ def probabilities(trace: Trace, emit: Emitter) -> None:
     channel = ENTROPY.channel("output:entropy", ("step",), (length,), "float32")
     emit.channel(channel)
     emit.page(channel.name, (start,), answers.entropy)
-    if following:
-        surprise = torch.cat([torch.full((1,), torch.nan), -answers.log_probability])
-        emit.array(SURPRISE.channel("output:surprise", ("step",), (length,), "float32"), surprise)
 
 
 def answer(scores: Tensor, following: Tensor | None) -> Answers:
     """Entropy, top k and ln p of the following tokens from scores (t, v), v at a time large.
 
-    `following` (t-1,): the token after each row but the last, or None. Ids outside the vocabulary give NaN.
+    `following` (t,) or (t-1,): the token that each row, or each but the last, is asked about; or None. Ids
+    outside the vocabulary give NaN.
     """
     steps, width = scores.shape
     k = min(TOP, width)

@@ -148,7 +148,7 @@ class Attention(Panel):
             item.setVisible(weights is not None and not lines)
         self.lines.setVisible(lines)
         if weights is not None and lines:
-            self.lines.set_weights(weights, names, names)
+            self.lines.set_weights(weights, names, self._key_names())
         elif weights is not None:
             self._draw_map(weights, names, f"{place}, head {head}")
         self._draw_strip(head, names)
@@ -163,8 +163,16 @@ class Attention(Panel):
             shown.T, Levels(0.0, top or 1.0, "attention", masked=causal, root=True), "1", revision=id(weights)
         )
         self.row.plot.set_title(title)
-        self.row.plot.step_axis.set_names(names if len(names) == weights.shape[1] else ())
+        keys = self._key_names()
+        self.row.plot.step_axis.set_names(keys if len(keys) == weights.shape[1] else ())
         self.query_axis.set_names(names if len(names) == weights.shape[0] else ())
+
+    def _key_names(self) -> tuple[str, ...]:
+        """The labels of the keys: a decoder may look at the input from the steps of its answer."""
+        channel = next((channel for channel in self.maps() if channel.place == self.place()), None)
+        if channel is None or self.capture is None or not self.looking.answers:
+            return self.step_names()
+        return self.capture.labels(channel.domain("key"), self.frame)
 
     def _draw_strip(self, head: int, names: tuple[str, ...]) -> None:
         channel = next((c for c in self.statistics() if c.title == self.which.currentText()), None)

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel
+from inspector.gui.panel import Panel, answering
 from inspector.gui.shelf import PANELS
 from inspector.gui.text import clean
 from inspector.records import Channel
@@ -27,6 +27,8 @@ class Health(Panel):
 
     key, title = "health", "Health"
     hint = "Counts of −∞, negative, zero, positive, +∞ and NaN in every captured tensor. Run a model to see them."
+
+    by_steps = False
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -95,9 +97,11 @@ class Health(Panel):
 
     def _clicked(self, row: int, _column: int) -> None:
         channel, counts = self.rows()[row]
+        assert self.capture is not None
         step = counts.get(FIRST_BAD, -1)
         place = {"place": channel.place} if channel.place not in ("input", "output") else {}
-        self.looking.move(**place, **({"step": step} if step >= 0 else {}))
+        name = "answer" if channel.place in answering(self.capture) else "step"
+        self.looking.move(**place, **({name: step} if step >= 0 else {}))
 
     def follow(self, new: Position, old: Position) -> None:
         """A table has no cursor line."""

@@ -24,6 +24,7 @@ from inspector.gui.widgets.tokenbars import TokenBars
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
+TALLEST = 1 << 24  # Qt's own limit
 MEAN, ONE = "mean of all units", "unit under the cursor"
 LONGEST_SPAN, FIRST_SPAN = 512, 10
 LEAST = ("1", "3", "10", "30")
@@ -171,6 +172,9 @@ class Openers(Panel):
     def _draw_bars(self) -> None:
         channel = self.table()
         self.bars.plot.setVisible(channel is not None)
+        layout = self.figure.ci.layout
+        layout.setRowStretchFactor(0, 3 if channel is not None else 0)
+        layout.setRowMaximumHeight(0, TALLEST if channel is not None else 0)
         if channel is None:
             return
         names, values, counts, mean = self.sorted_table()

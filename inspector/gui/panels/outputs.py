@@ -67,12 +67,22 @@ class Outputs(Panel):
         values = next((channel for channel in tables if not channel.value_domain), None)
         return values, next((channel for channel in tables if channel.value_domain), None)
 
+    def summary(self) -> str:
+        """Mean loss and perplexity over all sequences of the run, where they are known."""
+        assert self.capture is not None
+        frame = self.capture.frame_of(self.channels()[0].name, self.frame)
+        own = [scalar for scalar in self.capture.scalars if scalar.frame == frame and self.concerns(scalar.name)]
+        found = {scalar.name.partition(":")[2]: scalar.value for scalar in own}
+        words = {"loss/mean": "mean loss {} nat", "perplexity": "perplexity {}"}
+        return ", ".join(text.format(f"{found[name]:.4g}") for name, text in words.items() if name in found)
+
     def update_contents(self) -> None:
         """Lines in view, and the table with its tokens where they can be read."""
         assert self.capture is not None
         lines = self.lines()
         self.curves.plot.setVisible(bool(lines))
         self.curves.plot.step_axis.set_names(self.step_names())
+        self.curves.plot.set_title(self.summary())
         self.curves.show(self.capture, lines, self.frame, self.steps.bounds)
         values, tokens = self.ranked()
         for item in (self.row.plot, self.row.bar):

@@ -14,6 +14,7 @@ from inspector.gui.steprange import StepRange
 from inspector.gui.text import escaped
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 Array = npt.NDArray[Any]
 POINTS = 2400
@@ -76,6 +77,12 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         style_axis(self._bottom, theme, self._labels[1])
         self.vb.setBackgroundColor(theme.base)
         self._line.setPen(pg.mkPen(theme.cursor, width=1))
+
+    def name_steps(self, word: str) -> None:
+        """Say whose steps the axis counts ("step", "answer step"), where it counts those that are shared."""
+        if self.steps is not None and self._labels[1] in (STEP_DOMAIN, ANSWER_DOMAIN) and self._labels[1] != word:
+            self._labels = (self._labels[0], word)
+            style_axis(self._bottom, self.theme, word)
 
     def set_title(self, text: str, second: str = "") -> None:
         """A title that is never read as HTML, with a second line where there is one; it does not widen the plot."""

@@ -1,0 +1,75 @@
+"""nn.Embedding: what the loss says to each token that was looked up, by one forward hook on every embedding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from inspector.engine.emitter import Emitter
+from inspector.engine.looked_up import KEY, LookedUp
+from inspector.engine.module_stack import in_backward
+from inspector.engine.shelves import PROBES
+from inspector.engine.trace import Trace
+
+MOST_CALLS = 100_000
+"""Calls of one embedding that are kept: a decoder looks up one token a call."""
+
+
+@PROBES.register("embedding")
+class Embedding:
+    """Asks for the gradient of what every nn.Embedding returns."""
+
+    summary = "nn.Embedding: the gradient of the loss at every token looked up"
+
+    def __init__(self) -> None:
+        self._handles: list[RemovableHandle] = []
+
+    def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
+        """One forward hook on each; none without a loss, as there are no gradients then."""
+        if trace.subject.loss is None:
+            return
+        trace.extra[KEY] = {}
+        for name, module in model.named_modules():
+            if isinstance(module, nn.Embedding):
+                self._handles.append(module.register_forward_hook(_Hook(trace, name or "embedding")))
+
+    def detach(self) -> None:
+        """Remove the hooks."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def finish(self, trace: Trace, emit: Emitter) -> None:
+        """The gradients have come by themselves and a quantity reads them; what was returned is let go."""
+        for calls in trace.extra.get(KEY, {}).values():
+            for call in calls:
+                call.output = None
+
+
+class _Hook:
+    """Keeps the ids of a call and asks for the gradient of its result; a copy of the model does not record."""
+
+    def __init__(self, trace: Trace | None, place: str) -> None:
+        self.trace, self.place = trace, place
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Hook:
+        return _Hook(None, self.place)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Hook, (None, self.place)
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        if self.trace is None or torch.compiler.is_compiling() or in_backward():
+            return
+        if not args or not isinstance(args[0], Tensor) or not isinstance(output, Tensor) or not output.requires_grad:
+            return
+        if output.shape[:-1] != args[0].shape:
+            return
+        calls: list[LookedUp] = self.trace.extra[KEY].setdefault(self.place, [])
+        if len(calls) < MOST_CALLS:
+            call = LookedUp(args[0].detach().clone(), output, output._version)
+            calls.append(call)
+            self.trace.wants_gradient.append((output, call.take))
