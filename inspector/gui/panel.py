@@ -7,13 +7,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import pyqtgraph as pg
-from PySide6.QtCore import QPointF, QRectF, Qt, Slot
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QColor, QKeyEvent, QPainter
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPlainTextEdit, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
-from inspector.capture import Capture
+from inspector.capture import Capture, CaptureError
 from inspector.gui.cursor import Cursor, Position
+from inspector.gui.emptypage import EmptyPage
+from inspector.gui.figure import Figure, guard_painting
 from inspector.gui.steprange import StepRange
 from inspector.gui.text import clean, clean_block, plain_label
 from inspector.gui.theme import Theme
@@ -24,20 +35,18 @@ Array = npt.NDArray[Any]
 KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 
-class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
-    """A layout of plots that leaves the keyboard to its panel."""
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Arrow keys move the shared cursor, not the scene."""
-        event.ignore()
-
-
 class Panel(QWidget):
     """Base of all panels. A subclass says what it accepts and implements `update_contents`, which may raise."""
 
     key: ClassVar[str] = ""
     title: ClassVar[str] = ""
     hint: ClassVar[str] = ""
+    extra: ClassVar[tuple[str, ...]] = ()
+    """Keys of quantities, not computed by default, that fill this panel; its empty page offers to compute them."""
+    least: ClassVar[int] = 180
+    """Pixels of height below which the picture scrolls instead of being squeezed."""
+    wanted = Signal(tuple)
+    """The user asks for `extra`."""
 
     def __init__(self, cursor: Cursor, steps: StepRange, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,25 +56,25 @@ class Panel(QWidget):
         self.setObjectName(f"panel-{self.key}")
         self.setAccessibleName(self.title)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.controls = QHBoxLayout()
-        self.controls.setContentsMargins(8, 4, 8, 2)
-        self.figure = Figure()
+        self.control_row = QWidget()
+        self.controls = QHBoxLayout(self.control_row)
+        self.controls.setContentsMargins(8, 2, 8, 2)
+        guard_painting()
+        self.figure = Figure(self._broken)
         self.figure.setFocusProxy(self)
         self.figure.ci.layout.setContentsMargins(4, 4, 4, 4)
         self.figure.ci.layout.setSpacing(4)
-        self._empty = plain_label(self.hint)
-        self._empty.setWordWrap(True)
-        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._empty.setMargin(24)
+        self._empty = EmptyPage(self.hint)
+        self._empty.asked.connect(lambda: self.wanted.emit(self.extra))
         self._error = QPlainTextEdit()
         self._error.setReadOnly(True)
         self.stack = QStackedWidget()
-        for page in (self._empty, self.picture(), self._error):
+        for page in (self._empty, self._scrolled(self.picture()), self._error):
             self.stack.addWidget(page)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addLayout(self.controls)
+        layout.addWidget(self.control_row)
         layout.addWidget(self.stack, 1)
         self.build()
         self.controls.addStretch(1)
@@ -83,6 +92,19 @@ class Panel(QWidget):
     def picture(self) -> QWidget:
         """The widget that holds the picture: the figure, unless a subclass has something else (a table)."""
         return self.figure
+
+    def _scrolled(self, picture: QWidget) -> QWidget:
+        """The figure in an area that scrolls where there is less height than it can be read at."""
+        if picture is not self.figure:
+            return picture
+        self.figure.setMinimumHeight(self.least)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setMinimumHeight(60)
+        area.setWidget(self.figure)
+        return area
 
     def build(self) -> None:
         """Make controls and plots, once."""
@@ -149,16 +171,24 @@ class Panel(QWidget):
             self.follow(position, position)
             self._show_cursor(position.step)
         except Exception as fault:  # noqa: BLE001 - one panel may not take the window along
-            self._error.setPlainText(
-                clean_block(f"This panel could not be drawn; the others go on.\n\n{fault}\n\n{traceback.format_exc()}")
-            )
-            self.stack.setCurrentIndex(2)
+            self._show_error(fault)
+
+    def _show_error(self, fault: BaseException) -> None:
+        details = "".join(traceback.format_exception(fault))
+        self._error.setPlainText(
+            clean_block(f"This panel could not be drawn; the others go on.\n\n{fault}\n\n{details}")
+        )
+        self.stack.setCurrentIndex(2)
+
+    def _broken(self, fault: BaseException) -> None:
+        """An item of the figure could not be painted: the error page comes once the painting is over."""
+        QTimer.singleShot(0, self, lambda: self._show_error(fault))
 
     def _show_empty(self) -> None:
         reasons = []
         if self.capture is not None:
             reasons = [f"{r.channel}: {r.reason}" for r in self.capture.refusals if self.concerns(r.channel)][:6]
-        self._empty.setText("\n\n".join([self.hint, *map(clean, reasons)]))
+        self._empty.show_reasons(self.hint, reasons, offer=bool(self.extra) and self.capture is not None)
         self.stack.setCurrentIndex(0)
 
     def concerns(self, name: str) -> bool:
@@ -181,7 +211,7 @@ class Panel(QWidget):
             try:
                 self.follow(new, old)
             except Exception as fault:  # noqa: BLE001 - a stale position may not end the event loop
-                self._empty.setText(clean(f"{self.hint}\n\n{fault}"))
+                self._show_error(fault)
 
     def _show_cursor(self, step: int | None) -> None:
         for plot in self.plots:
@@ -235,7 +265,10 @@ class Panel(QWidget):
         painter.fillRect(rect, QColor(self.theme.window))
         source = self.figure.sceneRect()
         self.figure.scene().prepareForPaint()
+        self.figure.fault = None
         self.figure.scene().render(painter, rect, source, Qt.AspectRatioMode.KeepAspectRatio)
+        if self.figure.fault is not None:
+            raise CaptureError(f"{self.title} could not be drawn: {self.figure.fault}.")
 
 
 def chooser(options: list[str], name: str) -> QComboBox:
@@ -245,6 +278,7 @@ def chooser(options: list[str], name: str) -> QComboBox:
     box.setAccessibleName(name)
     box.setToolTip(name)
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+    box.setMinimumWidth(56)  # in a narrow window it is cut before it widens the window
     return box
 
 

@@ -10,6 +10,7 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
 
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, Difference
+from inspector.gui.choices import ComputeMenu, compute_also, remembered_states
 from inspector.gui.cursor import Cursor, Position
 from inspector.gui.dialogs import OpenModelDialog, ReportDialog, ask_trust
 from inspector.gui.docking import SIDE, Docking
@@ -53,6 +54,10 @@ class Window(QMainWindow):
         self._build_frame()
         from inspector.gui.actions import make_menus
 
+        self.compute_menu = ComputeMenu(settings, self)
+        self.compute_menu.chosen.connect(self._also)
+        session.also = self.compute_menu.wanted
+        session.states_of = lambda subject: remembered_states(settings, subject)
         self.menu_actions = make_menus(self)
         self.apply_theme(self.theme)
         self._ticker = QTimer(self, interval=TICK_MS)
@@ -106,8 +111,9 @@ class Window(QMainWindow):
         for key, make in ordered():
             panel = make(self.looking, self.steps, self.theme)
             self.panels[key] = panel
-            dock = self.docking.add(key, make.title, panel, SIDE.BottomDockWidgetArea)
-            dock.visibilityChanged.connect(lambda seen, panel=panel: panel.redraw() if seen else None)
+            panel.wanted.connect(self.compute_also)
+            dock = self.docking.add_panel(key, panel)
+            dock.visibilityChanged.connect(lambda seen, panel=panel: self._seen(panel) if seen else None)
         add_panel_menus(self)
         self.docking.settle(self.panels, self.settings)
         self.session.start_worker()
@@ -169,6 +175,21 @@ class Window(QMainWindow):
         """Run a sequence on the open model."""
         self.session.run(spec)
         self._show_state()
+
+    @Slot(tuple)
+    def compute_also(self, keys: tuple[str, ...]) -> None:
+        """Compute more from now on, and run again."""
+        compute_also(self, keys)
+        self._show_state()
+
+    def _also(self, keys: tuple[str, ...]) -> None:
+        self.session.also = keys
+        self.session.sentence = "Computed from the next run on; F5 runs again."
+        self._show_state()
+
+    def _seen(self, panel: Panel) -> None:
+        panel.redraw()
+        self._reader.start()
 
     def edit(self) -> None:
         """Ask for changes, and run as it is and with them."""
@@ -232,8 +253,11 @@ class Window(QMainWindow):
             self.input.show_spec(self.session.spec)
         if changes.state or self.session.running:
             self._show_state()
+        if changes.state:
+            self.menu_actions += self.compute_menu.offer(self.session.catalog)
         if changes.state and not self.session.running:
             self.docking.raise_useful(self.panels)
+            self.docking.label_tabs(self.panels)
         self._answer(changes)
 
     def _answer(self, changes: Changes) -> None:
@@ -297,19 +321,9 @@ class Window(QMainWindow):
 
     @Slot()
     def _read_out(self) -> None:
-        rows: list[tuple[str, str]] = []
-        position = self.looking.position
-        if position.step is not None and self.looking.length:
-            names = self.session.capture.labels("step") if self.session.capture is not None else ()
-            rows.append(
-                (
-                    "step",
-                    f"{position.step}  {names[position.step]!r}" if position.step < len(names) else str(position.step),
-                )
-            )
-        for panel in self.panels.values():
-            if panel.state == "figure":
-                rows += panel.readout(position)
+        from inspector.gui.reading import rows_of
+
+        rows = rows_of(self.session.capture, self.panels, self.docking.seen, self.looking.position, self.looking.length)
         self.readout.show_rows(rows)
 
     def play(self) -> None:
@@ -360,6 +374,7 @@ class Window(QMainWindow):
         self.sequence.strip.set_theme(theme)
         for panel in self.panels.values():
             panel.set_theme(theme)
+        self.docking.label_tabs(self.panels)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Remember the layout, end the worker; captures are on disk already."""

@@ -36,8 +36,11 @@ class Bptt(Panel):
     key, title = "bptt", "BPTT"
     hint = (
         "Backpropagation through time, itemised: how much each step's use of a parameter owes to each step's loss. "
-        "Needs a recurrent layer and a loss; ask for it with --with bptt or in the Run menu."
+        "Needs a recurrent layer and a loss."
     )
+
+    extra = ("bptt",)
+    least = 340
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

@@ -35,6 +35,8 @@ class Clipping(Panel):
         "needs a loss for it; the share of clipped training steps needs a history.json beside the checkpoint."
     )
 
+    least = 300
+
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Norms, thresholds and history."""
@@ -76,7 +78,7 @@ class Clipping(Panel):
             mark.sigPositionChanged.connect(self._dragged)
             mark.sigPositionChangeFinished.connect(self.redraw)
         self.legends = [
-            Legend(self.effect, self.lines, SHOWN, (10, -8)),
+            Legend(self.effect, self.lines, SHOWN),
             Legend(self.parameters, [*self.dots, self.dash], ("norm", "largest entry", "norm of all")),
         ]
         for plot in (self.effect, self.history, self.parameters):
@@ -195,8 +197,7 @@ class Clipping(Panel):
         every = every[np.isfinite(every)]
         low, high = (float(every.min()), float(every.max())) if len(every) else (-1.0, 0.0)
         self.parameters.vb.setXRange(low - 0.3, high + 0.3, padding=0)
-        room = 0.16 * len(place) + 0.6  # above the first parameter, for the legend
-        self.parameters.vb.setYRange(-room, max(1, len(place)) - 0.4, padding=0)
+        self.parameters.vb.setYRange(-0.6, max(1, len(place)) - 0.4, padding=0)
         names = self.names()
         self.name_axis.set_names(names)
         shown = max((min(len(name), self.name_axis.longest) for name in names), default=4)

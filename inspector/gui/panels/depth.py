@@ -85,9 +85,12 @@ class Depth(Panel):
 
     key, title = "depth", "Depth"
     hint = (
-        "Gradients and states from layer to layer, where two or more recurrent layers stand in series. Run with the "
-        "quantity “depth/parameters” for the gradients of the parameters of any model that has a loss."
+        "Gradients and states from layer to layer. Needs two or more recurrent layers in series, or for the gradients of "
+        "the parameters any model with a loss."
     )
+
+    extra = ("depth/parameters",)
+    least = 420
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

@@ -36,8 +36,11 @@ class Dynamics(Panel):
     key, title = "dynamics", "Dynamics"
     hint = (
         "Lyapunov exponents and the trajectory of the state in its principal components, with its fixed points "
-        "(ask for those with the quantity fixed_points). Needs a recurrent layer."
+        "where they are computed. Needs a recurrent layer."
     )
+
+    extra = ("fixed_points",)
+    least = 320
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

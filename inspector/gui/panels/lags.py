@@ -31,6 +31,8 @@ class Lags(Panel):
     key, title = "lags", "Lags"
     hint = "Norms of products of step Jacobians by lag: how far back the past is still felt. Needs a recurrent layer."
 
+    least = 300
+
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Curves by lag, and maps over (start, lag) or (step, source)."""

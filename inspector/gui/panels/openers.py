@@ -44,6 +44,8 @@ class Openers(Panel):
         "long-term memory. Needs a gated layer (LSTM, GRU, or gates of your own)."
     )
 
+    least = 480
+
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Openers, memory, gates, and what is known of units in steps or in shares."""

@@ -40,6 +40,8 @@ class Paths(Panel):
         "and which units of a ReLU layer are open. Needs a gated or a ReLU recurrence."
     )
 
+    least = 400
+
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Paths and masks by step or by lag."""

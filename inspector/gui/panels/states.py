@@ -28,6 +28,8 @@ class States(Panel):
     key, title = "states", "States"
     hint = "Hidden and cell states of recurrent layers, unit by step. Run a model with a recurrent layer to see them."
 
+    least = 260
+
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """States over steps and units."""

@@ -34,8 +34,11 @@ class Truncation(Panel):
     key, title = "truncation", "Truncation"
     hint = (
         "What truncated backpropagation through time would lose if each loss were sent back only K − 1 steps. Needs a "
-        "recurrent layer and a loss; ask for it with --with truncation or in the Run menu."
+        "recurrent layer and a loss."
     )
+
+    extra = ("truncation",)
+    least = 400
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -75,7 +78,7 @@ class Truncation(Panel):
         for trail in self.trails:
             self.by_step.addItem(trail)
         self.legends = [
-            Legend(self.rest, self.lines[1:], ("cosine to the exact gradient", "share of the cost"), (10, -8)),
+            Legend(self.rest, self.lines[1:], ("cosine to the exact gradient", "share of the cost")),
             Legend(self.by_step, self.trails, tuple(f"within {text}" for _, text in TOLERANCES)),
         ]
         for row, plot in enumerate((self.error, self.rest, self.by_step)):

@@ -50,6 +50,8 @@ class Units(Panel):
     key, title = "units", "Units"
     hint = "Which units are on exactly in a chosen range of steps, and where else. Run a model with a recurrent layer."
 
+    least = 320
+
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """States and gates over steps and units."""

@@ -81,7 +81,7 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         """A title that is never read as HTML, with a second line where there is one; it does not widen the plot."""
         lines = "<br>".join(escaped(line) for line in (text, second) if line)
         self.setTitle(lines, color=self.theme.text, size="9pt")
-        height = 42 if second else 30
+        height = 36 if second else 22
         self.titleLabel.setMaximumHeight(height)
         self.layout.setRowFixedHeight(0, height)
 

@@ -1,0 +1,44 @@
+"""The page of a panel that has nothing to show: what it would show, why it does not, and what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
+
+from inspector.gui.text import clean, plain_label
+
+WIDTH = 560
+
+
+class EmptyPage(QWidget):
+    """Sentences in the middle, and a button where something more can be computed. `asked()` when it is pressed."""
+
+    asked = Signal()
+
+    def __init__(self, hint: str) -> None:
+        super().__init__()
+        self.text: QLabel = plain_label(hint)
+        self.text.setWordWrap(True)
+        self.text.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.text.setMaximumWidth(WIDTH)
+        self.text.setMinimumWidth(min(WIDTH, 240))
+        self.button = QPushButton("Compute it")
+        self.button.setToolTip("Computes this from now on, and runs again; Run ▸ Compute also lists all such quantities")
+        self.button.clicked.connect(self.asked)
+        self.button.hide()
+        middle = Qt.AlignmentFlag.AlignHCenter
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(24, 8, 24, 8)
+        layout.addStretch(1)
+        layout.addWidget(self.text)
+        layout.setAlignment(self.text, middle)
+        layout.addSpacing(8)
+        layout.addWidget(self.button, alignment=middle)
+        layout.addStretch(1)
+
+    def show_reasons(self, hint: str, reasons: Sequence[str], *, offer: bool) -> None:
+        """The hint, then what was refused with its reason; `offer` shows the button."""
+        self.text.setText("\n\n".join([hint, *map(clean, reasons)]))
+        self.button.setVisible(offer)

@@ -1,0 +1,36 @@
+"""The exact numbers beside the panels: what belongs to the panels that are seen, under a heading for each."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import TYPE_CHECKING
+
+from inspector.capture import Capture
+from inspector.gui.cursor import Position
+
+if TYPE_CHECKING:
+    from inspector.gui.panel import Panel
+
+Row = tuple[str, str]
+MOST_ROWS = 14
+"""Rows of one panel; a panel that has more says how many are left out."""
+
+
+def rows_of(
+    capture: Capture | None, panels: Mapping[str, Panel], seen: Container[str], position: Position, length: int
+) -> list[Row]:
+    """The step, then the title of each panel that is seen as a heading, (title, ""), and its numbers."""
+    rows: list[Row] = []
+    if position.step is not None and length:
+        names = capture.labels("step", position.frame) if capture is not None else ()
+        name = f"  {names[position.step]!r}" if position.step < len(names) else ""
+        rows.append(("step", f"{position.step}{name}"))
+    for key, panel in panels.items():
+        if panel.state != "figure" or key not in seen:
+            continue
+        found = panel.readout(position)
+        if found:
+            rows += [(panel.title, ""), *found[:MOST_ROWS]]
+            if len(found) > MOST_ROWS:
+                rows.append((f"and {len(found) - MOST_ROWS} more numbers", "Save numbers…"))
+    return rows
