@@ -1,4 +1,4 @@
-"""What a run computes beyond the default, and what is taken for the state of hand-written cells: chosen, remembered, sent."""
+"""What a run computes beyond the default, and what is the state of hand-written cells: chosen, remembered, sent."""
 
 from __future__ import annotations
 

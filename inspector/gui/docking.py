@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, Q
 from inspector.gui.dockbar import DockBar
 from inspector.gui.settings import LAYOUT_VERSION, Settings
 from inspector.gui.text import tooltip
+from inspector.gui.theme import Theme
 
 if TYPE_CHECKING:
     from inspector.gui.panel import Panel
@@ -49,6 +50,7 @@ class Docking:
         dock.setWidget(widget)
         self.window.addDockWidget(area, dock)
         self.docks[key] = dock
+        dock.setTitleBarWidget(DockBar(dock))
         return dock
 
     def add_panel(self, key: str, panel: Panel) -> QDockWidget:
@@ -136,6 +138,13 @@ class Docking:
         for bar in self.bars.values():
             bar.show_enlarged(bool(self.enlarged))
 
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours in the bars."""
+        for dock in self.docks.values():
+            bar = dock.titleBarWidget()
+            if isinstance(bar, DockBar):
+                bar.set_theme(theme)
+
     # -- tabs
 
     def label_tabs(self, panels: Mapping[str, Panel]) -> None:
@@ -193,7 +202,7 @@ class Docking:
         rows = [self.docks[key] for key in ("states", "jacobians") if key in self.docks]
         sides = [self.docks["open"], self.docks["model"]]
         wide = self.window.width() >= NARROW
-        self.window.resizeDocks(rows, [370, 360][: len(rows)], Qt.Orientation.Vertical)
+        self.window.resizeDocks(rows, [355, 375][: len(rows)], Qt.Orientation.Vertical)
         widths = [230, 270] if wide else [180, 230]
         self.window.resizeDocks([sides[0], self.docks["numbers"]], widths, Qt.Orientation.Horizontal)
         self.window.resizeDocks(sides, [300, 400], Qt.Orientation.Vertical)

@@ -9,8 +9,6 @@ from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from inspector.gui.text import clean, plain_label
 
-WIDTH = 560
-
 
 class EmptyPage(QWidget):
     """Sentences in the middle, and a button where something more can be computed. `asked()` when it is pressed."""
@@ -22,18 +20,15 @@ class EmptyPage(QWidget):
         self.text: QLabel = plain_label(hint)
         self.text.setWordWrap(True)
         self.text.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.text.setMaximumWidth(WIDTH)
-        self.text.setMinimumWidth(min(WIDTH, 240))
         self.button = QPushButton("Compute it")
-        self.button.setToolTip("Computes this from now on, and runs again; Run ▸ Compute also lists all such quantities")
+        self.button.setToolTip("Computes this from now on and runs again; Run ▸ Compute also lists all such quantities")
         self.button.clicked.connect(self.asked)
         self.button.hide()
         middle = Qt.AlignmentFlag.AlignHCenter
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(24, 8, 24, 8)
+        layout.setContentsMargins(32, 8, 32, 8)
         layout.addStretch(1)
         layout.addWidget(self.text)
-        layout.setAlignment(self.text, middle)
         layout.addSpacing(8)
         layout.addWidget(self.button, alignment=middle)
         layout.addStretch(1)

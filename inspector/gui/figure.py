@@ -1,7 +1,7 @@
 """The picture of a panel, and the guard of its painting.
 
-An exception in the `paint` of a graphics item crosses Qt's C++ on its way out, with painters left open: the process ends
-with a segmentation fault. Here no such exception leaves Python; the panel that owns the item is told instead.
+An exception in the `paint` of a graphics item crosses Qt's C++ on its way out, with painters left open: the process
+ends with a segmentation fault. Here no such exception leaves Python; the panel that owns the item is told instead.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
     """A layout of plots that leaves the keyboard to its panel, and says what could not be painted."""
 
     def __init__(self, told: Told) -> None:
-        self._told, self.fault = told, None
+        self._told = told
+        self.fault: BaseException | None = None
         super().__init__()
 
     def failed(self, fault: BaseException) -> None:
         """Something in this figure raised while it was painted."""
-        self.fault: BaseException | None = fault
+        self.fault = fault
         self._told(fault)
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -43,7 +43,7 @@ class Panel(QWidget):
     hint: ClassVar[str] = ""
     extra: ClassVar[tuple[str, ...]] = ()
     """Keys of quantities, not computed by default, that fill this panel; its empty page offers to compute them."""
-    least: ClassVar[int] = 180
+    needs_height: ClassVar[int] = 180
     """Pixels of height below which the picture scrolls instead of being squeezed."""
     wanted = Signal(tuple)
     """The user asks for `extra`."""
@@ -53,12 +53,17 @@ class Panel(QWidget):
         self.looking, self.steps, self.theme = cursor, steps, theme
         self.capture: Capture | None = None
         self.plots: list[StepPlot] = []
+        self.computed = False
+        """Whether the run that is shown was asked for `extra`."""
         self.setObjectName(f"panel-{self.key}")
         self.setAccessibleName(self.title)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.control_row = QWidget()
         self.controls = QHBoxLayout(self.control_row)
         self.controls.setContentsMargins(8, 2, 8, 2)
+        policy = self.control_row.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self.control_row.setSizePolicy(policy)
         guard_painting()
         self.figure = Figure(self._broken)
         self.figure.setFocusProxy(self)
@@ -97,7 +102,7 @@ class Panel(QWidget):
         """The figure in an area that scrolls where there is less height than it can be read at."""
         if picture is not self.figure:
             return picture
-        self.figure.setMinimumHeight(self.least)
+        self.figure.setMinimumHeight(self.needs_height)
         area = QScrollArea()
         area.setWidgetResizable(True)
         area.setFrameShape(QFrame.Shape.NoFrame)
@@ -165,6 +170,7 @@ class Panel(QWidget):
             if not self.channels():
                 self._show_empty()
                 return
+            self.control_row.setVisible(True)
             self.update_contents()
             self.stack.setCurrentIndex(1)
             position = self.looking.position
@@ -188,7 +194,12 @@ class Panel(QWidget):
         reasons = []
         if self.capture is not None:
             reasons = [f"{r.channel}: {r.reason}" for r in self.capture.refusals if self.concerns(r.channel)][:6]
-        self._empty.show_reasons(self.hint, reasons, offer=bool(self.extra) and self.capture is not None)
+        self.control_row.setVisible(False)
+        if self.capture is not None and self.extra and self.computed and not reasons:
+            reasons = ["It was computed in this run, and nothing in this model is of that kind."]
+        self._empty.show_reasons(
+            self.hint, reasons, offer=self.capture is not None and bool(self.extra) and not reasons
+        )
         self.stack.setCurrentIndex(0)
 
     def concerns(self, name: str) -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from inspector.gui.panel import Panel
 
 Row = tuple[str, str]
-MOST_ROWS = 14
+MOST_ROWS = 12
 """Rows of one panel; a panel that has more says how many are left out."""
 
 

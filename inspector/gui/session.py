@@ -180,6 +180,11 @@ class Session:
         return self._load.subject if self._load is not None else ""
 
     @property
+    def computed(self) -> tuple[str, ...]:
+        """The quantities that the run that is shown was asked for; empty for the default ones."""
+        return self._run.quantities if self._run is not None else ()
+
+    @property
     def can_run_again(self) -> bool:
         """Whether the run that is shown was made by the model that is open."""
         return self._run is not None and self._load is not None
@@ -198,7 +203,10 @@ class Session:
     def _send_run(self, request: Run) -> None:
         assert self.worker is not None
         self._run = replace(
-            request, generation=self._generation, quantities=self._quantities(), states=dict(self.states_of(self.subject))
+            request,
+            generation=self._generation,
+            quantities=self._quantities(),
+            states=dict(self.states_of(self.subject)),
         )
         self.running, self.progress, self._cancelled_at = True, None, None
         self._started_at = time.monotonic()

@@ -163,7 +163,7 @@ class Readout(QTableWidget):
         self.verticalHeader().hide()
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        self.horizontalHeader().resizeSection(1, 110)
+        self.horizontalHeader().resizeSection(1, 124)
         self.setAccessibleName("Exact numbers under the cursor")
         self.setAlternatingRowColors(True)
         self.setShowGrid(False)

@@ -116,6 +116,7 @@ class Window(QMainWindow):
             dock.visibilityChanged.connect(lambda seen, panel=panel: self._seen(panel) if seen else None)
         add_panel_menus(self)
         self.docking.settle(self.panels, self.settings)
+        self.docking.set_theme(self.theme)
         self.session.start_worker()
         self._ticker.start()
 
@@ -277,6 +278,7 @@ class Window(QMainWindow):
         if capture is not None:
             self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
         for panel in self.panels.values():
+            panel.computed = bool(panel.extra) and set(panel.extra) <= set(self.session.computed)
             panel.set_capture(capture)
         self._grown(frozenset(capture.channels) if capture is not None else frozenset())
 
@@ -374,6 +376,7 @@ class Window(QMainWindow):
         self.sequence.strip.set_theme(theme)
         for panel in self.panels.values():
             panel.set_theme(theme)
+        self.docking.set_theme(theme)
         self.docking.label_tabs(self.panels)
 
     def closeEvent(self, event: QCloseEvent) -> None:

@@ -30,7 +30,7 @@ class Attention(Panel):
     key, title = "attention", "Attention"
     hint = "Attention maps of every head of every layer, and their entropy and distance. Needs a model with attention."
 
-    least = 300
+    needs_height = 300
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

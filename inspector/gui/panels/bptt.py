@@ -40,7 +40,7 @@ class Bptt(Panel):
     )
 
     extra = ("bptt",)
-    least = 340
+    needs_height = 320
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

@@ -35,7 +35,7 @@ class Clipping(Panel):
         "needs a loss for it; the share of clipped training steps needs a history.json beside the checkpoint."
     )
 
-    least = 300
+    needs_height = 300
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

@@ -16,11 +16,14 @@ from inspector.gui.widgets.axes import style_axis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.source import glance, overview_of
+from inspector.gui.widgets.stepplot import title_from_left
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 SATURATION = ("left", "right", "graded")
 MOST_ROWS = 6
+SCATTER = 220
+"""Pixels of width that the scatter needs."""
 
 
 @PANELS.register("gates")
@@ -30,7 +33,7 @@ class Gates(Panel):
     key, title = "gates", "Gates"
     hint = "Gates and candidates of gated layers (LSTM, GRU), unit by step, and their saturation."
 
-    least = 300
+    needs_height = 300
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -49,6 +52,7 @@ class Gates(Panel):
         self.where.currentTextChanged.connect(self._chosen)
         self.rows: list[MapRow] = []
         self.scatter = pg.PlotItem(enableMenu=False)
+        title_from_left(self.scatter)
         self.scatter.hideButtons()
         self.scatter.setXRange(0, 1, padding=0.04)
         self.scatter.setYRange(0, 1, padding=0.04)
@@ -113,6 +117,7 @@ class Gates(Panel):
         self.figure.addItem(self.scatter, row=0, col=2, rowspan=max(1, count))
         self.figure.ci.layout.setColumnStretchFactor(0, 3)
         self.figure.ci.layout.setColumnStretchFactor(2, 1)
+        self.figure.ci.layout.setColumnMinimumWidth(2, SCATTER)
 
     def saturation(self, channel: Channel) -> Array | None:
         """(3, unit) saturation of a gate, or None."""

@@ -90,7 +90,7 @@ class Influence(Panel):
     )
 
     extra = ("influence",)
-    least = 260
+    needs_height = 260
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

@@ -31,7 +31,7 @@ class Lags(Panel):
     key, title = "lags", "Lags"
     hint = "Norms of products of step Jacobians by lag: how far back the past is still felt. Needs a recurrent layer."
 
-    least = 300
+    needs_height = 300
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

@@ -44,7 +44,7 @@ class Openers(Panel):
         "long-term memory. Needs a gated layer (LSTM, GRU, or gates of your own)."
     )
 
-    least = 480
+    needs_height = 480
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

@@ -29,7 +29,7 @@ class Outputs(Panel):
     key, title = "outputs", "Outputs"
     hint = "Loss and surprise by step, and the most probable outputs. Needs a model with a loss or a vocabulary."
 
-    least = 260
+    needs_height = 260
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

@@ -35,7 +35,7 @@ class Spectra(Panel):
     key, title = "spectra", "Spectra"
     hint = "Singular values and eigenvalues of step Jacobians and recurrent weights. Needs a recurrent layer."
 
-    least = 340
+    needs_height = 320
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

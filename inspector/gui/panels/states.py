@@ -28,7 +28,7 @@ class States(Panel):
     key, title = "states", "States"
     hint = "Hidden and cell states of recurrent layers, unit by step. Run a model with a recurrent layer to see them."
 
-    least = 260
+    needs_height = 260
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

@@ -38,7 +38,7 @@ class Truncation(Panel):
     )
 
     extra = ("truncation",)
-    least = 400
+    needs_height = 400
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -133,7 +133,8 @@ class Truncation(Panel):
         seen = self.lines[0].getData()[1]
         seen = seen[np.isfinite(seen)] if seen is not None else np.zeros(0)
         low = max(LOWEST, min(float(seen.min()), -2.0)) if len(seen) else -3.0
-        self.error.vb.setYRange(low - 0.2, max(float(seen.max()) if len(seen) else 0.0, 0.0) + 0.2, padding=0)
+        top = max(float(seen.max()) if len(seen) else 0.0, 0.0)
+        self.error.vb.setYRange(low - 0.2, top + 0.3 * (top - low), padding=0)  # room for the names of the levels
         finite = cosine[np.isfinite(cosine)]
         self.rest.vb.setYRange(min(-0.04, float(finite.min()) - 0.04) if len(finite) else -0.04, 1.08, padding=0)
         self.error.vb.setXRange(0, max(0.3, float(x[-1]) if math.isfinite(x[-1]) else 0.3), padding=0.02)

@@ -39,6 +39,8 @@ SEARCH_BYTES = 1 << 30
 LIVE_BYTES = 16 << 20
 """What is searched at every tick while a run goes on; larger channels are searched when it has ended."""
 LISTED, CONTEXT, AXIS = 8, 40, 96
+ROW, ABOVE_AND_BELOW = 15, 200
+"""Pixels of height of a unit, and of all the rest."""
 """Units that are listed at least, steps of text around a passage, and the width of the axis with the units."""
 BEGIN, END = "First step of the range", "Last step of the range"
 
@@ -50,7 +52,7 @@ class Units(Panel):
     key, title = "units", "Units"
     hint = "Which units are on exactly in a chosen range of steps, and where else. Run a model with a recurrent layer."
 
-    least = 320
+    needs_height = 320
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -247,6 +249,7 @@ class Units(Panel):
         )
         ticks = [(i, label(match, match in self.searched)) for i, match in enumerate(self.matches)]
         self.row.plot.getAxis("left").setTicks([ticks])
+        self.figure.setMinimumHeight(max(self.needs_height, ABOVE_AND_BELOW + ROW * len(self.matches)))
         for plot in self.plots:
             plot.step_axis.set_names(self.step_names())
         self._draw_together()

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyqtgraph as pg
+from pyqtgraph.graphicsItems.ScatterPlotItem import drawSymbol
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
-from pyqtgraph.graphicsItems.ScatterPlotItem import drawSymbol
 
 from inspector.gui.text import clean
 from inspector.gui.theme import LIGHT, Theme

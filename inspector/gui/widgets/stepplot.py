@@ -20,7 +20,10 @@ POINTS = 2400
 
 
 class Title(pg.LabelItem):  # type: ignore[misc]
-    """A title that takes the room there is: however long, it never makes its plot wider than the window."""
+    """A title from the left edge of its plot: however long, it never makes the plot wider than the window."""
+
+    def __init__(self, parent: Any) -> None:
+        super().__init__("", size="9pt", justify="left", parent=parent)
 
     def updateMin(self) -> None:
         """The text's height, and no width of its own."""
@@ -47,12 +50,7 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self._bottom = LogAxis("bottom") if log else self.step_axis
         super().__init__(axisItems={"bottom": self._bottom}, enableMenu=False)
         self.steps, self.theme = steps, theme
-        given: pg.LabelItem = self.layout.itemAt(0, 1)
-        self.layout.removeItem(given)
-        given.setParentItem(None)
-        self.titleLabel = Title("", size="9pt", parent=self)
-        self.layout.addItem(self.titleLabel, 0, 1)
-        self.setTitle(None)
+        title_from_left(self)
         self.hideButtons()
         self.vb.setMouseEnabled(x=True, y=False)
         self.vb.setDefaultPadding(0.0)
@@ -111,6 +109,16 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
             self.steps = None
 
 
+def title_from_left(plot: pg.PlotItem) -> None:
+    """Give a plot the kind of title that all plots here have."""
+    given: pg.LabelItem = plot.layout.itemAt(0, 1)
+    plot.layout.removeItem(given)
+    given.setParentItem(None)
+    plot.titleLabel = Title(plot)
+    plot.layout.addItem(plot.titleLabel, 0, 1)
+    plot.setTitle(None)
+
+
 def decimated(low: Array, high: Array, first: float, width: float) -> tuple[Array, Array]:
     """A curve through minima and maxima of cells: (x, y), at most two points a cell; NaN stays a gap."""
     cells = len(low)
@@ -136,4 +144,4 @@ def curve(theme: Theme, number: int, *, width: float = 1.4, dashed: bool = False
     return pg.PlotDataItem(pen=pen, connect="finite", antialias=True)
 
 
-__all__ = ["POINTS", "StepPlot", "curve", "decimated", "logarithm"]
+__all__ = ["POINTS", "StepPlot", "curve", "decimated", "logarithm", "title_from_left"]
