@@ -85,7 +85,7 @@ def add_panel_menus(window: Window) -> None:
     for key, panel in window.panels.items():
         menu = window.panel_menu.addMenu(clean(panel.title))  # type: ignore[attr-defined]
         for text, do in (
-            ("Copy figure", lambda panel=panel: _copy(panel)),
+            ("Copy figure", lambda panel=panel: _copy(window, panel)),
             (
                 "Save figure…",
                 lambda panel=panel, key=key: _save(
@@ -107,10 +107,14 @@ def add_panel_menus(window: Window) -> None:
         window.dock_menu.addAction(dock.toggleViewAction())  # type: ignore[attr-defined]
 
 
-def _copy(panel: Panel) -> None:
+def _copy(window: Window, panel: Panel) -> None:
     from inspector.gui.export import copy_figure, forget_clipboard
 
-    copy_figure(panel)
+    try:
+        copy_figure(panel)
+    except CaptureError as problem:
+        window.fail(str(problem))
+        return
     application = QApplication.instance()
     assert application is not None
     application.aboutToQuit.connect(forget_clipboard)

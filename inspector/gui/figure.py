@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ import pyqtgraph as pg
 from pyqtgraph.graphicsItems.GraphicsItem import GraphicsItem
 from PySide6.QtGui import QKeyEvent, QPaintEvent
 
-Told = Callable[[BaseException], None]
+Told = Callable[[str, str], None]
 GUARDED = "_guarded"
 
 
@@ -24,13 +25,14 @@ class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
 
     def __init__(self, told: Told) -> None:
         self._told = told
-        self.fault: BaseException | None = None
+        self.fault = ""
+        """What could not be painted, in a sentence; text, for a traceback would keep painters alive."""
         super().__init__()
 
     def failed(self, fault: BaseException) -> None:
         """Something in this figure raised while it was painted."""
-        self.fault = fault
-        self._told(fault)
+        self.fault = str(fault) or type(fault).__name__
+        self._told(self.fault, "".join(traceback.format_exception(fault)))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the scene; what raises outside the items is told too."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QColor, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QComboBox,
@@ -111,6 +111,10 @@ class Panel(QWidget):
         area.setWidget(self.figure)
         return area
 
+    def picture_size(self) -> QSize:
+        """The size at which the picture is laid out, seen whole or scrolled."""
+        return self.figure.size() if isinstance(self.stack.widget(1), QScrollArea) else self.stack.size()
+
     def build(self) -> None:
         """Make controls and plots, once."""
 
@@ -177,18 +181,17 @@ class Panel(QWidget):
             self.follow(position, position)
             self._show_cursor(position.step)
         except Exception as fault:  # noqa: BLE001 - one panel may not take the window along
-            self._show_error(fault)
+            self._show_error(str(fault), traceback.format_exc())
 
-    def _show_error(self, fault: BaseException) -> None:
-        details = "".join(traceback.format_exception(fault))
+    def _show_error(self, fault: str, details: str) -> None:
         self._error.setPlainText(
             clean_block(f"This panel could not be drawn; the others go on.\n\n{fault}\n\n{details}")
         )
         self.stack.setCurrentIndex(2)
 
-    def _broken(self, fault: BaseException) -> None:
+    def _broken(self, fault: str, details: str) -> None:
         """An item of the figure could not be painted: the error page comes once the painting is over."""
-        QTimer.singleShot(0, self, lambda: self._show_error(fault))
+        QTimer.singleShot(0, self, lambda: self._show_error(fault, details))
 
     def _show_empty(self) -> None:
         reasons = []
@@ -222,7 +225,7 @@ class Panel(QWidget):
             try:
                 self.follow(new, old)
             except Exception as fault:  # noqa: BLE001 - a stale position may not end the event loop
-                self._show_error(fault)
+                self._show_error(str(fault), traceback.format_exc())
 
     def _show_cursor(self, step: int | None) -> None:
         for plot in self.plots:
@@ -276,9 +279,9 @@ class Panel(QWidget):
         painter.fillRect(rect, QColor(self.theme.window))
         source = self.figure.sceneRect()
         self.figure.scene().prepareForPaint()
-        self.figure.fault = None
+        self.figure.fault = ""
         self.figure.scene().render(painter, rect, source, Qt.AspectRatioMode.KeepAspectRatio)
-        if self.figure.fault is not None:
+        if self.figure.fault:
             raise CaptureError(f"{self.title} could not be drawn: {self.figure.fault}.")
 
 
