@@ -23,6 +23,8 @@ Array = npt.NDArray[Any]
 NORMS, BY_VALUE, HISTORY = ("statistic", "parameter"), ("statistic", "bin"), ("statistic", "iteration")
 SHOWN = ("factor by norm, min(1, c / ‖g‖)", "cosine after cutting by value", "share of entries cut by value")
 CELLS = 1200
+FARTHEST = 30.0
+"""Decades from 1 to which a threshold can be dragged."""
 
 
 @PANELS.register("clipping")
@@ -218,7 +220,7 @@ class Clipping(Panel):
     # -- the threshold
 
     def _dragged(self, mark: Any) -> None:
-        self.set_threshold(10 ** float(mark.value()))
+        self.set_threshold(10 ** min(FARTHEST, max(-FARTHEST, float(mark.value()))))
 
     def set_threshold(self, threshold: float) -> None:
         """Show what another threshold c > 0 would do, in words and with both lines at it."""
