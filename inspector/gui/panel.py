@@ -194,9 +194,11 @@ class Panel(QWidget):
         QTimer.singleShot(0, self, lambda: self._show_error(fault, details))
 
     def _show_empty(self) -> None:
-        reasons = []
-        if self.capture is not None:
-            reasons = [f"{r.channel}: {r.reason}" for r in self.capture.refusals if self.concerns(r.channel)][:6]
+        refused: dict[str, list[str]] = {}
+        for refusal in self.capture.refusals if self.capture is not None else ():
+            if self.concerns(refusal.channel):
+                refused.setdefault(refusal.reason, []).append(refusal.channel)
+        reasons = [f"{', '.join(channels[:4])}: {reason}" for reason, channels in refused.items()][:4]
         self.control_row.setVisible(False)
         if self.capture is not None and self.extra and self.computed and not reasons:
             reasons = ["It was computed in this run, and nothing in this model is of that kind."]
@@ -316,6 +318,8 @@ def caption(text: str) -> QLabel:
 def number(value: Any) -> str:
     """A number with all digits that its type holds."""
     if isinstance(value, (np.floating, float)):
+        if np.isnan(value):
+            return "NaN"
         digits = {2: 4, 4: 7, 8: 10}.get(getattr(np.asarray(value).dtype, "itemsize", 8), 7)
         return f"{float(value):.{digits}g}"
     return str(value)

@@ -18,7 +18,7 @@ from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import Levels, levels_of
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -143,9 +143,8 @@ class Bptt(Panel):
             return
         norm, norms, error = self.capture.array(channel.name, self.frame)[:3]
         lag = np.arange(len(norm))
-        symbol = {"symbol": "o" if len(lag) == 1 else None, "symbolSize": 7}
         for line, values in zip(self.lines, (norm, norms), strict=True):
-            line.setData(lag, logarithm(values), **symbol)
+            line.setData(lag, logarithm(values), **lone(logarithm(values)))
         estimated = bool((error > 0).any())
         self.band.setVisible(estimated)
         for edge, side in zip(self.edges, (-2.0, 2.0), strict=True):

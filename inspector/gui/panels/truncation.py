@@ -16,7 +16,7 @@ from inspector.gui.shelf import PANELS
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis, style_axis
 from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -127,9 +127,8 @@ class Truncation(Panel):
             return
         ks, error, cosine, cost = self.capture.array(channel.name, self.frame)[:4]
         x = logarithm(ks)
-        symbol = {"symbol": "o" if len(x) == 1 else None, "symbolSize": 7}
         for line, values in zip(self.lines, (logarithm(error), cosine, cost), strict=True):
-            line.setData(x, values, **symbol)
+            line.setData(x, values, **lone(values))
         seen = self.lines[0].getData()[1]
         seen = seen[np.isfinite(seen)] if seen is not None else np.zeros(0)
         low = max(LOWEST, min(float(seen.min()), -2.0)) if len(seen) else -3.0
@@ -171,7 +170,7 @@ class Truncation(Panel):
         values = self.capture.array(channel.name, self.frame)
         steps = np.arange(values.shape[1])
         for trail, row in zip(self.trails, values, strict=False):
-            trail.setData(steps, row.astype(np.float64), symbol="o" if len(steps) == 1 else None, symbolSize=7)
+            trail.setData(steps, row.astype(np.float64), **lone(row))
         finite = values[np.isfinite(values)]
         top = float(finite.max()) if len(finite) else 1.0
         self.by_step.vb.setYRange(0, 1.3 * top, padding=0)

@@ -29,7 +29,7 @@ from inspector.gui.text import token
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.source import glance
-from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve
+from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, lone
 from inspector.gui.widgets.textrows import TextRow, TextRows
 from inspector.records import Channel
 
@@ -272,7 +272,7 @@ class Units(Panel):
         factor = max(1, -(-len(share) // POINTS))
         highest = reduce_rows(share, factor, np.maximum)
         x = first + np.arange(len(highest)) * factor + (factor - 1) / 2
-        self.line.setData(x, highest, symbol="o" if len(x) == 1 else None)
+        self.line.setData(x, highest, **lone(highest))
         for shade, span in zip(self.shades, [*self.spans, *[None] * len(self.shades)], strict=False):
             shade.setVisible(span is not None)
             if span is not None:

@@ -11,7 +11,7 @@ from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.source import line_of
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
 from inspector.records import Channel
 
 
@@ -49,7 +49,7 @@ class Curves:
         for channel in channels:
             x, y = line_of(capture, channel.name, frame, bounds)
             y = logarithm(y) if self.log else y.astype(np.float64)
-            self.lines[channel.name].setData(x, y, symbol="o" if len(x) == 1 else None, symbolSize=7)
+            self.lines[channel.name].setData(x, y, **lone(y))
             finite = y[np.isfinite(y)]
             if len(finite):
                 low.append(float(finite.min()))

@@ -14,7 +14,7 @@ from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.source import line_of
-from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, logarithm
+from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, logarithm, lone
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -130,7 +130,7 @@ def _set(line: pg.PlotDataItem, x: Array, y: Array) -> None:
     if not np.isfinite(y).any():
         line.setData([], [])
     else:
-        line.setData(x, y, symbol="o" if len(x) == 1 else None, symbolSize=7)
+        line.setData(x, y, **lone(y))
 
 
 def subscript(text: str) -> str:

@@ -12,7 +12,7 @@ import pyqtgraph as pg
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
 
 Array = npt.NDArray[Any]
 FLOOR = -300.0
@@ -69,7 +69,7 @@ class LagPlot:
                 there = one.mean > 0
                 self._add_band(lag[there], one.low[there], one.high[there], number)
             line = curve(self.theme, number, width=1.8, dashed=number >= len(self.theme.series))
-            line.setData(lag, _log(one.mean), symbol="o" if len(lag) == 1 else None, symbolSize=7)
+            line.setData(lag, _log(one.mean), **lone(_log(one.mean)))
             self._add(line)
             self.legend.addItem(line, one.title)
         if self.marked.isVisible():

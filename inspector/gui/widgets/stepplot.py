@@ -136,6 +136,11 @@ def logarithm(values: Array) -> Array:
     return safe
 
 
+def lone(values: Array) -> dict[str, Any]:
+    """How a curve of one point is drawn: as a dot, if it is finite; NaN is a gap, and longer curves have no dots."""
+    return {"symbol": "o" if len(values) == 1 and np.isfinite(values).all() else None, "symbolSize": 7}
+
+
 def curve(theme: Theme, number: int, *, width: float = 1.4, dashed: bool = False) -> pg.PlotDataItem:
     """An empty line in the theme's colour of that number; single points between gaps are still seen."""
     pen = pg.mkPen(theme.series[number % len(theme.series)], width=width)
@@ -144,4 +149,4 @@ def curve(theme: Theme, number: int, *, width: float = 1.4, dashed: bool = False
     return pg.PlotDataItem(pen=pen, connect="finite", antialias=True)
 
 
-__all__ = ["POINTS", "StepPlot", "curve", "decimated", "logarithm", "title_from_left"]
+__all__ = ["POINTS", "StepPlot", "curve", "decimated", "logarithm", "lone", "title_from_left"]
