@@ -17,9 +17,9 @@ class EmptyPage(QWidget):
 
     def __init__(self, hint: str) -> None:
         super().__init__()
-        self.text: QLabel = plain_label(hint)
-        self.text.setWordWrap(True)
-        self.text.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.words: QLabel = plain_label(hint)
+        self.words.setWordWrap(True)
+        self.words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.button = QPushButton("Compute it")
         self.button.setToolTip("Computes this from now on and runs again; Run ▸ Compute also lists all such quantities")
         self.button.clicked.connect(self.asked)
@@ -28,12 +28,16 @@ class EmptyPage(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(32, 8, 32, 8)
         layout.addStretch(1)
-        layout.addWidget(self.text)
+        layout.addWidget(self.words)
         layout.addSpacing(8)
         layout.addWidget(self.button, alignment=middle)
         layout.addStretch(1)
 
+    def text(self) -> str:
+        """What is said."""
+        return self.words.text()
+
     def show_reasons(self, hint: str, reasons: Sequence[str], *, offer: bool) -> None:
         """The hint, then what was refused with its reason; `offer` shows the button."""
-        self.text.setText("\n\n".join([hint, *map(clean, reasons)]))
+        self.words.setText("\n\n".join([hint, *map(clean, reasons)]))
         self.button.setVisible(offer)

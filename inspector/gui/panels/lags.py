@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
+from inspector.capture import Difference
 from inspector.gui.cursor import Position
 from inspector.gui.panel import Panel, caption, chooser, number, set_options
 from inspector.gui.shelf import PANELS
@@ -123,6 +124,8 @@ class Lags(Panel):
 
     def sentence(self, channel: Channel, logs: Array, horizon: float) -> str:
         """What the curve says, in words."""
+        if isinstance(self.capture, Difference):
+            return f"{channel.place}: norm by lag, edited / as it was"
         if not math.isfinite(horizon):
             within = f"within {logs.shape[1] - 1} steps the mean stays between 10⁻³ and 10³"
             return f"{channel.place}: {within} ({channel.method})"

@@ -126,6 +126,8 @@ class States(Panel):
         if new.place != old.place and new.place:
             part = self.which.currentText().rpartition(":")[2]
             for wanted in (f"{new.place}:{part}", f"{new.place}:h"):
+                if self.which.currentText() == wanted:
+                    break
                 if self.which.findText(wanted) >= 0:
                     self.which.setCurrentText(wanted)
                     return
