@@ -118,6 +118,8 @@ class Lags(Panel):
     def horizon_of(self, channel: Channel) -> float:
         """The lag at which the mean passes 10⁻³ or 10³; NaN if it does not."""
         assert self.capture is not None
+        if isinstance(self.capture, Difference):
+            return math.nan  # of a ratio of two runs there is none
         wanted = f"{channel.place}:jacobian/lag_horizon"
         frame = self.capture.frame_of(channel.name, self.frame)
         return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
