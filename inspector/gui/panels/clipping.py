@@ -23,6 +23,8 @@ Array = npt.NDArray[Any]
 NORMS, BY_VALUE, HISTORY = ("statistic", "parameter"), ("statistic", "bin"), ("statistic", "iteration")
 SHOWN = ("factor by norm, min(1, c / ‖g‖)", "cosine after cutting by value", "share of entries cut by value")
 CELLS = 1200
+NAME, ABOVE_NAMES, MOST_NAMES = 14, 120, 60
+"""Pixels that a parameter's name and all the rest need; more names than this become numbers."""
 FARTHEST = 30.0
 """Decades from 1 to which a threshold can be dragged."""
 
@@ -202,6 +204,7 @@ class Clipping(Panel):
         self.parameters.vb.setYRange(-0.6, max(1, len(place)) - 0.4, padding=0)
         names = self.names()
         self.name_axis.set_names(names)
+        self.figure.setMinimumHeight(max(self.needs_height, ABOVE_NAMES + NAME * min(MOST_NAMES, len(names))))
         shown = max((min(len(name), self.name_axis.longest) for name in names), default=4)
         self.name_axis.setWidth(20 + 6.5 * shown)
         terms = self.scalar("loss_terms")
