@@ -259,6 +259,11 @@ class Capture:
             return self._read(name, data, None)[first:stop]
         return self._read(name, data, (slice(first, stop),))
 
+    @property
+    def label_domains(self) -> tuple[str, ...]:
+        """Every label domain of any frame, in the order written."""
+        return tuple(dict.fromkeys(domain for domain, _frame in self._labels))
+
     def labels(self, domain: str, frame: int = -1) -> tuple[str, ...]:
         """Names of the positions of a label domain; the newest frame's for -1, else those for every frame."""
         numbers = [number for known, number in self._labels if known == domain and number >= 0]

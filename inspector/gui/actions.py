@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from inspector.capture import SUFFIX, CaptureError, pack
+from inspector.gui.choices import choose_states
 from inspector.gui.dialogs import Palette, show_keys
 from inspector.gui.text import clean
 
@@ -50,6 +51,8 @@ def make_menus(window: Window) -> list[QAction]:
     run = bar.addMenu("&Run")
     add(run, "&Run again", window.session.again, "F5")
     add(run, "&Edit and run…", window.edit, "Ctrl+E")
+    run.addMenu(window.compute_menu)
+    add(run, "&States of hand-written cells…", lambda: choose_states(window))
     add(run, "&Cancel run", window.session.cancel, "Esc")
     add(run, "&Play the steps", window.play)
     view = bar.addMenu("&View")
@@ -57,6 +60,7 @@ def make_menus(window: Window) -> list[QAction]:
     add(view, "Zoom &in", lambda: _zoom(window, 0.5), Standard.ZoomIn)
     add(view, "Zoom &out", lambda: _zoom(window, 2.0), Standard.ZoomOut)
     add(view, "&Full screen", lambda: window.showNormal() if window.isFullScreen() else window.showFullScreen(), "F11")
+    add(view, "&Enlarge one panel", window.docking.enlarge_front, "F9")
     themes, group = view.addMenu("&Theme"), QActionGroup(window)
     for name in ("Auto", "Light", "Dark"):
         action = add(themes, f"&{name}", lambda name=name: window.choose_theme(name))  # type: ignore[misc]
@@ -81,7 +85,7 @@ def add_panel_menus(window: Window) -> None:
     for key, panel in window.panels.items():
         menu = window.panel_menu.addMenu(clean(panel.title))  # type: ignore[attr-defined]
         for text, do in (
-            ("Copy figure", lambda panel=panel: _copy(panel)),
+            ("Copy figure", lambda panel=panel: _copy(window, panel)),
             (
                 "Save figure…",
                 lambda panel=panel, key=key: _save(
@@ -103,10 +107,14 @@ def add_panel_menus(window: Window) -> None:
         window.dock_menu.addAction(dock.toggleViewAction())  # type: ignore[attr-defined]
 
 
-def _copy(panel: Panel) -> None:
+def _copy(window: Window, panel: Panel) -> None:
     from inspector.gui.export import copy_figure, forget_clipboard
 
-    copy_figure(panel)
+    try:
+        copy_figure(panel)
+    except CaptureError as problem:
+        window.fail(str(problem))
+        return
     application = QApplication.instance()
     assert application is not None
     application.aboutToQuit.connect(forget_clipboard)

@@ -35,8 +35,16 @@ def save_figure(panel: Panel, path: Path | str) -> Path:
 
 
 def _size(panel: Panel) -> QSizeF:
-    size = panel.stack.size()
+    size = panel.picture_size()
     return QSizeF(max(320, size.width()), max(200, size.height()))
+
+
+def _paint(panel: Panel, painter: QPainter, size: QSizeF) -> None:
+    """Draw the panel, and let go of the device whatever happens: Qt cannot free one that is being painted."""
+    try:
+        panel.paint(painter, QRectF(0, 0, size.width(), size.height()))
+    finally:
+        painter.end()
 
 
 def picture(panel: Panel, scale: float = SCALE) -> QImage:
@@ -46,8 +54,7 @@ def picture(panel: Panel, scale: float = SCALE) -> QImage:
     painter = QPainter(image)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.scale(scale, scale)
-    panel.paint(painter, QRectF(0, 0, size.width(), size.height()))
-    painter.end()
+    _paint(panel, painter, size)
     for name, text in about(panel).items():
         image.setText(name, text)
     return image
@@ -84,8 +91,7 @@ def svg_bytes(panel: Panel) -> bytes:
     generator.setViewBox(QRectF(0, 0, size.width(), size.height()))
     generator.setTitle(f"{panel.title}: {about(panel).get('Run', '')}")
     painter = QPainter(generator)
-    panel.paint(painter, QRectF(0, 0, size.width(), size.height()))
-    painter.end()
+    _paint(panel, painter, size)
     return bytes(data.data())
 
 
@@ -103,8 +109,7 @@ def pdf_bytes(panel: Panel) -> bytes:
     page = QPageSize(inches, QPageSize.Unit.Inch, "figure", QPageSize.SizeMatchPolicy.ExactMatch)
     writer.setPageLayout(QPageLayout(page, QPageLayout.Orientation.Portrait, QMarginsF(0, 0, 0, 0)))
     painter = QPainter(writer)
-    panel.paint(painter, QRectF(0, 0, size.width(), size.height()))
-    painter.end()
+    _paint(panel, painter, size)
     return bytes(data.data())
 
 

@@ -7,13 +7,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import pyqtgraph as pg
-from PySide6.QtCore import QPointF, QRectF, Qt, Slot
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QColor, QKeyEvent, QPainter
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPlainTextEdit, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
-from inspector.capture import Capture
+from inspector.capture import Capture, CaptureError
 from inspector.gui.cursor import Cursor, Looking, Position
+from inspector.gui.emptypage import EmptyPage
+from inspector.gui.figure import Figure, guard_painting
 from inspector.gui.steprange import EitherRange, StepRange
 from inspector.gui.text import clean, clean_block, plain_label
 from inspector.gui.theme import Theme
@@ -26,14 +37,6 @@ WHOSE = {"input": STEP_DOMAIN, "answer": ANSWER_DOMAIN}
 KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 
-class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
-    """A layout of plots that leaves the keyboard to its panel."""
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Arrow keys move the shared cursor, not the scene."""
-        event.ignore()
-
-
 class Panel(QWidget):
     """Base of all panels. A subclass says what it accepts and implements `update_contents`, which may raise."""
 
@@ -42,38 +45,49 @@ class Panel(QWidget):
     hint: ClassVar[str] = ""
     by_steps: ClassVar[bool] = True
     """Whether what is over the input's steps and what is over the answer's is kept apart."""
+    extra: ClassVar[tuple[str, ...]] = ()
+    """Keys of quantities, not computed by default, that fill this panel; its empty page offers to compute them."""
+    needs_height: ClassVar[int] = 180
+    """Pixels of height below which the picture scrolls instead of being squeezed."""
+    wanted = Signal(tuple)
+    """The user asks for `extra`."""
 
     def __init__(self, cursor: Cursor, steps: StepRange, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.looking, self.steps, self.theme = Looking(cursor, parent=self), EitherRange(steps, self), theme
         self.capture: Capture | None = None
         self.plots: list[StepPlot] = []
+        self.computed = False
+        """Whether the run that is shown was asked for `extra`."""
         self.setObjectName(f"panel-{self.key}")
         self.setAccessibleName(self.title)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.controls = QHBoxLayout()
-        self.controls.setContentsMargins(8, 4, 8, 2)
+        self.control_row = QWidget()
+        self.controls = QHBoxLayout(self.control_row)
+        self.controls.setContentsMargins(8, 2, 8, 2)
+        policy = self.control_row.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self.control_row.setSizePolicy(policy)
         self.whose = chooser(list(WHOSE), "Steps of the input or of the answer")
         self.whose.activated.connect(self._choose_steps)
         self.controls.addWidget(self.whose)
         self.whose.hide()
-        self.figure = Figure()
+        guard_painting()
+        self.figure = Figure(self._broken)
         self.figure.setFocusProxy(self)
         self.figure.ci.layout.setContentsMargins(4, 4, 4, 4)
         self.figure.ci.layout.setSpacing(4)
-        self._empty = plain_label(self.hint)
-        self._empty.setWordWrap(True)
-        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._empty.setMargin(24)
+        self._empty = EmptyPage(self.hint)
+        self._empty.asked.connect(lambda: self.wanted.emit(self.extra))
         self._error = QPlainTextEdit()
         self._error.setReadOnly(True)
         self.stack = QStackedWidget()
-        for page in (self._empty, self.picture(), self._error):
+        for page in (self._empty, self._scrolled(self.picture()), self._error):
             self.stack.addWidget(page)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addLayout(self.controls)
+        layout.addWidget(self.control_row)
         layout.addWidget(self.stack, 1)
         self.build()
         self.controls.addStretch(1)
@@ -91,6 +105,23 @@ class Panel(QWidget):
     def picture(self) -> QWidget:
         """The widget that holds the picture: the figure, unless a subclass has something else (a table)."""
         return self.figure
+
+    def _scrolled(self, picture: QWidget) -> QWidget:
+        """The figure in an area that scrolls where there is less height than it can be read at."""
+        if picture is not self.figure:
+            return picture
+        self.figure.setMinimumHeight(self.needs_height)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setMinimumHeight(60)
+        area.setWidget(self.figure)
+        return area
+
+    def picture_size(self) -> QSize:
+        """The size at which the picture is laid out, seen whole or scrolled."""
+        return self.figure.size() if isinstance(self.stack.widget(1), QScrollArea) else self.stack.size()
 
     def build(self) -> None:
         """Make controls and plots, once."""
@@ -196,22 +227,37 @@ class Panel(QWidget):
                 return
             for plot in self.plots:
                 plot.name_steps(self.looking.domain)
+            self.control_row.setVisible(True)
             self.update_contents()
             self.stack.setCurrentIndex(1)
             position = self.looking.position
             self.follow(position, position)
             self._show_cursor(position.step)
         except Exception as fault:  # noqa: BLE001 - one panel may not take the window along
-            self._error.setPlainText(
-                clean_block(f"This panel could not be drawn; the others go on.\n\n{fault}\n\n{traceback.format_exc()}")
-            )
-            self.stack.setCurrentIndex(2)
+            self._show_error(str(fault), traceback.format_exc())
+
+    def _show_error(self, fault: str, details: str) -> None:
+        self._error.setPlainText(
+            clean_block(f"This panel could not be drawn; the others go on.\n\n{fault}\n\n{details}")
+        )
+        self.stack.setCurrentIndex(2)
+
+    def _broken(self, fault: str, details: str) -> None:
+        """An item of the figure could not be painted: the error page comes once the painting is over."""
+        QTimer.singleShot(0, self, lambda: self._show_error(fault, details))
 
     def _show_empty(self) -> None:
-        reasons = []
-        if self.capture is not None:
-            reasons = [f"{r.channel}: {r.reason}" for r in self.capture.refusals if self.concerns(r.channel)][:6]
-        self._empty.setText("\n\n".join([self.hint, *map(clean, reasons)]))
+        refused: dict[str, list[str]] = {}
+        for refusal in self.capture.refusals if self.capture is not None else ():
+            if self.concerns(refusal.channel):
+                refused.setdefault(refusal.reason, []).append(refusal.channel)
+        reasons = [f"{', '.join(channels[:4])}: {reason}" for reason, channels in refused.items()][:4]
+        self.control_row.setVisible(False)
+        if self.capture is not None and self.extra and self.computed and not reasons:
+            reasons = ["It was computed in this run, and nothing in this model is of that kind."]
+        self._empty.show_reasons(
+            self.hint, reasons, offer=self.capture is not None and bool(self.extra) and not reasons
+        )
         self.stack.setCurrentIndex(0)
 
     def concerns(self, name: str) -> bool:
@@ -235,7 +281,7 @@ class Panel(QWidget):
             try:
                 self.follow(new, old)
             except Exception as fault:  # noqa: BLE001 - a stale position may not end the event loop
-                self._empty.setText(clean(f"{self.hint}\n\n{fault}"))
+                self._show_error(str(fault), traceback.format_exc())
 
     def _show_cursor(self, step: int | None) -> None:
         for plot in self.plots:
@@ -295,7 +341,10 @@ class Panel(QWidget):
         painter.fillRect(rect, QColor(self.theme.window))
         source = self.figure.sceneRect()
         self.figure.scene().prepareForPaint()
+        self.figure.fault = ""
         self.figure.scene().render(painter, rect, source, Qt.AspectRatioMode.KeepAspectRatio)
+        if self.figure.fault:
+            raise CaptureError(f"{self.title} could not be drawn: {self.figure.fault}.")
 
 
 def answering(capture: Capture) -> frozenset[str]:
@@ -310,6 +359,7 @@ def chooser(options: list[str], name: str) -> QComboBox:
     box.setAccessibleName(name)
     box.setToolTip(name)
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+    box.setMinimumWidth(56)  # in a narrow window it is cut before it widens the window
     return box
 
 
@@ -333,6 +383,8 @@ def caption(text: str) -> QLabel:
 def number(value: Any) -> str:
     """A number with all digits that its type holds."""
     if isinstance(value, (np.floating, float)):
+        if np.isnan(value):
+            return "NaN"
         digits = {2: 4, 4: 7, 8: 10}.get(getattr(np.asarray(value).dtype, "itemsize", 8), 7)
         return f"{float(value):.{digits}g}"
     return str(value)

@@ -6,7 +6,7 @@ import queue
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -85,6 +85,10 @@ class Session:
         self.running = False
         self.worker_state = "not started"
         self.sentence = ""
+        self.also: tuple[str, ...] = ()
+        """Keys of quantities to compute beyond the default ones."""
+        self.states_of: Callable[[str], Mapping[str, tuple[str, ...]]] = lambda _subject: {}
+        """What the user named as the states of a subject's hand-written cells."""
         self.log: deque[Log] = deque(maxlen=LOG_LINES)
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._load: Load | None = None
@@ -164,6 +168,27 @@ class Session:
         if self._run is not None:
             self.run(self._run.input, self._run.edits)
 
+    def _quantities(self) -> tuple[str, ...]:
+        """The default ones and those that were asked for; empty where that is the default."""
+        known = self.catalog.quantities if self.catalog is not None else ()
+        more = [entry.key for entry in known if not entry.default and entry.key in self.also]
+        return (*(entry.key for entry in known if entry.default), *more) if more else ()
+
+    @property
+    def subject(self) -> str:
+        """What model is open, as it was named; "" for none."""
+        return self._load.subject if self._load is not None else ""
+
+    @property
+    def computed(self) -> tuple[str, ...]:
+        """The quantities that the run that is shown was asked for; empty for the default ones."""
+        return self._run.quantities if self._run is not None else ()
+
+    @property
+    def can_run_again(self) -> bool:
+        """Whether the run that is shown was made by the model that is open."""
+        return self._run is not None and self._load is not None
+
     @property
     def edits(self) -> tuple[Edit, ...]:
         """The changes of the run that is shown."""
@@ -177,7 +202,12 @@ class Session:
 
     def _send_run(self, request: Run) -> None:
         assert self.worker is not None
-        self._run = replace(request, generation=self._generation)
+        self._run = replace(
+            request,
+            generation=self._generation,
+            quantities=self._quantities(),
+            states=dict(self.states_of(self.subject)),
+        )
         self.running, self.progress, self._cancelled_at = True, None, None
         self._started_at = time.monotonic()
         self.sentence = "Running …"

@@ -8,7 +8,7 @@ import platformdirs
 from PySide6.QtCore import QByteArray, QSettings
 
 RECENT = 10
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 
 
 class Settings:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 PANELS: Shelf[type[Panel]] = Shelf("panels", "inspector.gui.panels")
 ORDER = (
-    "states", "units", "gates", "openers", "attention", "jacobians", "spectra", "dynamics", "lags", "paths", "bptt",
-    "truncation", "gradients", "clipping", "influence", "depth", "outputs", "health",
+    "states", "units", "gates", "openers", "dynamics", "attention", "outputs", "jacobians", "spectra", "lags", "paths",
+    "bptt", "truncation", "gradients", "influence", "depth", "clipping", "health",
 )  # fmt: skip
 """The order in which panels stand; panels of other packages follow by key."""
 

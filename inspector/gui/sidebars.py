@@ -163,15 +163,21 @@ class Readout(QTableWidget):
         self.verticalHeader().hide()
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        self.horizontalHeader().resizeSection(1, 110)
+        self.horizontalHeader().resizeSection(1, 124)
         self.setAccessibleName("Exact numbers under the cursor")
         self.setAlternatingRowColors(True)
         self.setShowGrid(False)
+        self.verticalHeader().setMinimumSectionSize(22)
 
     def show_rows(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Fill the table."""
+        """Fill the table; a row without a value is a heading."""
+        self.clearSpans()
         self.setRowCount(len(rows))
+        plain, bold = QFont(self.font()), QFont(self.font())
+        bold.setBold(True)
         for i, (what, value) in enumerate(rows):
+            if not value:
+                self.setSpan(i, 0, 1, 2)
             for j, text in enumerate((what, value)):
                 item = self.item(i, j)
                 if item is None:
@@ -181,6 +187,8 @@ class Readout(QTableWidget):
                     self.setItem(i, j, item)
                 item.setText(clean(text))
                 item.setToolTip(tooltip(text))
+                item.setFont(plain if value else bold)
+        self.resizeRowsToContents()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Copy the selected cells as tab-separated text."""

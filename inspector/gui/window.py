@@ -10,6 +10,7 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
 
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, Difference
+from inspector.gui.choices import ComputeMenu, compute_also, remembered_states
 from inspector.gui.cursor import Cursor, Position
 from inspector.gui.dialogs import OpenModelDialog, ReportDialog, ask_trust
 from inspector.gui.docking import SIDE, Docking
@@ -54,6 +55,10 @@ class Window(QMainWindow):
         self._build_frame()
         from inspector.gui.actions import make_menus
 
+        self.compute_menu = ComputeMenu(settings, self)
+        self.compute_menu.chosen.connect(self._also)
+        session.also = self.compute_menu.wanted
+        session.states_of = lambda subject: remembered_states(settings, subject)
         self.menu_actions = make_menus(self)
         self.apply_theme(self.theme)
         self._ticker = QTimer(self, interval=TICK_MS)
@@ -109,10 +114,12 @@ class Window(QMainWindow):
         for key, make in ordered():
             panel = make(self.looking, self.steps, self.theme)
             self.panels[key] = panel
-            dock = self.docking.add(key, make.title, panel, SIDE.BottomDockWidgetArea)
-            dock.visibilityChanged.connect(lambda seen, panel=panel: panel.redraw() if seen else None)
+            panel.wanted.connect(self.compute_also)
+            dock = self.docking.add_panel(key, panel)
+            dock.visibilityChanged.connect(lambda seen, panel=panel: self._seen(panel) if seen else None)
         add_panel_menus(self)
         self.docking.settle(self.panels, self.settings)
+        self.docking.set_theme(self.theme)
         self.session.start_worker()
         self._ticker.start()
 
@@ -172,6 +179,21 @@ class Window(QMainWindow):
         """Run a sequence on the open model."""
         self.session.run(spec)
         self._show_state()
+
+    @Slot(tuple)
+    def compute_also(self, keys: tuple[str, ...]) -> None:
+        """Compute more from now on, and run again."""
+        compute_also(self, keys)
+        self._show_state()
+
+    def _also(self, keys: tuple[str, ...]) -> None:
+        self.session.also = keys
+        self.session.sentence = "Computed from the next run on; F5 runs again."
+        self._show_state()
+
+    def _seen(self, panel: Panel) -> None:
+        panel.redraw()
+        self._reader.start()
 
     def edit(self) -> None:
         """Ask for changes, and run as it is and with them."""
@@ -238,8 +260,11 @@ class Window(QMainWindow):
             self.input.show_spec(self.session.spec)
         if changes.state or self.session.running:
             self._show_state()
+        if changes.state:
+            self.menu_actions += self.compute_menu.offer(self.session.catalog)
         if changes.state and not self.session.running:
             self.docking.raise_useful(self.panels)
+            self.docking.label_tabs(self.panels)
         self._answer(changes)
 
     def _answer(self, changes: Changes) -> None:
@@ -261,6 +286,7 @@ class Window(QMainWindow):
         if capture is not None:
             self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
         for panel in self.panels.values():
+            panel.computed = bool(panel.extra) and set(panel.extra) <= set(self.session.computed)
             panel.set_capture(capture)
         self._grown(frozenset(capture.channels) if capture is not None else frozenset())
 
@@ -308,15 +334,9 @@ class Window(QMainWindow):
 
     @Slot()
     def _read_out(self) -> None:
-        rows: list[tuple[str, str]] = []
-        for row in (self.sequence, self.answer):
-            step = row.looking.position.step
-            if step is not None and row.looking.length:
-                names = self.session.capture.labels(row.domain) if self.session.capture is not None else ()
-                rows.append((row.domain, f"{step}  {names[step]!r}" if step < len(names) else str(step)))
-        for panel in self.panels.values():
-            if panel.state == "figure":
-                rows += panel.told()
+        from inspector.gui.reading import rows_of
+
+        rows = rows_of(self.session.capture, self.panels, self.docking.seen, (self.sequence, self.answer))
         self.readout.show_rows(rows)
 
     def show_all_steps(self) -> None:
@@ -378,6 +398,8 @@ class Window(QMainWindow):
             row.strip.set_theme(theme)
         for panel in self.panels.values():
             panel.set_theme(theme)
+        self.docking.set_theme(theme)
+        self.docking.label_tabs(self.panels)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Remember the layout, end the worker; captures are on disk already."""

@@ -96,7 +96,7 @@ def test_refusals_stand_where_the_picture_would_be(tmp_path: Path) -> None:
         panel = PANELS["gates"](Cursor(), StepRange(), LIGHT)
         panel.set_capture(capture)
         assert "differ by <b>7</b>" in panel._empty.text()
-        assert panel._empty.textFormat() == Qt.TextFormat.PlainText
+        assert panel._empty.words.textFormat() == Qt.TextFormat.PlainText
         panel.set_capture(None)
         panel.deleteLater()
 
@@ -134,7 +134,9 @@ def test_figures_and_numbers_as_files(a_capture: Path, tmp_path: Path, key: str)
         pdf = save_figure(panel, tmp_path / "f.pdf").read_bytes()
         assert pdf.startswith(b"%PDF") and b"/Font" in pdf
         png = QImage(str(save_figure(panel, tmp_path / "f.png")))
-        assert png.width() == 2 * panel.stack.width() and png.text("Run") == "<b>a run</b>" and colours(png) > 3
+        assert (
+            png.width() == 2 * panel.picture_size().width() and png.text("Run") == "<b>a run</b>" and colours(png) > 3
+        )
         with np.load(save_data(panel, tmp_path / "d.npz")) as archive:
             assert len(archive.files) == len(panel.data())
         assert save_data(panel, tmp_path / "d.csv").read_text(encoding="utf-8").startswith("channel,index 0")

@@ -30,6 +30,8 @@ class Attention(Panel):
     key, title = "attention", "Attention"
     hint = "Attention maps of every head of every layer, and their entropy and distance. Needs a model with attention."
 
+    needs_height = 300
+
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Maps and their statistics."""

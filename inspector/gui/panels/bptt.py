@@ -18,7 +18,7 @@ from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import Levels, levels_of
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -36,8 +36,11 @@ class Bptt(Panel):
     key, title = "bptt", "BPTT"
     hint = (
         "Backpropagation through time, itemised: how much each step's use of a parameter owes to each step's loss. "
-        "Needs a recurrent layer and a loss; ask for it with --with bptt or in the Run menu."
+        "Needs a recurrent layer and a loss."
     )
+
+    extra = ("bptt",)
+    needs_height = 320
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -140,9 +143,8 @@ class Bptt(Panel):
             return
         norm, norms, error = self.capture.array(channel.name, self.frame)[:3]
         lag = np.arange(len(norm))
-        symbol = {"symbol": "o" if len(lag) == 1 else None, "symbolSize": 7}
         for line, values in zip(self.lines, (norm, norms), strict=True):
-            line.setData(lag, logarithm(values), **symbol)
+            line.setData(lag, logarithm(values), **lone(logarithm(values)))
         estimated = bool((error > 0).any())
         self.band.setVisible(estimated)
         for edge, side in zip(self.edges, (-2.0, 2.0), strict=True):

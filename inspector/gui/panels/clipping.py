@@ -23,6 +23,10 @@ Array = npt.NDArray[Any]
 NORMS, BY_VALUE, HISTORY = ("statistic", "parameter"), ("statistic", "bin"), ("statistic", "iteration")
 SHOWN = ("factor by norm, min(1, c / ‖g‖)", "cosine after cutting by value", "share of entries cut by value")
 CELLS = 1200
+NAME, ABOVE_NAMES, MOST_NAMES = 14, 120, 60
+"""Pixels that a parameter's name and all the rest need; more names than this become numbers."""
+FARTHEST = 30.0
+"""Decades from 1 to which a threshold can be dragged."""
 
 
 @PANELS.register("clipping")
@@ -34,6 +38,8 @@ class Clipping(Panel):
         "The gradient of every parameter and what clipping it, by norm or by value, would do to this run. The model "
         "needs a loss for it; the share of clipped training steps needs a history.json beside the checkpoint."
     )
+
+    needs_height = 300
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -76,7 +82,7 @@ class Clipping(Panel):
             mark.sigPositionChanged.connect(self._dragged)
             mark.sigPositionChangeFinished.connect(self.redraw)
         self.legends = [
-            Legend(self.effect, self.lines, SHOWN, (10, -8)),
+            Legend(self.effect, self.lines, SHOWN),
             Legend(self.parameters, [*self.dots, self.dash], ("norm", "largest entry", "norm of all")),
         ]
         for plot in (self.effect, self.history, self.parameters):
@@ -195,10 +201,10 @@ class Clipping(Panel):
         every = every[np.isfinite(every)]
         low, high = (float(every.min()), float(every.max())) if len(every) else (-1.0, 0.0)
         self.parameters.vb.setXRange(low - 0.3, high + 0.3, padding=0)
-        room = 0.16 * len(place) + 0.6  # above the first parameter, for the legend
-        self.parameters.vb.setYRange(-room, max(1, len(place)) - 0.4, padding=0)
+        self.parameters.vb.setYRange(-0.6, max(1, len(place)) - 0.4, padding=0)
         names = self.names()
         self.name_axis.set_names(names)
+        self.figure.setMinimumHeight(max(self.needs_height, ABOVE_NAMES + NAME * min(MOST_NAMES, len(names))))
         shown = max((min(len(name), self.name_axis.longest) for name in names), default=4)
         self.name_axis.setWidth(20 + 6.5 * shown)
         terms = self.scalar("loss_terms")
@@ -217,7 +223,7 @@ class Clipping(Panel):
     # -- the threshold
 
     def _dragged(self, mark: Any) -> None:
-        self.set_threshold(10 ** float(mark.value()))
+        self.set_threshold(10 ** min(FARTHEST, max(-FARTHEST, float(mark.value()))))
 
     def set_threshold(self, threshold: float) -> None:
         """Show what another threshold c > 0 would do, in words and with both lines at it."""

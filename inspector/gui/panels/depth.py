@@ -16,13 +16,15 @@ from inspector.gui.widgets.axes import LogAxis, style_axis
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.source import glance, overview_of
-from inspector.gui.widgets.stepplot import curve, logarithm
+from inspector.gui.widgets.stepplot import curve, logarithm, title_from_left
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 SHAPES = (("statistic", "layer"), ("layer",), ("step", "layer"), ("statistic", "module"))
 UNBOUNDED = 16_777_215.0
 FEW, MOST_MODULES, MOST_ROWS = 8, 12, 24
+ROW = 135
+"""Pixels of height that a row of plots needs."""
 """Layers and modules up to which every one is named on the axis, and lines of the readout."""
 
 
@@ -32,6 +34,7 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
     def __init__(self, *, log: bool, over: str = "layer", named: int = FEW) -> None:
         super().__init__(axisItems={"left": LogAxis()} if log else {}, enableMenu=False)
         self.over, self.named = over, named
+        title_from_left(self)
         self.hideButtons()
         self.vb.setMouseEnabled(x=False, y=False)
         self.getAxis("left").setWidth(52)
@@ -85,9 +88,11 @@ class Depth(Panel):
 
     key, title = "depth", "Depth"
     hint = (
-        "Gradients and states from layer to layer, where two or more recurrent layers stand in series. Run with the "
-        "quantity “depth/parameters” for the gradients of the parameters of any model that has a loss."
+        "Gradients and states from layer to layer. Needs two or more recurrent layers in series, or, for the gradients "
+        "of the parameters, any model with a loss."
     )
+
+    extra = ("depth/parameters",)
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -149,6 +154,8 @@ class Depth(Panel):
         self._draw_size(self.of(("layer",), log=False))
         self._draw_parameters(self.of(("statistic", "module")))
         self._draw_map(self.of(("step", "layer")))
+        shapes = (("statistic", "layer"), ("statistic", "module"), ("step", "layer"))
+        self.figure.setMinimumHeight(ROW * sum(self.of(dims) is not None for dims in shapes))
 
     def _begin(self, plot: LayerPlot, channel: Channel | None) -> Array | None:
         plot.setVisible(channel is not None)

@@ -36,8 +36,11 @@ class Dynamics(Panel):
     key, title = "dynamics", "Dynamics"
     hint = (
         "Lyapunov exponents and the trajectory of the state in its principal components, with its fixed points "
-        "(ask for those with the quantity fixed_points). Needs a recurrent layer."
+        "where they are computed. Needs a recurrent layer."
     )
+
+    extra = ("fixed_points",)
+    needs_height = 320
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -169,7 +172,7 @@ class Dynamics(Panel):
     def _axis(self, component: int) -> str:
         shares = self.values("trajectory", "component")
         share = shares[component] if shares is not None and component < len(shares) else math.nan
-        return f"component {component + 1}" + ("" if math.isnan(share) else f" ({100 * share:.3g} % of the variance)")
+        return f"component {component + 1}" + ("" if math.isnan(share) else f" ({100 * share:.3g} %)")
 
     def scalar(self, name: str) -> float:
         """A scalar beside the exponents of the chosen place; NaN where there is none."""

@@ -13,13 +13,17 @@ from inspector.gui.panel import Panel, caption, chooser, number, set_options
 from inspector.gui.shelf import PANELS
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import style_axis
+from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.source import glance, overview_of
+from inspector.gui.widgets.stepplot import title_from_left
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 SATURATION = ("left", "right", "graded")
 MOST_ROWS = 6
+SCATTER = 220
+"""Pixels of width that the scatter needs."""
 
 
 @PANELS.register("gates")
@@ -28,6 +32,8 @@ class Gates(Panel):
 
     key, title = "gates", "Gates"
     hint = "Gates and candidates of gated layers (LSTM, GRU), unit by step, and their saturation."
+
+    needs_height = 300
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -46,6 +52,7 @@ class Gates(Panel):
         self.where.currentTextChanged.connect(self._chosen)
         self.rows: list[MapRow] = []
         self.scatter = pg.PlotItem(enableMenu=False)
+        title_from_left(self.scatter)
         self.scatter.hideButtons()
         self.scatter.setXRange(0, 1, padding=0.04)
         self.scatter.setYRange(0, 1, padding=0.04)
@@ -54,8 +61,7 @@ class Gates(Panel):
         self.dots: list[pg.ScatterPlotItem] = []
         self.edge = pg.PlotDataItem([0, 1], [1, 0])
         self.scatter.addItem(self.edge)
-        self.key_lines = pg.LegendItem(offset=(-6, 6), labelTextSize="8pt", brush=(128, 128, 128, 40))
-        self.key_lines.setParentItem(self.scatter.vb)
+        self.key_lines = Legend(self.scatter)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -63,8 +69,7 @@ class Gates(Panel):
             style_axis(self.scatter.getAxis(axis), theme, label)
         self.scatter.vb.setBackgroundColor(theme.base)
         self.edge.setPen(pg.mkPen(theme.grid))
-        self.key_lines.setLabelTextColor(theme.text)
-        self.key_lines.setBrush(pg.mkBrush(theme.base + "e0"))
+        self.key_lines.set_theme(theme)
         for row in self.rows:
             row.set_theme(theme)
         super().set_theme(theme)
@@ -112,6 +117,7 @@ class Gates(Panel):
         self.figure.addItem(self.scatter, row=0, col=2, rowspan=max(1, count))
         self.figure.ci.layout.setColumnStretchFactor(0, 3)
         self.figure.ci.layout.setColumnStretchFactor(2, 1)
+        self.figure.ci.layout.setColumnMinimumWidth(2, SCATTER)
 
     def saturation(self, channel: Channel) -> Array | None:
         """(3, unit) saturation of a gate, or None."""
@@ -134,7 +140,7 @@ class Gates(Panel):
                 x=values[1], y=values[0], size=6, pen=None, brush=pg.mkBrush(self.theme.series[index] + "b0")
             )
             self.scatter.addItem(dots)
-            self.key_lines.addItem(dots, channel.title.replace("<", "&lt;"))
+            self.key_lines.addItem(dots, channel.title)
             self.dots.append(dots)
 
     def follow(self, new: Position, old: Position) -> None:

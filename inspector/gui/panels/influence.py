@@ -12,9 +12,9 @@ import pyqtgraph as pg
 from inspector.gui.cursor import Position
 from inspector.gui.panel import Panel, number
 from inspector.gui.shelf import PANELS
-from inspector.gui.text import escaped
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis
+from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.sentence import Sentence
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
 from inspector.records import Channel
@@ -86,8 +86,11 @@ class Influence(Panel):
     key, title = "influence", "Influence"
     hint = (
         "Natural or vanished? Inputs are replaced and the change of each later loss is drawn by lag, beside the "
-        "gradient. Run with the quantity “influence”. What a model has not learned to use shows no influence."
+        "gradient. What a model has not learned to use shows no influence."
     )
+
+    extra = ("influence",)
+    needs_height = 260
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -103,8 +106,7 @@ class Influence(Panel):
         self.plot = StepPlot(None, self.theme, label="share of the reference lag", bottom="lag in steps")
         self.plot.setAxisItems({"left": LogAxis()})
         self.plot.getAxis("left").setWidth(58)
-        self.legend = pg.LegendItem(offset=(-8, 6), labelTextSize="8pt", brush=(128, 128, 128, 40))
-        self.legend.setParentItem(self.plot.vb)
+        self.legend = Legend(self.plot)
         self.low, self.high = curve(self.theme, 0, width=0.4), curve(self.theme, 0, width=0.4)
         self.band = pg.FillBetweenItem(self.low, self.high)
         place = {"position": 0.5, "anchors": [(0.5, 1), (0.5, 1)]}
@@ -134,8 +136,7 @@ class Influence(Panel):
             edge.setPen(pg.mkPen(theme.series[0] + "60", width=0.4))
         self.band.setBrush(pg.mkBrush(theme.series[0] + "38"))
         self.said.theme = self.method.theme = theme
-        self.legend.setLabelTextColor(theme.text)
-        self.legend.setBrush(pg.mkBrush(theme.base + "e0"))
+        self.legend.set_theme(theme)
         for index, line in enumerate(self.lines.values()):
             line.setPen(pg.mkPen(theme.series[index % len(theme.series)], width=1.8))
             line.setSymbolBrush(theme.series[index % len(theme.series)])
@@ -209,7 +210,7 @@ class Influence(Panel):
             line.setSymbolPen(None)
             line.setSymbolBrush(self.theme.series[index % len(self.theme.series)])
             self.plot.addItem(line)
-            self.legend.addItem(line, escaped(channel.title))
+            self.legend.addItem(line, channel.title)
             self.lines[channel.name] = line
 
     def readout(self, position: Position) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ class Jacobians(CurvePanel):
 
     key, title = "jacobians", "Jacobians"
     hint = "Norms of the Jacobian of each step of a recurrent layer: above 1 a step stretches, below 1 it shrinks."
-    axis, mark_one = "norm of ∂s_t/∂s_{t−1}", True
+    axis, mark_one = "norm of ∂sₜ/∂sₜ₋₁", True
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
+from inspector.capture import Difference
 from inspector.gui.cursor import Position
 from inspector.gui.panel import Panel, caption, chooser, number, set_options
 from inspector.gui.shelf import PANELS
@@ -30,6 +31,8 @@ class Lags(Panel):
 
     key, title = "lags", "Lags"
     hint = "Norms of products of step Jacobians by lag: how far back the past is still felt. Needs a recurrent layer."
+
+    needs_height = 300
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -115,12 +118,20 @@ class Lags(Panel):
     def horizon_of(self, channel: Channel) -> float:
         """The lag at which the mean passes 10⁻³ or 10³; NaN if it does not."""
         assert self.capture is not None
+        if self._of_two_runs():
+            return math.nan  # of a ratio of two runs there is none
         wanted = f"{channel.place}:jacobian/lag_horizon"
         frame = self.capture.frame_of(channel.name, self.frame)
         return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
 
+    def _of_two_runs(self) -> bool:
+        shown: Any = self.capture  # stands in for a capture wherever one is read
+        return isinstance(shown, Difference)
+
     def sentence(self, channel: Channel, logs: Array, horizon: float) -> str:
         """What the curve says, in words."""
+        if self._of_two_runs():
+            return f"{channel.place}: norm by lag, edited / as it was"
         if not math.isfinite(horizon):
             within = f"within {logs.shape[1] - 1} steps the mean stays between 10⁻³ and 10³"
             return f"{channel.place}: {within} ({channel.method})"

@@ -45,6 +45,8 @@ class Openers(Panel):
         "long-term memory. Needs a gated layer (LSTM, GRU, or gates of your own)."
     )
 
+    needs_height = 480
+
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Openers, memory, gates, and what is known of units in steps or in shares."""

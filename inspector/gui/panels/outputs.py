@@ -29,6 +29,8 @@ class Outputs(Panel):
     key, title = "outputs", "Outputs"
     hint = "Loss and surprise by step, and the most probable outputs. Needs a model with a loss or a vocabulary."
 
+    needs_height = 260
+
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Lines by step and tables by rank."""

@@ -28,6 +28,8 @@ MOST_ROWS = 128
 SPOKEN = 20
 """The lag of which the title speaks, where the sequence is long enough."""
 NAMED = (1, 10, 100)
+ROW = 130
+"""Pixels of height that a plot needs."""
 
 
 @PANELS.register("paths")
@@ -37,7 +39,7 @@ class Paths(Panel):
     key, title = "paths", "Paths"
     hint = (
         "What a step copies past its nonlinearities (an LSTM's carousel, a GRU's z) against what goes through them, "
-        "and which units of a ReLU layer are open. Needs a gated or a ReLU recurrence."
+        "and which units of a ReLU layer are open. Needs a gated layer, or a ReLU layer of torch (nn.RNN, nn.RNNCell)."
     )
 
     @classmethod
@@ -101,7 +103,9 @@ class Paths(Panel):
             (self.norms.plot, 3, bool(self.by_step(log=True))), (self.open_units.plot, 4, mask is not None),
             (self.shares.plot, 2, bool(self.by_step(log=False))), (self.lags.plot, 5, bool(self.shown(*BY_LAG))),
         )  # fmt: skip
-        self._arrange([(plot, stretch) for plot, stretch, there in rows if there])
+        shown = [(plot, stretch) for plot, stretch, there in rows if there]
+        self.figure.setMinimumHeight(ROW * len(shown))
+        self._arrange(shown)
 
     def _arrange(self, rows: list[tuple[Any, int]]) -> None:
         """Only the plots that show something take room."""

@@ -35,6 +35,8 @@ class Spectra(Panel):
     key, title = "spectra", "Spectra"
     hint = "Singular values and eigenvalues of step Jacobians and recurrent weights. Needs a recurrent layer."
 
+    needs_height = 320
+
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Spectra over steps, and of one matrix."""

@@ -28,6 +28,8 @@ class States(Panel):
     key, title = "states", "States"
     hint = "Hidden and cell states of recurrent layers, unit by step. Run a model with a recurrent layer to see them."
 
+    needs_height = 260
+
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """States over steps and units."""
@@ -124,6 +126,8 @@ class States(Panel):
         if new.place != old.place and new.place:
             part = self.which.currentText().rpartition(":")[2]
             for wanted in (f"{new.place}:{part}", f"{new.place}:h"):
+                if self.which.currentText() == wanted:
+                    break
                 if self.which.findText(wanted) >= 0:
                     self.which.setCurrentText(wanted)
                     return

@@ -16,7 +16,7 @@ from inspector.gui.shelf import PANELS
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis, style_axis
 from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -34,8 +34,11 @@ class Truncation(Panel):
     key, title = "truncation", "Truncation"
     hint = (
         "What truncated backpropagation through time would lose if each loss were sent back only K − 1 steps. Needs a "
-        "recurrent layer and a loss; ask for it with --with truncation or in the Run menu."
+        "recurrent layer and a loss."
     )
+
+    extra = ("truncation",)
+    needs_height = 400
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -75,7 +78,7 @@ class Truncation(Panel):
         for trail in self.trails:
             self.by_step.addItem(trail)
         self.legends = [
-            Legend(self.rest, self.lines[1:], ("cosine to the exact gradient", "share of the cost"), (10, -8)),
+            Legend(self.rest, self.lines[1:], ("cosine to the exact gradient", "share of the cost")),
             Legend(self.by_step, self.trails, tuple(f"within {text}" for _, text in TOLERANCES)),
         ]
         for row, plot in enumerate((self.error, self.rest, self.by_step)):
@@ -124,13 +127,13 @@ class Truncation(Panel):
             return
         ks, error, cosine, cost = self.capture.array(channel.name, self.frame)[:4]
         x = logarithm(ks)
-        symbol = {"symbol": "o" if len(x) == 1 else None, "symbolSize": 7}
         for line, values in zip(self.lines, (logarithm(error), cosine, cost), strict=True):
-            line.setData(x, values, **symbol)
+            line.setData(x, values, **lone(values))
         seen = self.lines[0].getData()[1]
         seen = seen[np.isfinite(seen)] if seen is not None else np.zeros(0)
         low = max(LOWEST, min(float(seen.min()), -2.0)) if len(seen) else -3.0
-        self.error.vb.setYRange(low - 0.2, max(float(seen.max()) if len(seen) else 0.0, 0.0) + 0.2, padding=0)
+        top = max(float(seen.max()) if len(seen) else 0.0, 0.0)
+        self.error.vb.setYRange(low - 0.2, top + 0.3 * (top - low), padding=0)  # room for the names of the levels
         finite = cosine[np.isfinite(cosine)]
         self.rest.vb.setYRange(min(-0.04, float(finite.min()) - 0.04) if len(finite) else -0.04, 1.08, padding=0)
         self.error.vb.setXRange(0, max(0.3, float(x[-1]) if math.isfinite(x[-1]) else 0.3), padding=0.02)
@@ -167,7 +170,7 @@ class Truncation(Panel):
         values = self.capture.array(channel.name, self.frame)
         steps = np.arange(values.shape[1])
         for trail, row in zip(self.trails, values, strict=False):
-            trail.setData(steps, row.astype(np.float64), symbol="o" if len(steps) == 1 else None, symbolSize=7)
+            trail.setData(steps, row.astype(np.float64), **lone(row))
         finite = values[np.isfinite(values)]
         top = float(finite.max()) if len(finite) else 1.0
         self.by_step.vb.setYRange(0, 1.3 * top, padding=0)

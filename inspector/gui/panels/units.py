@@ -29,7 +29,7 @@ from inspector.gui.text import token
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.source import glance
-from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve
+from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, lone
 from inspector.gui.widgets.textrows import TextRow, TextRows
 from inspector.records import Channel
 
@@ -39,6 +39,8 @@ SEARCH_BYTES = 1 << 30
 LIVE_BYTES = 16 << 20
 """What is searched at every tick while a run goes on; larger channels are searched when it has ended."""
 LISTED, CONTEXT, AXIS = 8, 40, 96
+ROW, ABOVE_AND_BELOW = 15, 200
+"""Pixels of height of a unit, and of all the rest."""
 """Units that are listed at least, steps of text around a passage, and the width of the axis with the units."""
 BEGIN, END = "First step of the range", "Last step of the range"
 
@@ -49,6 +51,8 @@ class Units(Panel):
 
     key, title = "units", "Units"
     hint = "Which units are on exactly in a chosen range of steps, and where else. Run a model with a recurrent layer."
+
+    needs_height = 320
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -245,6 +249,7 @@ class Units(Panel):
         )
         ticks = [(i, label(match, match in self.searched)) for i, match in enumerate(self.matches)]
         self.row.plot.getAxis("left").setTicks([ticks])
+        self.figure.setMinimumHeight(max(self.needs_height, ABOVE_AND_BELOW + ROW * len(self.matches)))
         for plot in self.plots:
             plot.step_axis.set_names(self.step_names())
         self._draw_together()
@@ -267,7 +272,7 @@ class Units(Panel):
         factor = max(1, -(-len(share) // POINTS))
         highest = reduce_rows(share, factor, np.maximum)
         x = first + np.arange(len(highest)) * factor + (factor - 1) / 2
-        self.line.setData(x, highest, symbol="o" if len(x) == 1 else None)
+        self.line.setData(x, highest, **lone(highest))
         for shade, span in zip(self.shades, [*self.spans, *[None] * len(self.shades)], strict=False):
             shade.setVisible(span is not None)
             if span is not None:

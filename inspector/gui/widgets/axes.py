@@ -69,7 +69,7 @@ class LogAxis(pg.AxisItem):  # type: ignore[misc]
     def __init__(self, orientation: str = "left") -> None:
         super().__init__(orientation)
         self.enableAutoSIPrefix(False)  # its factor would be of the logarithm
-        self.gap = 28.0 if orientation == "left" else 56.0
+        self.gap = 28.0 if orientation == "left" else 46.0
         """Pixels that a tick needs."""
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:

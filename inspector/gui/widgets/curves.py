@@ -7,11 +7,11 @@ import pyqtgraph as pg
 
 from inspector.capture import Capture
 from inspector.gui.steprange import StepRange
-from inspector.gui.text import escaped
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis
+from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.source import line_of
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
 from inspector.records import Channel
 
 
@@ -24,8 +24,7 @@ class Curves:
         if log:
             self.plot.setAxisItems({"left": LogAxis()})
             self.plot.getAxis("left").setWidth(58)
-        self.legend = pg.LegendItem(offset=(-8, 6), labelTextSize="8pt", brush=(128, 128, 128, 40))
-        self.legend.setParentItem(self.plot.vb)
+        self.legend = Legend(self.plot)
         self.lines: dict[str, pg.PlotDataItem] = {}
         self.one = pg.InfiniteLine(0 if log else 1, angle=0)
         if one:
@@ -37,8 +36,7 @@ class Curves:
         self.theme = theme
         self.plot.set_theme(theme)
         self.one.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
-        self.legend.setLabelTextColor(theme.text)
-        self.legend.setBrush(pg.mkBrush(theme.base + "e0"))
+        self.legend.set_theme(theme)
         for number, line in enumerate(self.lines.values()):
             line.setPen(pg.mkPen(theme.series[number % len(theme.series)], width=1.4))
 
@@ -51,7 +49,7 @@ class Curves:
         for channel in channels:
             x, y = line_of(capture, channel.name, frame, bounds)
             y = logarithm(y) if self.log else y.astype(np.float64)
-            self.lines[channel.name].setData(x, y, symbol="o" if len(x) == 1 else None, symbolSize=7)
+            self.lines[channel.name].setData(x, y, **lone(y))
             finite = y[np.isfinite(y)]
             if len(finite):
                 low.append(float(finite.min()))
@@ -76,5 +74,5 @@ class Curves:
         for number, channel in enumerate(channels):
             line = curve(self.theme, number, dashed=number >= len(self.theme.series))
             self.plot.addItem(line)
-            self.legend.addItem(line, escaped(f"{channel.title}  {channel.place}" if several else channel.title))
+            self.legend.addItem(line, f"{channel.title}  {channel.place}" if several else channel.title)
             self.lines[channel.name] = line

@@ -12,8 +12,9 @@ from inspector.capture import Capture
 from inspector.gui.steprange import StepRange
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis
+from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.source import line_of
-from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, logarithm
+from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, logarithm, lone
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -45,8 +46,7 @@ class Fan:
         for item in (*self.bands, *self.edges, self.other, *self.lines):
             self.plot.addItem(item, ignoreBounds=True)
         self.plot.addItem(self.mark, ignoreBounds=True)
-        self.legend = pg.LegendItem(offset=(8, -6), colCount=LINES, labelTextSize="8pt", brush=(128, 128, 128, 40))
-        self.legend.setParentItem(self.plot.vb)
+        self.legend = Legend(self.plot)
         self.set_theme(theme)
 
     def set_theme(self, theme: Theme) -> None:
@@ -60,8 +60,7 @@ class Fan:
             line.setPen(pg.mkPen(theme.series[0] + ("ff" if width > 1 else "90"), width=width))
         self.other.setPen(pg.mkPen(theme.series[1], width=1.4))
         self.mark.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
-        self.legend.setLabelTextColor(theme.text)
-        self.legend.setBrush(pg.mkBrush(theme.base + "e0"))
+        self.legend.set_theme(theme)
 
     def show(
         self, capture: Capture, channel: Channel, frame: int, bounds: tuple[float, float], other: Channel | None = None
@@ -123,7 +122,7 @@ class Fan:
             if number in (chosen[0], chosen[len(chosen) // 2], chosen[-1]) and number < len(names):
                 self.legend.addItem(line, f"{self.symbol}{subscript(names[number])}")
         if other is not None:
-            self.legend.addItem(self.other, other.title.replace("<", "&lt;"))
+            self.legend.addItem(self.other, other.title)
 
 
 def _set(line: pg.PlotDataItem, x: Array, y: Array) -> None:
@@ -131,9 +130,9 @@ def _set(line: pg.PlotDataItem, x: Array, y: Array) -> None:
     if not np.isfinite(y).any():
         line.setData([], [])
     else:
-        line.setData(x, y, symbol="o" if len(x) == 1 else None, symbolSize=7)
+        line.setData(x, y, **lone(y))
 
 
 def subscript(text: str) -> str:
     """Digits as subscripts."""
-    return text.replace("<", "").translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
+    return text.translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.text import escaped
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
 
 Array = npt.NDArray[Any]
 FLOOR = -300.0
@@ -37,8 +37,7 @@ class LagPlot:
         self.plot = StepPlot(None, theme, label=label, bottom="lag in steps")
         self.plot.setAxisItems({"left": LogAxis()})
         self.plot.getAxis("left").setWidth(58)
-        self.legend = pg.LegendItem(offset=(-8, 6), labelTextSize="8pt", brush=(128, 128, 128, 40))
-        self.legend.setParentItem(self.plot.vb)
+        self.legend = Legend(self.plot)
         self.one = pg.InfiniteLine(0, angle=0)
         self.plot.addItem(self.one, ignoreBounds=True)
         self.marked = pg.PlotDataItem(connect="finite", antialias=True)
@@ -54,8 +53,7 @@ class LagPlot:
         self.plot.set_theme(theme)
         self.one.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
         self.marked.setPen(pg.mkPen(theme.cursor, width=1.4, style=pg.QtCore.Qt.PenStyle.DotLine))
-        self.legend.setLabelTextColor(theme.text)
-        self.legend.setBrush(pg.mkBrush(theme.base + "e0"))
+        self.legend.set_theme(theme)
         if self.curves:
             self.show(self.curves)
 
@@ -71,9 +69,9 @@ class LagPlot:
                 there = one.mean > 0
                 self._add_band(lag[there], one.low[there], one.high[there], number)
             line = curve(self.theme, number, width=1.8, dashed=number >= len(self.theme.series))
-            line.setData(lag, _log(one.mean), symbol="o" if len(lag) == 1 else None, symbolSize=7)
+            line.setData(lag, _log(one.mean), **lone(_log(one.mean)))
             self._add(line)
-            self.legend.addItem(line, escaped(one.title))
+            self.legend.addItem(line, one.title)
         if self.marked.isVisible():
             self.legend.addItem(self.marked, self.marked.name())
         self._fit()
@@ -84,8 +82,8 @@ class LagPlot:
             self.legend.removeItem(self.marked)
         self.marked.setVisible(values is not None)
         if values is not None:
-            self.marked.setData(np.arange(len(values)), _log(values), name=escaped(name))
-            self.legend.addItem(self.marked, escaped(name))
+            self.marked.setData(np.arange(len(values)), _log(values), name=name)
+            self.legend.addItem(self.marked, name)
 
     def _add_band(self, lag: Array, low: Array, high: Array, number: int) -> None:
         edges = [curve(self.theme, number, width=0.5) for _ in range(2)]

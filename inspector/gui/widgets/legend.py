@@ -1,4 +1,4 @@
-"""A legend of lines that are there from the start, in the colours of the theme."""
+"""A legend above its plot, never over its curves: a sample and a name for each line, in as many rows as it takes."""
 
 from __future__ import annotations
 
@@ -6,25 +6,99 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyqtgraph as pg
+from pyqtgraph.graphicsItems.ScatterPlotItem import drawSymbol
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter
+from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
-from inspector.gui.text import escaped
-from inspector.gui.theme import Theme
+from inspector.gui.text import clean
+from inspector.gui.theme import LIGHT, Theme
+
+SAMPLE, GAP, ROW = 18.0, 14.0, 17.0
+"""Widths of a sample and of the space after a name, and the height of a row, in pixels."""
+MOST_ROWS = 3
+LONGEST = 60
+ROW_ABOVE = 1
+"""The row of a plot's layout that stands between its title and its curves."""
 
 
-class Legend(pg.LegendItem):  # type: ignore[misc]
-    """Names of curves in a plot; `offset` counts pixels from the left and top, negative ones from the other end."""
+class Legend(pg.GraphicsObject):  # type: ignore[misc]
+    """Names of curves, between the title of a plot and its curves. Names are plain text."""
 
-    def __init__(
-        self, plot: Any, lines: Sequence[Any], names: Sequence[str], offset: tuple[int, int] = (-8, 6)
-    ) -> None:
-        super().__init__(offset=offset, labelTextSize="8pt", brush=(128, 128, 128, 40))
-        self.setParentItem(plot.vb)
+    def __init__(self, plot: Any, lines: Sequence[Any] = (), names: Sequence[str] = (), theme: Theme = LIGHT) -> None:
+        super().__init__()
+        self.plot, self.theme = plot, theme
+        self.entries: list[tuple[Any, str]] = []
+        self._places: list[QPointF] = []
+        self._area = QRectF()
+        self._font = QFont()
+        self._font.setPointSizeF(8.0)
+        self.setParentItem(plot)
+        plot.vb.sigResized.connect(self._arrange)
         for line, name in zip(lines, names, strict=True):
-            self.addItem(line, escaped(name))
+            self.addItem(line, name)
+
+    def addItem(self, line: Any, name: str) -> None:
+        """One more curve or scatter, and its name."""
+        self.entries.append((line, clean(name)[:LONGEST]))
+        self._arrange()
+
+    def removeItem(self, line: Any) -> None:
+        """One less."""
+        self.entries = [entry for entry in self.entries if entry[0] is not line]
+        self._arrange()
+
+    def clear(self) -> None:
+        """None at all."""
+        self.entries = []
+        self._arrange()
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours; a label keeps its colour until its text is set again."""
-        self.setLabelTextColor(theme.text)
-        self.setBrush(pg.mkBrush(theme.base + "e0"))
-        for _, label in self.items:
-            label.setText(label.text, color=theme.text, size="8pt")
+        """Other colours."""
+        self.theme = theme
+        self.update()
+
+    def _arrange(self, *_: object) -> None:
+        """Flow the entries into rows as wide as the plot, and make room for the rows."""
+        metrics = QFontMetricsF(self._font)
+        box = self.plot.vb.geometry()
+        self.prepareGeometryChange()
+        self._places, x, row = [], 0.0, 0
+        for _, name in self.entries:
+            width = SAMPLE + metrics.horizontalAdvance(name) + GAP
+            if x and x + width - GAP > box.width() and row < MOST_ROWS - 1:
+                x, row = 0.0, row + 1
+            self._places.append(QPointF(x, row * ROW))
+            x += width
+        height = (row + 1) * ROW + 2 if self.entries else 0.0
+        self._area = QRectF(0, 0, max(0.0, box.width()), height)
+        self.setPos(box.left(), box.top() - height)
+        if self.plot.layout.rowMaximumHeight(ROW_ABOVE) != height:
+            self.plot.layout.setRowFixedHeight(ROW_ABOVE, height)
+        self.update()
+
+    def boundingRect(self) -> QRectF:
+        """The rows, as wide as the plot."""
+        return self._area
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        """A piece of each line and its name; what does not fit into the last row is cut."""
+        painter.setFont(self._font)
+        painter.setClipRect(self._area)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for (line, name), place in zip(self.entries, self._places, strict=True):
+            self._sample(painter, line.opts, place + QPointF(0, ROW / 2))
+            painter.setPen(QColor(self.theme.text))
+            room = QRectF(place.x() + SAMPLE + 3, place.y(), self._area.width(), ROW)
+            painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), name)
+
+    def _sample(self, painter: QPainter, look: Any, middle: QPointF) -> None:
+        if look.get("pen") is not None and look.get("connect") is not None:
+            painter.setPen(pg.mkPen(look["pen"]))
+            painter.drawLine(middle + QPointF(2, 0), middle + QPointF(SAMPLE, 0))
+        elif look.get("symbol") is not None:
+            painter.save()
+            painter.translate(middle + QPointF(SAMPLE / 2, 0))
+            brush = look.get("brush") if "brush" in look else look.get("symbolBrush")
+            drawSymbol(painter, look["symbol"], 8, pg.mkPen(None), pg.mkBrush(brush))
+            painter.restore()

@@ -11,6 +11,7 @@ import pyqtgraph as pg
 from inspector.gui.text import escaped
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis, style_axis
+from inspector.gui.widgets.stepplot import title_from_left
 
 Array = npt.NDArray[Any]
 PER_DECADE = 6
@@ -21,6 +22,7 @@ class LogHistogram:
 
     def __init__(self, theme: Theme, *, label: str, bottom: str) -> None:
         self.plot = pg.PlotItem(axisItems={"bottom": LogAxis("bottom")}, enableMenu=False)
+        title_from_left(self.plot)
         self.plot.hideButtons()
         self.plot.vb.setMouseEnabled(x=False, y=False)
         self.plot.getAxis("left").enableAutoSIPrefix(False)

@@ -11,6 +11,7 @@ import pyqtgraph as pg
 from inspector.gui.text import escaped
 from inspector.gui.theme import LAST, Theme, colour_table
 from inspector.gui.widgets.axes import style_axis
+from inspector.gui.widgets.stepplot import title_from_left
 
 Array = npt.NDArray[Any]
 MOST_DOTS = 2000
@@ -29,6 +30,7 @@ class Plane(pg.PlotItem):  # type: ignore[misc]
     def __init__(self, theme: Theme, *, circle: bool = False, labels: tuple[str, str] = ("", "")) -> None:
         super().__init__(enableMenu=False)
         self.theme, self.labels = theme, labels
+        title_from_left(self)
         self.hideButtons()
         self.getAxis("left").setWidth(58)
         for side in ("left", "bottom"):

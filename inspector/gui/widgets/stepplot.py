@@ -21,7 +21,10 @@ POINTS = 2400
 
 
 class Title(pg.LabelItem):  # type: ignore[misc]
-    """A title that takes the room there is: however long, it never makes its plot wider than the window."""
+    """A title from the left edge of its plot: however long, it never makes the plot wider than the window."""
+
+    def __init__(self, parent: Any) -> None:
+        super().__init__("", size="9pt", justify="left", parent=parent)
 
     def updateMin(self) -> None:
         """The text's height, and no width of its own."""
@@ -48,12 +51,7 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self._bottom = LogAxis("bottom") if log else self.step_axis
         super().__init__(axisItems={"bottom": self._bottom}, enableMenu=False)
         self.steps, self.theme = steps, theme
-        given: pg.LabelItem = self.layout.itemAt(0, 1)
-        self.layout.removeItem(given)
-        given.setParentItem(None)
-        self.titleLabel = Title("", size="9pt", parent=self)
-        self.layout.addItem(self.titleLabel, 0, 1)
-        self.setTitle(None)
+        title_from_left(self)
         self.hideButtons()
         self.vb.setMouseEnabled(x=True, y=False)
         self.vb.setDefaultPadding(0.0)
@@ -88,7 +86,7 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         """A title that is never read as HTML, with a second line where there is one; it does not widen the plot."""
         lines = "<br>".join(escaped(line) for line in (text, second) if line)
         self.setTitle(lines, color=self.theme.text, size="9pt")
-        height = 42 if second else 30
+        height = 36 if second else 22
         self.titleLabel.setMaximumHeight(height)
         self.layout.setRowFixedHeight(0, height)
 
@@ -118,6 +116,16 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
             self.steps = None
 
 
+def title_from_left(plot: pg.PlotItem) -> None:
+    """Give a plot the kind of title that all plots here have."""
+    given: pg.LabelItem = plot.layout.itemAt(0, 1)
+    plot.layout.removeItem(given)
+    given.setParentItem(None)
+    plot.titleLabel = Title(plot)
+    plot.layout.addItem(plot.titleLabel, 0, 1)
+    plot.setTitle(None)
+
+
 def decimated(low: Array, high: Array, first: float, width: float) -> tuple[Array, Array]:
     """A curve through minima and maxima of cells: (x, y), at most two points a cell; NaN stays a gap."""
     cells = len(low)
@@ -135,6 +143,11 @@ def logarithm(values: Array) -> Array:
     return safe
 
 
+def lone(values: Array) -> dict[str, Any]:
+    """How a curve of one point is drawn: as a dot, if it is finite; NaN is a gap, and longer curves have no dots."""
+    return {"symbol": "o" if len(values) == 1 and np.isfinite(values).all() else None, "symbolSize": 7}
+
+
 def curve(theme: Theme, number: int, *, width: float = 1.4, dashed: bool = False) -> pg.PlotDataItem:
     """An empty line in the theme's colour of that number; single points between gaps are still seen."""
     pen = pg.mkPen(theme.series[number % len(theme.series)], width=width)
@@ -143,4 +156,4 @@ def curve(theme: Theme, number: int, *, width: float = 1.4, dashed: bool = False
     return pg.PlotDataItem(pen=pen, connect="finite", antialias=True)
 
 
-__all__ = ["POINTS", "StepPlot", "curve", "decimated", "logarithm"]
+__all__ = ["POINTS", "StepPlot", "curve", "decimated", "logarithm", "lone", "title_from_left"]

@@ -1,0 +1,43 @@
+"""The page of a panel that has nothing to show: what it would show, why it does not, and what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
+
+from inspector.gui.text import clean, plain_label
+
+
+class EmptyPage(QWidget):
+    """Sentences in the middle, and a button where something more can be computed. `asked()` when it is pressed."""
+
+    asked = Signal()
+
+    def __init__(self, hint: str) -> None:
+        super().__init__()
+        self.words: QLabel = plain_label(hint)
+        self.words.setWordWrap(True)
+        self.words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.button = QPushButton("Compute it")
+        self.button.setToolTip("Computes this from now on and runs again; Run ▸ Compute also lists all such quantities")
+        self.button.clicked.connect(self.asked)
+        self.button.hide()
+        middle = Qt.AlignmentFlag.AlignHCenter
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(32, 8, 32, 8)
+        layout.addStretch(1)
+        layout.addWidget(self.words)
+        layout.addSpacing(8)
+        layout.addWidget(self.button, alignment=middle)
+        layout.addStretch(1)
+
+    def text(self) -> str:
+        """What is said."""
+        return self.words.text()
+
+    def show_reasons(self, hint: str, reasons: Sequence[str], *, offer: bool) -> None:
+        """The hint, then what was refused with its reason; `offer` shows the button."""
+        self.words.setText("\n\n".join([hint, *map(clean, reasons)]))
+        self.button.setVisible(offer)

@@ -1,0 +1,82 @@
+"""The picture of a panel, and the guard of its painting.
+
+An exception in the `paint` of a graphics item crosses Qt's C++ on its way out, with painters left open: the process
+ends with a segmentation fault. Here no such exception leaves Python; the panel that owns the item is told instead.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyqtgraph as pg
+from pyqtgraph.graphicsItems.GraphicsItem import GraphicsItem
+from PySide6.QtGui import QKeyEvent, QPaintEvent
+
+Told = Callable[[str, str], None]
+GUARDED = "_guarded"
+
+
+class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
+    """A layout of plots that leaves the keyboard to its panel, and says what could not be painted."""
+
+    def __init__(self, told: Told) -> None:
+        self._told = told
+        self.fault = ""
+        """What could not be painted, in a sentence; text, for a traceback would keep painters alive."""
+        super().__init__()
+
+    def failed(self, fault: BaseException) -> None:
+        """Something in this figure raised while it was painted."""
+        self.fault = str(fault) or type(fault).__name__
+        self._told(self.fault, "".join(traceback.format_exception(fault)))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the scene; what raises outside the items is told too."""
+        try:
+            super().paintEvent(event)
+        except Exception as fault:  # noqa: BLE001 - it may not reach Qt
+            self.failed(fault)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrow keys move the shared cursor, not the scene."""
+        event.ignore()
+
+
+def guard_painting() -> None:
+    """Guard `paint` of every class of graphics items there is by now, pyqtgraph's and those of panels; idempotent."""
+    for kind in _below(GraphicsItem):
+        paint = kind.__dict__.get("paint")
+        if paint is not None and not hasattr(paint, GUARDED):
+            kind.paint = _guarded(paint)
+
+
+def _below(kind: type[Any]) -> Iterator[type[Any]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _below(each)
+
+
+def _guarded(paint: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(paint)
+    def safely(item: Any, painter: Any, *rest: Any) -> None:
+        try:
+            paint(item, painter, *rest)
+        except Exception as fault:  # noqa: BLE001 - it may not reach Qt
+            _tell(item, fault)
+
+    setattr(safely, GUARDED, True)
+    return safely
+
+
+def _tell(item: Any, fault: BaseException) -> None:
+    """The figure that shows the item; the fault of an item that is in none goes where faults of slots go."""
+    scene = item.scene()
+    figures = [view for view in scene.views() if isinstance(view, Figure)] if scene is not None else []
+    if not figures:
+        sys.excepthook(type(fault), fault, fault.__traceback__)
+    for figure in figures:
+        figure.failed(fault)

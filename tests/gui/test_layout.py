@@ -1,0 +1,123 @@
+"""How the window is arranged: tabs that can all be read, one panel enlarged, numbers of what is seen, faults in painting."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication, QTabBar
+
+from inspector.capture import CaptureError
+from inspector.gui.app import begin, make_window
+from inspector.gui.export import save_figure
+from inspector.gui.widgets.axes import StepAxis
+from inspector.gui.widgets.heatmap import Heatmap
+from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.window import Window
+
+
+@pytest.fixture
+def window(qtbot: object, qapp: QApplication, a_capture: Path) -> Iterator[Window]:
+    hooks = sys.excepthook
+    made = make_window()
+    qtbot.addWidget(made)
+    made.session.start_worker = lambda: None
+    made.resize(1280, 720)
+    made.show()
+    qapp.processEvents()
+    begin(made, [], demo=False)
+    sys.excepthook = hooks
+    made.open_capture(str(a_capture))
+    made.looking.move(step=3, unit=2, place="rnn.l0")
+    qtbot.wait(150)
+    yield made
+    made.close()
+    from PySide6.QtCore import qInstallMessageHandler
+
+    qInstallMessageHandler(None)
+
+
+def bars(window: Window) -> list[QTabBar]:
+    return [bar for bar in window.findChildren(QTabBar) if bar.parent() is window and bar.isVisible()]
+
+
+def test_every_title_of_every_panel_is_read_whole_at_1280(window: Window) -> None:
+    shown = {}
+    for bar in bars(window):
+        for i in range(bar.count()):
+            shown[bar.tabText(i)] = bar.tabRect(i).right() <= bar.width()
+            assert bar.tabToolTip(i)
+    assert set(shown) == {panel.title for panel in window.panels.values()}
+    assert all(shown.values()), shown
+
+
+def test_one_panel_gets_the_room_of_all_and_gives_it_back(window: Window, qapp: QApplication) -> None:
+    docks = window.docks
+    before = {key: docks[key].isHidden() for key in window.panels}
+    height = docks["states"].height()
+    window.docking.enlarge("states")
+    qapp.processEvents()
+    assert docks["states"].height() > 1.5 * height
+    assert docks["jacobians"].isHidden()
+    window.docking.enlarge("states")
+    qapp.processEvents()
+    assert {key: docks[key].isHidden() for key in window.panels} == before
+    assert abs(docks["states"].height() - height) < 40
+
+
+def test_numbers_are_those_of_the_panels_that_are_seen(window: Window, qtbot: object) -> None:
+    def headings() -> list[str]:
+        table = window.readout
+        return [table.item(i, 0).text() for i in range(table.rowCount()) if not table.item(i, 1).text()]
+
+    qtbot.waitUntil(lambda: headings() == ["States", "Jacobians"], timeout=3000)
+    window.docks["gates"].raise_()
+    qtbot.waitUntil(lambda: headings() == ["Gates", "Jacobians"], timeout=3000)
+    assert window.readout.rowCount() <= 25
+
+
+@pytest.mark.parametrize("part", ["image", "axis"])
+def test_a_fault_in_painting_ends_nothing_but_its_panel(
+    window: Window, qtbot: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, part: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("nothing can be painted")
+
+    states, jacobians = window.panels["states"], window.panels["jacobians"]
+    assert states.state == jacobians.state == "figure"
+    with monkeypatch.context() as broken:
+        if part == "image":
+            broken.setattr(Heatmap, "_render", fail)
+            states.redraw()
+        else:
+            broken.setattr(StepAxis, "tickStrings", fail)
+            states.plots[0].step_axis.set_names(("x",) * 40)
+        states.figure.viewport().repaint()
+        qtbot.waitUntil(lambda: states.state == "error", timeout=3000)
+        assert "nothing can be painted" in states._error.toPlainText()
+        if part == "image":
+            assert jacobians.state == "figure"
+            states.redraw()
+            with pytest.raises(CaptureError, match="nothing can be painted"):
+                save_figure(states, tmp_path / "states.png")
+            qtbot.wait(50)
+    states.redraw()
+    states.figure.viewport().repaint()
+    qtbot.wait(50)
+    assert states.state == "figure", "what can be painted again is shown again"
+
+
+def test_a_legend_stands_above_the_curves_in_as_many_rows_as_it_takes(window: Window, qapp: QApplication) -> None:
+    panel = window.panels["jacobians"]
+    plot: StepPlot = panel.plots[0]
+    lines = [curve(panel.theme, n) for n in range(12)]
+    legend = Legend(plot, lines, [f"<b>a rather long name {n}</b>" for n in range(12)])
+    qapp.processEvents()
+    low = legend.mapRectToScene(legend.boundingRect()).bottom()
+    assert low <= plot.vb.sceneBoundingRect().top() + 0.5
+    assert legend.boundingRect().height() > 30
+    legend.clear()
+    assert legend.boundingRect().height() == 0
