@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from inspector.engine.run import perform
@@ -557,3 +559,23 @@ def test_wide_states_go_through_the_same_norms() -> None:
     torch.testing.assert_close(spectral_norms(block)[0], exact, rtol=1e-6, atol=0)
     some = block.only(torch.tensor([2, 5]))
     torch.testing.assert_close(some.jacobian(), block.jacobian()[[2, 5]])
+
+
+@settings(max_examples=25, deadline=None)
+@given(i=st.integers(1, 5), h=st.integers(1, 6), t=st.integers(3, 9), b=st.integers(1, 4), layers=st.integers(1, 3))
+def test_any_shape_equals_the_fused_module(i: int, h: int, t: int, b: int, layers: int) -> None:
+    torch.manual_seed(i + 10 * h + 100 * t + 1000 * b)
+    ours = Loop(*(GruCellByHand(i if n == 0 else h, h) for n in range(layers)), h=h).double()
+    theirs = nn.GRU(i, h, layers, batch_first=True).double()
+    for n, cell in enumerate(ours.cells):
+        for kind, linear in (("ih", cell.w), ("hh", cell.u)):
+            getattr(theirs, f"weight_{kind}_l{n}").data.copy_(linear.weight)
+            getattr(theirs, f"bias_{kind}_l{n}").data.copy_(linear.bias)
+    x = torch.randn(b, t, i, dtype=D)
+    found, kept, _ = seen(ours, x)
+    expected, _, _ = seen(First(theirs), x)
+    assert len(found) == layers and not kept.refusals()
+    for a, e in zip(found, expected, strict=True):
+        torch.testing.assert_close(a.states, e.states)
+        torch.testing.assert_close(a.block(0, t).jacobian(), e.block(0, t).jacobian(), rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(a.arriving, e.arriving, rtol=1e-8, atol=1e-10)
