@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from kept import Kept
 from torch import nn
 
 import inspector
@@ -21,21 +22,6 @@ from inspector.registry import Shelf
 
 ROOMS = Path(inspector.__file__).parent
 SHELVES: list[Shelf[Any]] = [PROBES, QUANTITIES, LOADERS, INPUTS]
-
-
-class Kept:
-    """A sink that keeps what is written."""
-
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        """Keep the record; arrays are copied as a writer's page file would."""
-        self.records.append(record)
-
-    def of(self, kind: type[Any]) -> list[Any]:
-        """All records of a class."""
-        return [record for record in self.records if isinstance(record, kind)]
 
 
 class Stack(nn.Module):

@@ -7,24 +7,14 @@ from typing import Any
 
 import pytest
 import torch
+from kept import Kept
 from torch import nn
 
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.run import perform
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.subject import Batch, Subject, adopt
-from inspector.records import Channel, Page, Refusal, Scalar
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
-
-    def names(self) -> set[str]:
-        return {record.name for record in self.records if isinstance(record, Channel)}
+from inspector.records import Page, Refusal, Scalar
 
 
 class Model(nn.Module):

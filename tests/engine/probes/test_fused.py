@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from kept import Kept
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
@@ -16,20 +17,9 @@ from inspector.engine.probes.cells import Cells
 from inspector.engine.probes.fused_rnn import FusedRnn
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Recurrence, Trace
-from inspector.records import Channel, Page, Refusal
+from inspector.records import Channel, Page
 
 D = torch.float64
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
-
-    def refusals(self) -> list[Refusal]:
-        return [record for record in self.records if isinstance(record, Refusal)]
 
 
 def watch(

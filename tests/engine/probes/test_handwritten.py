@@ -9,26 +9,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kept import Kept
 from torch import Tensor, nn
 
 from inspector.engine.run import perform
 from inspector.engine.steps.lstm import LstmStep
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Recurrence, Trace
-from inspector.records import Refusal
 
 D = torch.float64
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
-
-    def refusals(self) -> list[str]:
-        return [record.reason for record in self.records if isinstance(record, Refusal)]
 
 
 def seen(model: nn.Module, x: Tensor, lengths: list[int] | None = None) -> tuple[list[Recurrence], Kept, Trace]:
@@ -126,7 +115,7 @@ def test_an_lstm_in_an_inline_loop_equals_the_fused_one(b: int) -> None:
     x = torch.randn(b, 9, 3, dtype=D)
     (a,), kept, _ = seen(ours, x)
     (e,), _, _ = seen(First(theirs), x)
-    assert a.place == "model" and list(a.cell.parts) == ["h", "c"] and not kept.refusals()
+    assert a.place == "model" and list(a.cell.parts) == ["h", "c"] and not kept.reasons()
     assert a.check is not None and a.check.passed
     torch.testing.assert_close(a.states, e.states)
     block, other = a.block(0, 9), e.block(0, 9)
@@ -153,7 +142,7 @@ def test_stacked_cells_are_told_apart_and_equal_the_fused_layers() -> None:
     x = torch.randn(2, 8, 3, dtype=D)
     found, kept, _ = seen(ours, x)
     expected, _, _ = seen(First(theirs), x)
-    assert [item.place for item in found] == ["cells.0", "cells.1"] and not kept.refusals()
+    assert [item.place for item in found] == ["cells.0", "cells.1"] and not kept.reasons()
     for a, e in zip(found, expected, strict=True):
         torch.testing.assert_close(a.states, e.states)
         torch.testing.assert_close(a.block(0, 8).jacobian(), e.block(0, 8).jacobian(), rtol=1e-9, atol=1e-12)
@@ -195,7 +184,7 @@ def test_a_function_called_in_the_loop_with_gates_by_name() -> None:
     model = TextbookGru().double()
     x = torch.randn(2, 7, 3, dtype=D)
     (found,), kept, _ = seen(model, x)
-    assert not kept.refusals() and found.cell.gate_names == ("gate/r", "gate/z", "candidate")
+    assert not kept.reasons() and found.cell.gate_names == ("gate/r", "gate/z", "candidate")
     matrices = found.block(0, 7).jacobian()
     for t in range(7):
         for n in range(2):
@@ -227,7 +216,7 @@ def test_skip_connections_through_time_have_the_augmented_state() -> None:
     model = Skip().double()
     x = torch.randn(1, 9, 3, dtype=D)
     (found,), kept, _ = seen(model, x)
-    assert not kept.refusals() and list(found.cell.parts) == ["h", "h[t-1]", "h[t-2]"]
+    assert not kept.reasons() and list(found.cell.parts) == ["h", "h[t-1]", "h[t-2]"]
     matrices = found.block(0, 9).jacobian()[:, 0]
 
     def step(state: Tensor, t: int) -> Tensor:
@@ -269,7 +258,7 @@ def test_branches_that_depend_on_the_data() -> None:
     model = Branches().double()
     x = torch.randn(1, 12, 3, dtype=D)
     (found,), kept, _ = seen(model, x)
-    assert not kept.refusals() and len(found.cell.groups) == 2
+    assert not kept.reasons() and len(found.cell.groups) == 2
     matrices = found.block(0, 12).jacobian()[:, 0]
     for t in range(12):
         exact = by_autograd(lambda h, t=t: model.step(x[0, t], h), found.states[t, 0])
@@ -296,7 +285,7 @@ def test_dropout_inside_the_step_is_what_it_was() -> None:
     torch.manual_seed(5)
     model = Dropping().double().train()
     (found,), kept, trace = seen(model, torch.randn(2, 8, 3, dtype=D))
-    assert not kept.refusals() and found.check is not None and found.check.passed
+    assert not kept.reasons() and found.check is not None and found.check.passed
     torch.testing.assert_close(found.states[1:].transpose(0, 1), trace.output.detach())
 
 
@@ -328,7 +317,7 @@ def test_in_place_operations_and_an_output_buffer() -> None:
     model = InPlace().double()
     x = torch.randn(2, 6, 3, dtype=D)
     (found,), kept, _ = seen(model, x)
-    assert not kept.refusals() and found.cell.gate_names == ("gate/z", "n")
+    assert not kept.reasons() and found.cell.gate_names == ("gate/z", "n")
     matrices = found.block(0, 6).jacobian()
     for t in range(6):
         exact = by_autograd(lambda h, t=t: model.step(x[1, t], h), found.states[t, 1])
@@ -354,7 +343,7 @@ class Overwritten(nn.Module):
 
 def test_a_state_changed_in_place_is_refused() -> None:
     found, kept, _ = seen(Overwritten().double(), torch.randn(1, 6, 4, dtype=D))
-    assert not found and any("in place" in reason for reason in kept.refusals())
+    assert not found and any("in place" in reason for reason in kept.reasons())
 
 
 class Truncated(TextbookGru):
@@ -401,7 +390,7 @@ def test_a_highway_net_is_a_recurrence_over_depth() -> None:
     model = Deep().double()
     x = torch.randn(2, 1, 3, dtype=D)
     (found,), kept, _ = seen(model, x)
-    assert not kept.refusals() and found.steps == 6 and found.cell.gate_names[0] == "gate/t"
+    assert not kept.reasons() and found.steps == 6 and found.cell.gate_names[0] == "gate/t"
     matrices = found.block(0, 6).jacobian()
     for n, (layer, gate) in enumerate(zip(model.layers, model.gates, strict=True)):
 
@@ -432,7 +421,7 @@ def test_a_running_sum_is_no_recurrent_state() -> None:
             return torch.stack(out, 1)
 
     found, kept, _ = seen(Sums(), torch.randn(1, 6, 3))
-    assert not found and not kept.refusals()
+    assert not found and not kept.reasons()
 
 
 @pytest.mark.parametrize("cell", [nn.RNNCell, nn.GRUCell, nn.LSTMCell])
@@ -500,7 +489,7 @@ def test_a_function_that_is_not_seen_is_followed_through_the_graph(b: int) -> No
     x = torch.randn(b, 7, 3, dtype=D)
     (a,), kept, _ = seen(hidden, x)
     (e,), _, _ = seen(ours, x)
-    assert type(a.cell).__name__ == "GraphStep" and not kept.refusals()
+    assert type(a.cell).__name__ == "GraphStep" and not kept.reasons()
     torch.testing.assert_close(a.block(1, 7).jacobian(), e.block(1, 7).jacobian())
     assert bool(a.block(0, 1).jacobian().isnan().all()), "the initial zeros have no gradient: refused, not guessed"
     torch.testing.assert_close(a.delta, e.delta)
@@ -574,7 +563,7 @@ def test_any_shape_equals_the_fused_module(i: int, h: int, t: int, b: int, layer
     x = torch.randn(b, t, i, dtype=D)
     found, kept, _ = seen(ours, x)
     expected, _, _ = seen(First(theirs), x)
-    assert len(found) == layers and not kept.refusals()
+    assert len(found) == layers and not kept.reasons()
     for a, e in zip(found, expected, strict=True):
         torch.testing.assert_close(a.states, e.states)
         torch.testing.assert_close(a.block(0, t).jacobian(), e.block(0, t).jacobian(), rtol=1e-9, atol=1e-12)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import torch
+from kept import Kept
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -145,14 +145,6 @@ CASES: dict[str, tuple[type[nn.Module], list[list[str]]]] = {
     "raw weights": (RawWeights, [["h"]] * 3), "decoder": (Decoder, [["h"], ["state", "y"]]),
     "convolutional": (Convolutional, [["h", "c"]]),
 }  # fmt: skip
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
 
 
 @pytest.mark.parametrize("b", [1, 3])

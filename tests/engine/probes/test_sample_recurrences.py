@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 import torch
+from kept import Kept
 from torch import Tensor, nn
 
 from inspector.engine.api import make_batch
@@ -28,14 +28,6 @@ from sample_models.train import cards
 D = torch.float64
 ROWS = ("S1", "S7", "S8", "S9", "S10")
 TEXTS = ["Alice was beginning to get very tired of", "So she was considering"]
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
 
 
 def by_hand() -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from kept import Kept
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -20,39 +21,10 @@ from inspector.engine.steps.generic import FunctionStep
 from inspector.engine.steps.lstm import LstmStep
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Recurrence
-from inspector.records import Channel, Page, Refusal, Scalar
 
 D = torch.float64
 H = 4
 GATES = {"rnn": 1, "relu": 1, "gru": 3, "lstm": 4}
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
-
-    def array(self, name: str) -> np.ndarray:
-        channel = self.channel(name)
-        out = np.full(channel.shape, np.nan)
-        for page in self.records:
-            if isinstance(page, Page) and page.channel == name:
-                out[tuple(slice(s, s + n) for s, n in zip(page.offset, page.array.shape, strict=True))] = page.array
-        return out
-
-    def channel(self, name: str) -> Channel:
-        return next(r for r in self.records if isinstance(r, Channel) and r.name == name)
-
-    def names(self) -> set[str]:
-        return {r.name for r in self.records if isinstance(r, Channel)}
-
-    def scalar(self, name: str) -> float:
-        return next(r.value for r in self.records if isinstance(r, Scalar) and r.name == name)
-
-    def refusals(self) -> list[Refusal]:
-        return [r for r in self.records if isinstance(r, Refusal)]
 
 
 class Net(nn.Module):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from kept import Kept
 from torch import Tensor, nn
 
 from inspector.engine.emitter import Emitter
@@ -17,24 +18,10 @@ from inspector.engine.steps.cell import Check
 from inspector.engine.steps.generic import FunctionStep
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Recurrence, Trace
-from inspector.records import Channel, Page, Refusal
+from inspector.records import Refusal
 
 D = torch.float64
 LENGTHS = (9, 6, 2)
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
-
-    def array(self, name: str) -> np.ndarray:
-        return next(r.array for r in self.records if isinstance(r, Page) and r.channel == name)
-
-    def channels(self) -> dict[str, Channel]:
-        return {r.name: r for r in self.records if isinstance(r, Channel)}
 
 
 class Stack(nn.Module):

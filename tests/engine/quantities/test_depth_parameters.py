@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from kept import Kept
 from torch import Tensor, nn
 
 from inspector.engine.quantities.depth_parameters import owner
 from inspector.engine.run import perform
 from inspector.engine.subject import Batch, Subject
 from inspector.records import Channel, Page, Refusal
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
 
 
 class Deep(nn.Module):

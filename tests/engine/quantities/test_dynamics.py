@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from kept import Kept
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -22,7 +23,6 @@ from inspector.engine.steps.generic import FunctionStep
 from inspector.engine.steps.lyapunov import Directions
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Recurrence, Trace
-from inspector.records import Channel, Page, Refusal, Scalar
 
 D = torch.float64
 KEYS = (
@@ -31,30 +31,6 @@ KEYS = (
 )  # fmt: skip
 LENGTHS = (30, 17)
 KINDS = ["rnn", "relu", "gru", "lstm"]
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
-
-    def channel(self, name: str) -> Channel:
-        return next(r for r in self.records if isinstance(r, Channel) and r.name == name)
-
-    def array(self, name: str) -> np.ndarray:
-        out = np.full(self.channel(name).shape, np.nan)
-        for page in self.records:
-            if isinstance(page, Page) and page.channel == name:
-                out[tuple(slice(s, s + n) for s, n in zip(page.offset, page.array.shape, strict=True))] = page.array
-        return out
-
-    def scalar(self, name: str) -> float:
-        return next(r.value for r in self.records if isinstance(r, Scalar) and r.name == name)
-
-    def reasons(self) -> list[str]:
-        return [r.reason for r in self.records if isinstance(r, Refusal)]
 
 
 class Net(nn.Module):

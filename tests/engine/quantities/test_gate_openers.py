@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kept import Kept
 from torch import Tensor, nn
 
 from inspector.engine.emitter import Emitter
@@ -21,35 +22,11 @@ from inspector.engine.shelves import QUANTITIES
 from inspector.engine.steps.generic import FunctionStep
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Recurrence, Trace
-from inspector.records import Channel, Page, Refusal, Scalar
+from inspector.records import Channel
 
 D = torch.float64
 LENGTHS = torch.tensor([14, 9])
 VOCABULARY = ("a", "b", "<s>", " ", "\n", "e")
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
-
-    def channel(self, name: str) -> Channel:
-        return next(r for r in self.records if isinstance(r, Channel) and r.name == name)
-
-    def array(self, name: str) -> np.ndarray:
-        out = np.full(self.channel(name).shape, np.nan)
-        for page in self.records:
-            if isinstance(page, Page) and page.channel == name:
-                out[tuple(slice(s, s + n) for s, n in zip(page.offset, page.array.shape, strict=True))] = page.array
-        return out
-
-    def scalar(self, name: str) -> float:
-        return next(r.value for r in self.records if isinstance(r, Scalar) and r.name == name)
-
-    def refusals(self) -> list[Refusal]:
-        return [r for r in self.records if isinstance(r, Refusal)]
 
 
 class Net(nn.Module):

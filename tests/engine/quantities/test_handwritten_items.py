@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from kept import Kept
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -17,36 +18,10 @@ from inspector.engine.handwritten.replay import ReplayStep
 from inspector.engine.run import perform
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Recurrence, Trace
-from inspector.records import Channel, Page, Refusal, Scalar
 from sample_models import cells
 
 D = torch.float64
 IN, H, T = 3, 4, 9
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
-
-    def array(self, name: str) -> np.ndarray:
-        channel = next(r for r in self.records if isinstance(r, Channel) and r.name == name)
-        out = np.full(channel.shape, np.nan)
-        for page in self.records:
-            if isinstance(page, Page) and page.channel == name:
-                out[tuple(slice(s, s + n) for s, n in zip(page.offset, page.array.shape, strict=True))] = page.array
-        return out
-
-    def names(self) -> set[str]:
-        return {r.name for r in self.records if isinstance(r, Channel)}
-
-    def scalar(self, name: str) -> float:
-        return next(r.value for r in self.records if isinstance(r, Scalar) and r.name == name)
-
-    def refusals(self) -> list[str]:
-        return [r.reason for r in self.records if isinstance(r, Refusal)]
 
 
 class Bare(nn.Module):
@@ -262,7 +237,7 @@ KINDS = ("textbook gru", "lstm by hand", "augmented skip", "bare parameters")
 def test_every_item_of_the_map_is_the_gradient_of_one_step_for_anothers_copy(kind: str) -> None:
     model = models()[kind]
     _, kept, x = seen(model, 2, "bptt", look_at=1)
-    assert isinstance(model, WithReadOut) and not kept.refusals()
+    assert isinstance(model, WithReadOut) and not kept.reasons()
     for name, items in contributions(model, x[1]).items():
         base = f"rnn.cell:bptt/rnn.cell.{name}"
         np.testing.assert_allclose(kept.array(base), items.reshape(T, T, -1).norm(dim=2), rtol=1e-9, atol=1e-13)
@@ -276,7 +251,7 @@ def test_every_item_of_the_map_is_the_gradient_of_one_step_for_anothers_copy(kin
 def test_truncation_is_the_sum_over_short_lags(kind: str) -> None:
     model = models()[kind]
     _, kept, x = seen(model, 1, "truncation")
-    assert isinstance(model, WithReadOut) and not kept.refusals()
+    assert isinstance(model, WithReadOut) and not kept.reasons()
     items = contributions(model, x[0])
     lag = torch.arange(T)[:, None] - torch.arange(T)
     whole = torch.cat([value.sum((0, 1)).flatten() for value in items.values()])
@@ -292,7 +267,7 @@ def test_truncation_is_the_sum_over_short_lags(kind: str) -> None:
 def test_what_does_not_fit_the_memory_is_refused_with_its_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trained, "WHOLE_BYTES", 1000)
     _, kept, _ = seen(models()["bare parameters"], 1, "bptt")
-    (reason,) = kept.refusals()
+    (reason,) = kept.reasons()
     assert reason.startswith(
         "The gradients of rnn.cell.u, rnn.cell.w, rnn.cell.gain and others at each of 9 steps take"
     )
@@ -304,7 +279,7 @@ def test_a_step_that_is_wrong_by_little_is_not_shown(monkeypatch: pytest.MonkeyP
         trained.ParameterUse, "sensitivities", lambda *given: {n: 1.001 * v for n, v in right(*given).items()}
     )
     _, kept, _ = seen(models()["inline lstm"], 1, "bptt")
-    assert any("add up to something else" in reason for reason in kept.refusals())
+    assert any("add up to something else" in reason for reason in kept.reasons())
     assert "model:bptt/map.weight" not in kept.names()
 
 
@@ -316,7 +291,7 @@ def test_layers_that_differ_have_no_parameter_of_a_step() -> None:
     x = torch.randn(1, 1, IN, dtype=D)
     trace = perform(subject, Batch(x, torch.tensor([1])), kept, quantities=("states", "bptt"))
     assert len(trace.recurrences) == 1 and not trace.recurrences[0].cell.parameters()
-    assert any("Every layer has parameters of its own" in reason for reason in kept.refusals())
+    assert any("Every layer has parameters of its own" in reason for reason in kept.reasons())
 
 
 class Encoded(nn.Module):

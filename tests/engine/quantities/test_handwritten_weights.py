@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from kept import Kept
 from torch import Tensor, nn
 
 from inspector.engine.handwritten.replay import ReplayStep
@@ -15,36 +15,11 @@ from inspector.engine.recurrent_weights import RecurrentWeight, recurrent_weight
 from inspector.engine.run import perform
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Trace
-from inspector.records import Channel, Page, Refusal, Scalar
+from inspector.records import Scalar
 from sample_models import cells
 
 D = torch.float64
 IN, H, T = 3, 4, 10
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
-
-    def array(self, name: str) -> np.ndarray:
-        channel = next(r for r in self.records if isinstance(r, Channel) and r.name == name)
-        out = np.full(channel.shape, np.nan)
-        for page in self.records:
-            if isinstance(page, Page) and page.channel == name:
-                out[tuple(slice(s, s + n) for s, n in zip(page.offset, page.array.shape, strict=True))] = page.array
-        return out
-
-    def names(self) -> set[str]:
-        return {r.name for r in self.records if isinstance(r, Channel)}
-
-    def scalar(self, name: str) -> float:
-        return next(r.value for r in self.records if isinstance(r, Scalar) and r.name == name)
-
-    def refusals(self) -> list[str]:
-        return [r.reason for r in self.records if isinstance(r, Refusal)]
 
 
 class Stepping(nn.Module):
@@ -154,7 +129,7 @@ class Negative(Squashed):
 def test_what_is_no_piecewise_linear_state_has_no_mask() -> None:
     for kind in (Gated, Negative, lambda _: Squashed(torch.tanh)):
         _, kept, _ = seen(Stepping(kind(torch.relu).double()), "masks")
-        assert not any(":mask" in name for name in kept.names()) and not kept.refusals()
+        assert not any(":mask" in name for name in kept.names()) and not kept.reasons()
     trace, kept, _ = seen(Stepping(Twice(torch.relu).double()), "masks")
     assert {name for name in kept.names() if ":mask" in name} == {"cell:mask", "cell:mask/open_share"}
     assert [weight.gain for weight in recurrent_weights(trace.recurrences[0].cell)] == [None]
@@ -184,7 +159,7 @@ def test_a_state_of_nan_has_no_mask_there() -> None:
 def weights_of(model: nn.Module, **options: int) -> list[RecurrentWeight]:
     trace, kept, _ = seen(model, **options)  # type: ignore[arg-type]
     (item,) = trace.recurrences
-    assert isinstance(item.cell, ReplayStep) and not kept.refusals()
+    assert isinstance(item.cell, ReplayStep) and not kept.reasons()
     return recurrent_weights(item.cell)
 
 

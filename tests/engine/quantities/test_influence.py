@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from kept import Kept
 from torch import Tensor, nn
 
 from inspector.engine import copies
@@ -16,26 +17,9 @@ from inspector.engine.quantities.influence import Plan, by_lag, divergence, reac
 from inspector.engine.run import perform
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Trace
-from inspector.records import Channel, Page, Refusal, Scalar
+from inspector.records import Channel
 
 D = torch.float64
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
-
-    def array(self, name: str) -> np.ndarray:
-        return next(r.array for r in self.records if isinstance(r, Page) and r.channel == name)
-
-    def scalar(self, name: str) -> float:
-        return next(r.value for r in self.records if isinstance(r, Scalar) and r.name == name)
-
-    def refusals(self) -> list[str]:
-        return [r.reason for r in self.records if isinstance(r, Refusal)]
 
 
 class Tokens(nn.Module):
@@ -84,7 +68,7 @@ def test_both_curves_equal_plain_loops(kind: str, both: bool, tokens: bool) -> N
     x = torch.randint(0, 6, (3, 13)) if tokens else torch.randn(3, 13, 3, dtype=D)
     loss = next_loss if tokens else square_loss
     trace, kept = measured(model, x, [13, 10, 4], 1, loss=loss, vocabulary=list("abcdef"), next_token=tokens)
-    assert not kept.refusals()
+    assert not kept.reasons()
     last = 8 if tokens else 9
     row, lengths = x[1:2], torch.tensor([10])
 
@@ -256,7 +240,7 @@ def test_nothing_of_the_run_is_disturbed(monkeypatch: pytest.MonkeyPatch) -> Non
     model = Carrying()
     state = torch.get_rng_state()
     _, kept = measured(model, torch.randn(2, 9, 2, dtype=D), [9, 7], width=2, loss=lambda o, b: o.square().sum(-1))
-    assert not kept.refusals()
+    assert not kept.reasons()
     assert model.last is not None and model.last.shape[1] == 2 and float(model.seen) == 0
     assert all(p.grad is None for p in model.parameters()) and not model.rnn._forward_pre_hooks
     random = torch.randn(2, 9, 2, dtype=D)
@@ -290,8 +274,8 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(fault: str) -> None:
         "batch": "one sequence at a time", "dropout": "dropout", "same": "same input", "targets": "targets",
         "once": "two steps", "detached": "autograd",
     }[fault]  # fmt: skip
-    assert len(kept.refusals()) == 1 and wanted in kept.refusals()[0], kept.refusals()
-    assert "failed with" not in kept.refusals()[0]
+    assert len(kept.reasons()) == 1 and wanted in kept.reasons()[0], kept.reasons()
+    assert "failed with" not in kept.reasons()[0]
     written = {r.name for r in kept.records if isinstance(r, Channel)}
     assert written == ({"input:influence/loss"} if fault == "detached" else set())
 
@@ -348,7 +332,7 @@ def test_the_gradient_is_taken_where_the_tokens_enter(layout: str) -> None:
     torch.manual_seed(0)
     model, x = Odd(), torch.randint(0, 6, (1, 7))
     _, kept = measured(model, x, [7], loss=next_loss, vocabulary=list("abcdef"), next_token=True)
-    assert not kept.refusals()
+    assert not kept.reasons()
     by: dict[int, list[float]] = {}
     for t in range(6):
         entered = model.enter(x).detach().requires_grad_()
@@ -371,4 +355,4 @@ def test_tokens_that_nothing_known_reads_have_influence_and_no_gradient() -> Non
 
     torch.manual_seed(0)
     _, kept = measured(Table(), torch.randint(0, 6, (1, 9)), [9], loss=next_loss, vocabulary=list("abcdef"))
-    assert "No nn.Embedding" in kept.refusals()[0] and np.isfinite(kept.array("input:influence/loss")[0]).all()
+    assert "No nn.Embedding" in kept.reasons()[0] and np.isfinite(kept.array("input:influence/loss")[0]).all()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from kept import Kept
 from torch import Tensor, nn
 
 from inspector.engine import path_walk
@@ -18,34 +18,9 @@ from inspector.engine.shelves import QUANTITIES
 from inspector.engine.steps.generic import FunctionStep
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Recurrence, Trace
-from inspector.records import Channel, Page, Refusal
 
 D = torch.float64
 KEYS = ("paths", "paths/lag", "masks")
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
-
-    def channel(self, name: str) -> Channel:
-        return next(r for r in self.records if isinstance(r, Channel) and r.name == name)
-
-    def array(self, name: str) -> np.ndarray:
-        out = np.full(self.channel(name).shape, np.nan)
-        for page in self.records:
-            if isinstance(page, Page) and page.channel == name:
-                out[tuple(slice(s, s + n) for s, n in zip(page.offset, page.array.shape, strict=True))] = page.array
-        return out
-
-    def names(self) -> set[str]:
-        return {r.name for r in self.records if isinstance(r, Channel)}
-
-    def refusals(self) -> list[Refusal]:
-        return [r for r in self.records if isinstance(r, Refusal)]
 
 
 class Net(nn.Module):

@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from kept import Kept
 from torch import Tensor, nn
 
 from inspector.engine.quantities.lags import Plan, by_lag, horizon
 from inspector.engine.quantities.units import unit_statistics
 from inspector.engine.run import perform
 from inspector.engine.subject import Batch, Subject
-from inspector.records import Channel, Page, Refusal, Scalar
+from inspector.records import Refusal
 
 D = torch.float64
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
-
-    def array(self, name: str) -> np.ndarray:
-        channel = next(r for r in self.records if isinstance(r, Channel) and r.name == name)
-        out = np.full(channel.shape, np.nan)
-        for page in self.records:
-            if isinstance(page, Page) and page.channel == name:
-                out[tuple(slice(s, s + n) for s, n in zip(page.offset, page.array.shape, strict=True))] = page.array
-        return out
-
-    def names(self) -> set[str]:
-        return {r.name for r in self.records if isinstance(r, Channel)}
-
-    def scalar(self, name: str) -> float:
-        return next(r.value for r in self.records if isinstance(r, Scalar) and r.name == name)
 
 
 class Net(nn.Module):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from kept import Kept
 from torch import Tensor
 
 from inspector.engine import itemised
@@ -19,30 +19,10 @@ from inspector.engine.steps.gru import GruStep
 from inspector.engine.steps.lstm import LstmStep
 from inspector.engine.steps.rnn import RnnStep
 from inspector.engine.trace import Recurrence
-from inspector.records import Channel, Page, Refusal, Scalar
+from inspector.records import Channel
 
 D = torch.float64
 T, H, I = 14, 4, 3  # noqa: E741
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-
-    def write(self, record: Any) -> None:
-        self.records.append(record)
-
-    def array(self, name: str) -> np.ndarray:
-        return next(r.array for r in self.records if isinstance(r, Page) and r.channel == name)
-
-    def channel(self, name: str) -> Channel:
-        return next(r for r in self.records if isinstance(r, Channel) and r.name == name)
-
-    def scalar(self, name: str) -> float:
-        return next(r.value for r in self.records if isinstance(r, Scalar) and r.name == name)
-
-    def refusals(self) -> list[str]:
-        return [r.reason for r in self.records if isinstance(r, Refusal)]
 
 
 def own_function(x: Tensor, state: Tensor, U: Tensor, W: Tensor) -> Tensor:
@@ -152,7 +132,7 @@ def test_a_long_sequence_has_spaced_k_and_the_rest_is_still_exact(monkeypatch: p
     )
     at = table[0].astype(int) - 1
     np.testing.assert_allclose(table, truth[:, at], rtol=1e-9, atol=1e-13)
-    assert "do not fit" in short.refusals()[0]
+    assert "do not fit" in short.reasons()[0]
 
 
 def test_projected_items_are_close(monkeypatch: pytest.MonkeyPatch) -> None:
