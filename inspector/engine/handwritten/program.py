@@ -19,6 +19,8 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.handwritten.recording import DROPOUTS, Op
 from inspector.engine.handwritten.slots import Flow, Place
 
+OFTEN = 256
+"""Iterations after which a cancel is noticed."""
 CUT = frozenset({"detach", "detach_"})
 ELEMENTWISE = frozenset(
     {
@@ -180,6 +182,8 @@ class Slicer:
 
         Raises Unsupported where the step writes into memory that is not its own.
         """
+        if i % OFTEN == 0:
+            self.flow.tick()
         labels = tuple(label for label, _ in self.flow.loop.iterations[i])
         known = self._known.get(labels)
         if known is not None:

@@ -7,6 +7,7 @@ h and c of an LSTM are, the states of two stacked layers are not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -71,6 +72,7 @@ class Flow:
         source: id of a tensor → (iteration, operation) that made it.
         changed: id of a tensor's storage → operations that wrote into it, in order.
         reach: for every iteration and operation a set of slots (bits) whose values before it depends on.
+        tick: called now and then while long loops are worked on; may raise to stop it.
     """
 
     loop: Loop
@@ -78,6 +80,7 @@ class Flow:
     source: dict[int, Place]
     changed: dict[int, list[Place]]
     reach: list[list[int]] = field(default_factory=list)
+    tick: Callable[[], None] = lambda: None
 
     def op(self, place: Place) -> Op:
         """The operation at a place."""

@@ -30,6 +30,8 @@ FULL = (
     "The model makes more operations than are recorded, so loops after the first {:,} are not seen; a shorter sequence "
     "shows them."
 )
+MANY = 20_000
+"""Operations among which looking for recurrences takes a while: it is said."""
 DEEPEST_STATE = 1024
 """A stack of layers is shown as a recurrence over depth when its signal has no more entries a sample."""
 
@@ -108,6 +110,8 @@ class Handwritten:
         self._recorder.listening = False
         if self._found or self._refused:
             return
+        if len(self._recorder) > MANY:
+            emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
         ops = self._recorder.ops()
         self._made = _origins(ops, trace)
         if trace.editing:
@@ -129,6 +133,7 @@ class Handwritten:
 
     def _open(self, loop: Loop, trace: Trace, emit: Emitter) -> bool:
         flow = analyse(loop)
+        flow.tick = emit.check
         useful = False
         for state in states(flow):
             place = place_of(flow, state, self._names)

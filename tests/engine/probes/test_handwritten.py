@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kept import Kept
 from torch import Tensor, nn
 
+from inspector.engine.errors import CancelledError
 from inspector.engine.run import perform
 from inspector.engine.steps.lstm import LstmStep
 from inspector.engine.subject import Batch, Subject
@@ -568,3 +569,16 @@ def test_any_shape_equals_the_fused_module(i: int, h: int, t: int, b: int, layer
         torch.testing.assert_close(a.states, e.states)
         torch.testing.assert_close(a.block(0, t).jacobian(), e.block(0, t).jacobian(), rtol=1e-9, atol=1e-12)
         torch.testing.assert_close(a.arriving, e.arriving, rtol=1e-8, atol=1e-10)
+
+
+def test_a_cancel_is_noticed_while_a_long_loop_is_worked_on() -> None:
+    asked: list[int] = []
+
+    def cancelled() -> bool:
+        asked.append(1)
+        return len(asked) > 3
+
+    subject = Subject(model=LstmByHand(), kind="vectors", width=3)
+    batch = Batch(torch.randn(1, 1200, 3), torch.tensor([1200]))
+    with pytest.raises(CancelledError):
+        perform(subject, batch, Kept(), quantities=["states"], cancelled=cancelled)
