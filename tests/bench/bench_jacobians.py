@@ -39,7 +39,9 @@ def rows() -> list[Row]:
     for row in x:
         states.append(cell.step(row, states[-1]))
     stacked = torch.stack(states)
-    slow = FunctionStep(cell.step, cell.parts).block(x, stacked[:-1], stacked[1:])
+
+    def slow() -> object:
+        return FunctionStep(cell.step, cell.parts).block(x, stacked[:-1], stacked[1:]).jacobian()
 
     gates = tuple(cell.block(x, stacked[:-1], stacked[1:]).gates.values())
 
@@ -51,7 +53,7 @@ def rows() -> list[Row]:
         hidden = partial(hidden_to_hidden, cell, x, stacked)
         pairs: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
             "∂h/∂h (T, H, H)": (lambda: scaled_matrix(cell.w_hh, fast().through_output), hidden),
-            "∂(h,c)/∂(h,c) (T, 2H, 2H)": (lambda: fast().jacobian(), slow.jacobian),
+            "∂(h,c)/∂(h,c) (T, 2H, 2H)": (lambda: fast().jacobian(), slow),
         }
         for what, (ours, jacrev) in pairs.items():
             times = interleave({"ours": ours, "jacrev": jacrev}, 5)
