@@ -11,19 +11,25 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer
+from inspector.gui.collecting import collect
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel, Frame, Labels, Page, Place, RunStart, RunStop, Scalar
 
 Put = Callable[[Channel, np.ndarray], None]
 HOSTILE = ("<s>", "<img src=file:///etc/passwd>", "a&b", "\n", " ", "\u202eevil", "日本")
 
 
-@pytest.fixture(autouse=True)
-def collected_in_the_main_thread() -> Iterator[None]:
-    """As in the window (gui/collecting.py): Qt objects never die in the thread of a writer or of a pipe."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """As in the window (gui/collecting.py): Qt objects never die in the thread of a writer or of a pipe.
+
+    Around the whole protocol, since fixtures of any scope write captures too.
+    """
     gc.disable()
-    yield
-    gc.collect(1)
-    gc.enable()
+    try:
+        return (yield)
+    finally:
+        collect()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
