@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy.typing as npt
 
 from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.panel import Panel, number, set_options
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.curves import Curves
 from inspector.records import Channel
@@ -24,10 +24,7 @@ class CurvePanel(Panel):
 
     def build(self) -> None:
         """A choice of place, and one plot."""
-        self.where = chooser([], "Place in the model")
-        self.controls.addWidget(caption("Layer"))
-        self.controls.addWidget(self.where)
-        self.where.currentTextChanged.connect(self.redraw)
+        self.where = self.add_choice("Layer", "Place in the model")
         self.curves = Curves(self.steps, self.theme, label=self.axis, log=True, one=self.mark_one)
         self.figure.addItem(self.curves.plot, row=0, col=0)
         self.plots = [self.curves.plot]

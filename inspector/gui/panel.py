@@ -146,6 +146,14 @@ class Panel(QWidget):
 
     # -- capture and refreshing
 
+    def add_choice(self, text: str, name: str) -> QComboBox:
+        """One more choice among the controls, under a short label; another choice draws the panel again."""
+        box = chooser([], name)
+        self.controls.addWidget(caption(text))
+        self.controls.addWidget(box)
+        box.currentTextChanged.connect(self.redraw)
+        return box
+
     def set_capture(self, capture: Capture | None) -> None:
         """Show another capture, or none."""
         self.capture = capture

@@ -16,6 +16,7 @@ from inspector.gui.dialogs import OpenModelDialog, ReportDialog, ask_trust
 from inspector.gui.docking import SIDE, Docking
 from inspector.gui.framebar import DIFFERENCE, FrameBar
 from inspector.gui.inputbar import InputBar
+from inspector.gui.player import Player
 from inspector.gui.sequencerow import SequenceRow
 from inspector.gui.session import Changes, Session
 from inspector.gui.settings import Settings
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 TICK_MS = 16
 READOUT_MS = 60
-PLAY_MS = 120
 SEQUENCES = (".txt", ".ids", ".npy", ".npz", ".csv", ".wav", ".flac")
 CHECKPOINTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 
@@ -65,8 +65,7 @@ class Window(QMainWindow):
         self._ticker.timeout.connect(self.tick)
         self._reader = QTimer(self, interval=READOUT_MS, singleShot=True)
         self._reader.timeout.connect(self._read_out)
-        self._player = QTimer(self, interval=PLAY_MS)
-        self._player.timeout.connect(self._play_on)
+        self._player = Player(self.looking, self)
         self.looking.moved.connect(self._moved)
 
     # -- building
@@ -351,21 +350,7 @@ class Window(QMainWindow):
 
     def play(self) -> None:
         """Walk the steps by itself, or stop."""
-        if self._player.isActive():
-            self._player.stop()
-            return
-        step = self.looking.position.step
-        if step is None or step >= self.looking.length - 1:
-            self.looking.move(step=0)
-        self._player.start()
-
-    @Slot()
-    def _play_on(self) -> None:
-        step = self.looking.position.step
-        if step is None or step >= self.looking.length - 1:
-            self._player.stop()
-        else:
-            self.looking.advance(1)
+        self._player.toggle()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Space plays; arrows walk wherever no field takes them."""

@@ -16,17 +16,17 @@ from torch import Tensor
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.handwritten.parts import Part
+from inspector.engine.handwritten.recorded import RecordedStep
 from inspector.engine.handwritten.replay import LARGEST
 from inspector.engine.handwritten.slots import Slot
-from inspector.engine.steps.cell import Cell, StepBlock
+from inspector.engine.steps.cell import StepBlock
 from inspector.engine.steps.matrix import MatrixBlock
 from inspector.engine.trace import Recurrence
 
 
-class GraphStep(Cell):
+class GraphStep(RecordedStep):
     """The cell of a recurrence whose derivatives are read off the graph of the run."""
 
-    family = "handwritten"
     method = "exact: through autograd's graph of the run"
 
     def __init__(self, layout: Mapping[str, Part], state: Sequence[Slot], gate_names: tuple[str, ...]) -> None:
@@ -36,28 +36,17 @@ class GraphStep(Cell):
             self.parts[name] = slice(start, start + part.width)
             start += part.width
 
-    def step(self, x: Tensor, state: Tensor) -> Tensor:
-        """There is no function to call."""
-        raise Unsupported("This step is known by its graph only and cannot be run on other inputs.")
-
-    def gates(self, x: Tensor, previous: Tensor) -> dict[str, Tensor]:
-        """They are kept, not computed."""
-        raise Unsupported("The gates of a recorded step are those that were recorded.")
-
-    def block(self, x: Tensor, previous: Tensor, following: Tensor, known: tuple[Tensor, ...] = ()) -> StepBlock:
-        """Blocks are made by the recurrence, which knows which steps they are."""
-        raise Unsupported("This step is known by its graph only.")
-
     def matrix(self, i: int, column: int) -> Tensor:
         """J of step i for one sample, (s, s); NaN for the first step from a state that autograd does not follow."""
         before = [slot.values[i] for slot in self.slots]
         after = [slot.values[i + 1] for slot in self.slots]
+        if not all(tensor.requires_grad for tensor in before):
+            size = self.state_size
+            return after[0].new_full((size, size), torch.nan)
         total = _derivative(after, before, self._parts(), column)
         within = _derivative(before, before, self._parts(), column)
         order = sorted(range(len(before)), key=lambda n: self.slots[n].made[i - 1] if i else 0)
         entries = [self.parts[name] for name in self.layout]
-        if not all(tensor.requires_grad for tensor in before):
-            return torch.full_like(total, torch.nan)
         found = total.clone()
         for at, p in reversed(list(enumerate(order))):
             for q in order[at + 1 :]:

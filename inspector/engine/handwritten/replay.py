@@ -19,6 +19,7 @@ from torch.func import jacrev, vjp, vmap
 from inspector.engine.errors import Unsupported
 from inspector.engine.handwritten.parts import Layout, Part, Steps, grouped
 from inspector.engine.handwritten.program import Program
+from inspector.engine.handwritten.recorded import RecordedStep
 from inspector.engine.handwritten.trained import ParameterUse
 from inspector.engine.handwritten.weights import FedBack, Piecewise
 from inspector.engine.steps.cell import Cell, StepBlock
@@ -31,10 +32,9 @@ LARGEST = 4096
 """State entries up to which Jacobians are built."""
 
 
-class ReplayStep(Cell):
+class ReplayStep(RecordedStep):
     """The cell of a hand-written recurrence; it lives by its recording, so it has no step on other inputs."""
 
-    family = "handwritten"
     method = "exact: the recorded step run again under torch.func"
 
     def __init__(
@@ -69,18 +69,6 @@ class ReplayStep(Cell):
             raise Unsupported(self.without)
         if self.use is not None:
             self.use.check_items(length)
-
-    def step(self, x: Tensor, state: Tensor) -> Tensor:
-        """A recording is no function of other inputs."""
-        raise Unsupported("A recorded step cannot be run on inputs that it was not given.")
-
-    def gates(self, x: Tensor, previous: Tensor) -> dict[str, Tensor]:
-        """They are kept, not computed."""
-        raise Unsupported("The gates of a recorded step are those that were recorded.")
-
-    def block(self, x: Tensor, previous: Tensor, following: Tensor, known: tuple[Tensor, ...] = ()) -> ReplayBlock:
-        """Blocks are made by the recurrence, which knows which steps they are."""
-        raise Unsupported("A recorded step cannot be run on states that it was not given.")
 
     def again(self, group: Steps, states: Tensor) -> Tensor:
         """(n, b, s): every step of a group run again from the states before it."""

@@ -47,6 +47,7 @@ class Handwritten:
         self._stack: ModuleStack | None = None
         self._found: list[tuple[ReplayRecurrence | GraphRecurrence, Wanted]] = []
         self._refused: dict[str, str] = {}
+        self._looked = False
         self._fused: list[bool] = []
         self._names: dict[int, str] = {}
         self._made: frozenset[int] = frozenset()
@@ -90,7 +91,7 @@ class Handwritten:
         recorder = self._recorder
         if recorder is None:
             return
-        if not self._found:
+        if not self._looked:
             self._look(trace, emit)
         for recurrence, wanted in self._found:
             wanted.fill(recurrence)
@@ -108,8 +109,7 @@ class Handwritten:
         """Find the recurrences after the forward pass and before the backward one: gradients can still be asked for."""
         assert self._recorder is not None
         self._recorder.listening = False
-        if self._found or self._refused:
-            return
+        self._looked = True
         if len(self._recorder) > MANY:
             emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
         ops = self._recorder.ops()

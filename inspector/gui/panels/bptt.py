@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.panel import Panel, number, set_options
 from inspector.gui.shelf import PANELS
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
@@ -53,11 +53,8 @@ class Bptt(Panel):
 
     def build(self) -> None:
         """The map above the sums."""
-        self.where, self.which = chooser([], "Place in the model"), chooser([], "Parameter")
-        for widget in (caption("Layer"), self.where, caption("Parameter"), self.which):
-            self.controls.addWidget(widget)
-        self.where.currentTextChanged.connect(self.redraw)
-        self.which.currentTextChanged.connect(self.redraw)
+        self.where = self.add_choice("Layer", "Place in the model")
+        self.which = self.add_choice("Parameter", "Parameter")
         self.row = MapRow(self.figure, 0, None, self.theme, label="step of the loss", bottom="step of the use (source)")
         self.row.map.setFlag(self.row.map.GraphicsItemFlag.ItemUsesExtendedStyleOption)
         self.loss_axis = StepAxis("left")

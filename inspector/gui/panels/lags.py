@@ -12,7 +12,7 @@ import pyqtgraph as pg
 
 from inspector.capture import Difference
 from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.panel import Panel, number, set_options
 from inspector.gui.shelf import PANELS
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis
@@ -47,11 +47,8 @@ class Lags(Panel):
 
     def build(self) -> None:
         """The curve above the map."""
-        self.where, self.which = chooser([], "Place in the model"), chooser([], "Which map")
-        for widget in (caption("Layer"), self.where, caption("Map"), self.which):
-            self.controls.addWidget(widget)
-        self.where.currentTextChanged.connect(self.redraw)
-        self.which.currentTextChanged.connect(self.redraw)
+        self.where = self.add_choice("Layer", "Place in the model")
+        self.which = self.add_choice("Map", "Which map")
         self.plot = StepPlot(None, self.theme, label="norm of the product", bottom="lag in steps")
         self.plot.setAxisItems({"left": LogAxis()})
         self.plot.getAxis("left").setWidth(58)

@@ -11,7 +11,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
 from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel, caption, chooser, number, set_options
+from inspector.gui.panel import Panel, number, set_options
 from inspector.gui.shelf import PANELS
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis, style_axis
@@ -51,11 +51,8 @@ class Truncation(Panel):
 
     def build(self) -> None:
         """Error, then cosine and cost, over K; the smallest K over steps."""
-        self.where, self.which = chooser([], "Place in the model"), chooser([], "Parameter")
-        for widget in (caption("Layer"), self.where, caption("Parameter"), self.which):
-            self.controls.addWidget(widget)
-        self.where.currentTextChanged.connect(self.redraw)
-        self.which.currentTextChanged.connect(self.redraw)
+        self.where = self.add_choice("Layer", "Place in the model")
+        self.which = self.add_choice("Parameter", "Parameter")
         self.error = StepPlot(None, self.theme, label="relative error", bottom="", log=True)
         self.error.setAxisItems({"left": LogAxis()})
         self.error.getAxis("left").setWidth(58)

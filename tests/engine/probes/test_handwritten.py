@@ -582,3 +582,18 @@ def test_a_cancel_is_noticed_while_a_long_loop_is_worked_on() -> None:
     batch = Batch(torch.randn(1, 1200, 3), torch.tensor([1200]))
     with pytest.raises(CancelledError):
         perform(subject, batch, Kept(), quantities=["states"], cancelled=cancelled)
+
+
+def test_a_model_without_loops_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from inspector.engine.probes import handwritten
+
+    looks: list[int] = []
+    find = handwritten.find_loops
+
+    def counted(ops: Any) -> Any:
+        looks.append(len(ops))
+        return find(ops)
+
+    monkeypatch.setattr(handwritten, "find_loops", counted)
+    seen(First(nn.GRU(3, 4, batch_first=True)), torch.randn(1, 6, 3))
+    assert len(looks) == 1
