@@ -6,6 +6,9 @@ nn.TransformerEncoder off, which would change their results in the last bits.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import nn
 from torch._C import _len_torch_function_stack
@@ -38,6 +41,22 @@ class SwitchedMode(TorchFunctionMode):
                 break
             above.append(top)
         for mode in reversed(above):
+            _push_mode(mode)
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """No probe's mode is on torch's stack inside: what we compute ourselves is no part of the model's run."""
+    modes = [_pop_mode() for _ in range(_len_torch_function_stack())]
+    kept = [mode for mode in modes if not isinstance(mode, SwitchedMode)]
+    for mode in reversed(kept):
+        _push_mode(mode)
+    try:
+        yield
+    finally:
+        for _ in kept:
+            _pop_mode()
+        for mode in reversed(modes):
             _push_mode(mode)
 
 

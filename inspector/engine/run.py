@@ -25,6 +25,7 @@ from inspector.capture import CaptureError
 from inspector.engine.answers import read_answer, settle
 from inspector.engine.emitter import Emitter, Sink
 from inspector.engine.errors import CancelledError, InputError, ModelError, Unsupported
+from inspector.engine.function_mode import unwatched
 from inspector.engine.probes import Probe
 from inspector.engine.shelves import PROBES, QUANTITIES
 from inspector.engine.subject import Batch, Subject
@@ -157,7 +158,7 @@ def _observe(trace: Trace, emit: Emitter, probes: list[Probe]) -> ModelError | N
         for probe in probes:
             probe.detach()
     for probe in probes:
-        probe.finish(trace, emit)
+        _finish(probe, trace, emit)
     settle(trace, emit)
     trace.wants_gradient.clear()
     trace.after_forward.clear()
@@ -169,8 +170,9 @@ def _forward(trace: Trace, emit: Emitter) -> None:
     started = time.perf_counter()
     output = subject.run(batch)
     emit.scalar("run:forward_seconds", time.perf_counter() - started)
-    for look in trace.after_forward:
-        look()
+    with unwatched():
+        for look in trace.after_forward:
+            look()
     trace.output = output
     scores = subject.scores(output)
     trace.logits = None if scores is None else scores.detach()
@@ -280,10 +282,24 @@ def _compute(key: str, trace: Trace, emit: Emitter) -> None:
     except (CancelledError, CaptureError):
         raise
     except Exception as fault:  # noqa: BLE001 - one quantity may not take the others along
-        where = traceback.extract_tb(fault.__traceback__)[-1]
-        emit.sink.write(Log(traceback.format_exc(), "error", "engine"))
-        place = f"{Path(where.filename).name}, line {where.lineno}"
-        emit.refuse(f"run:{key}", f"Computing it failed with {type(fault).__name__}: {fault} ({place}).")
+        _failed(f"run:{key}", "Computing it", fault, emit)
+
+
+def _finish(probe: Probe, trace: Trace, emit: Emitter) -> None:
+    try:
+        probe.finish(trace, emit)
+    except (CancelledError, CaptureError):
+        raise
+    except Exception as fault:  # noqa: BLE001 - one probe may not take what the others saw along
+        name = type(probe).__name__
+        _failed(f"run:{name.lower()}", f"Laying out what the probe {name} saw", fault, emit)
+
+
+def _failed(channel: str, what: str, fault: Exception, emit: Emitter) -> None:
+    where = traceback.extract_tb(fault.__traceback__)[-1]
+    emit.sink.write(Log(traceback.format_exc(), "error", "engine"))
+    place = f"{Path(where.filename).name}, line {where.lineno}"
+    emit.refuse(channel, f"{what} failed with {type(fault).__name__}: {fault} ({place}).")
 
 
 def set_threads() -> int:

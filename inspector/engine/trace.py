@@ -18,6 +18,8 @@ from inspector.engine.steps.cell import Cell, Check, StepBlock
 from inspector.engine.subject import Batch, Subject
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
+CELLS_WITHIN = "cells within"
+"""Key of Trace.extra: names of the modules of torch's cells that are part of a larger hand-written recurrence."""
 KEPT_BYTES = 256 << 20
 KEPT_VALUES = 12
 """About how many numbers a block keeps for every state entry: gates, coefficients, slopes."""

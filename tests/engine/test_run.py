@@ -93,6 +93,20 @@ def test_a_model_that_raises_half_way_shows_what_was_seen() -> None:
     assert {"rnn.l0:h", "rnn.l1:gate/forget"} <= kept.names()
 
 
+def test_a_probe_that_cannot_lay_out_is_refused_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    from inspector.engine.probes.attention import AttentionProbe
+
+    def broken(self: object, trace: object, emit: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(AttentionProbe, "finish", broken)
+    made, batch = subject(False)
+    kept = Kept()
+    perform(made, batch, kept)
+    assert any("ZeroDivisionError: oh" in refusal.reason for refusal in kept.refusals())
+    assert "rnn.l0:h" in kept.names() and "rnn.l0:gate/input" in kept.names()
+
+
 def test_a_quantity_that_raises_is_refused_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     from inspector.engine.quantity import Quantity
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import Unsupported
-from inspector.engine.handwritten.gates import gates_of, stacked
+from inspector.engine.handwritten.built_in import inner_gates
+from inspector.engine.handwritten.gates import gates_of, numbered, stacked
 from inspector.engine.handwritten.graph import GraphRecurrence, GraphStep
 from inspector.engine.handwritten.naming import assigned, variable
 from inspector.engine.handwritten.parts import Part, Steps
@@ -25,8 +26,6 @@ Parameters = Mapping[int, str]
 MOST_PROGRAMS = 64
 MOST_LAGS = 64
 ROOT = "model"
-BUILT_IN = frozenset({"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "lstm", "gru", "rnn_tanh", "rnn_relu"})
-"""Steps that are a call of torch's own cells; another probe lays them open in closed form."""
 
 
 def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
@@ -193,7 +192,8 @@ def recurrence_of(
     states = _states(parts, state)
     steps = len(flow.loop.iterations)
     lengths = batch.lengths.clone() if int(batch.lengths.max()) == steps else torch.full((size,), steps)
-    gates = [gate for gate in gates_of(flow, state, size) if gate.signal not in parts]
+    inside = numbered([*inner_gates(flow, state, size), *gates_of(flow, state, size)])
+    gates = [gate for gate in inside if gate.signal not in parts]
     names = tuple(gate.signal for gate in gates)
     known = tuple(stacked(gate, size, states) for gate in gates)
     try:

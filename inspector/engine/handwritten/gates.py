@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from inspector.engine.handwritten.naming import assigned
+from inspector.engine.handwritten.naming import argument, assigned
 from inspector.engine.handwritten.recording import Op
 from inspector.engine.handwritten.slots import Flow, Slot
 
@@ -61,7 +61,7 @@ def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
             gate = found.setdefault((label, signal), Gate(signal, [None] * count, j))
             gate.values[i] = _held(flow, i, tensor).detach()
             gate.tensors.append(tensor)
-    return _named([gate for gate in found.values() if _steady(gate)])
+    return numbered([gate for gate in found.values() if _steady(gate)])
 
 
 def found_gates(flow: Flow, state: Sequence[Slot], batch: int) -> Iterator[tuple[str, int, int, Tensor]]:
@@ -111,7 +111,7 @@ def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[t
         if whole and len(names) == 1:
             yield label, j, op.outputs[0], prefix + names[0]
         elif not any(id(given) in states for given in op.inputs):  # tanh(c) on the way out is no gate
-            yield label, j, op.outputs[0], prefix + op.name.rstrip("_")
+            yield label, j, op.outputs[0], prefix + (argument(op.chain) or op.name.rstrip("_"))
 
 
 def _prefix(op: Op) -> str | None:
@@ -158,7 +158,7 @@ def _steady(gate: Gate) -> bool:
     return len(shapes) == 1
 
 
-def _named(gates: list[Gate]) -> list[Gate]:
+def numbered(gates: list[Gate]) -> list[Gate]:
     """The same with names that occur twice numbered."""
     seen: dict[str, int] = {}
     out = []

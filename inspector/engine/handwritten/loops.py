@@ -109,8 +109,27 @@ def _loops_of(frame: FrameType, ops: list[Op], level: int, depth: bool) -> Itera
         wrong = _same_modules(own, level) if depth else _many_modules(own, keys[inside], counts, level)
         if len(starts) >= FEWEST and not wrong:
             bounds, numbers = [*starts, end], dict[tuple[Key, int], Label]()
-            yield Loop(frame, level, [_labelled(keys, ops, a, b, numbers) for a, b in pairwise(bounds)], depth)
+            iterations = [_labelled(keys, ops, a, b, numbers) for a, b in pairwise(bounds)]
+            yield Loop(frame, level, _turned(iterations), depth)
         at = max(end, at + 1)
+
+
+def _turned(iterations: list[list[tuple[Label, Op]]]) -> list[list[tuple[Label, Op]]]:
+    """The same operations, divided so that the last iteration is whole.
+
+    Where it ends early, what all others do after that point is what they do before the next (`if t: h = 0.9 * h`):
+    it belongs to the iteration that follows, and the first one has none of it.
+    """
+    labels = [label for label, _ in iterations[-1]]
+    body = [label for label, _ in iterations[-2]]
+    rest = body[len(labels) :]
+    if not rest or body[: len(labels)] != labels:
+        return iterations
+    if any([label for label, _ in ops[-len(rest) :]] != rest for ops in iterations[:-1]):
+        return iterations
+    tails = [[], *(ops[-len(rest) :] for ops in iterations[:-1])]
+    heads = [*(ops[: -len(rest)] for ops in iterations[:-1]), iterations[-1]]
+    return [tail + head for tail, head in zip(tails, heads, strict=True)]
 
 
 def _many_modules(ops: list[Op], keys: list[Key], counts: Counter[Key], level: int) -> bool:

@@ -13,6 +13,8 @@ from torch import Tensor
 from inspector.engine.handwritten.recording import Chain
 
 Span = tuple[int, int, int, int]
+PLAIN = (ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+"""What an argument may be made of and still be called by its one variable."""
 DEEP = 3
 """How far tuples, lists, dicts and attributes are searched for a tensor."""
 
@@ -78,6 +80,34 @@ def _assigned(places: tuple[tuple[CodeType, int], ...]) -> tuple[tuple[str, ...]
         if span != here:
             return (), False
     return (), False
+
+
+def argument(chain: Chain) -> str:
+    """The one variable that an operation is written on: "f" of `torch.sigmoid(f + 1)` and of `f.sigmoid()`; or ""."""
+    return _argument(chain[-1][0].f_code, chain[-1][1]) if chain else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _argument(code: CodeType, at: int) -> str:
+    call = _calls(code.co_filename).get(_position(code, at) or (0, 0, 0, 0))
+    if call is None:
+        return ""
+    given = list(call.args)
+    if isinstance(call.func, ast.Attribute) and not given:  # f.sigmoid()
+        given = [call.func.value]
+    names = {node.id for node in ast.walk(given[0]) if isinstance(node, ast.Name)} if given else set()
+    plain = bool(given) and all(isinstance(node, PLAIN) for node in ast.walk(given[0]))
+    return names.pop() if plain and len(names) == 1 else ""
+
+
+@functools.lru_cache(maxsize=256)
+def _calls(filename: str) -> dict[Span, ast.Call]:
+    """The calls of a file by where they stand."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(filename)))
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    return {_span(node): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
 
 
 def _within(inner: Span, outer: Span) -> bool:

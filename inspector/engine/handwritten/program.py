@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from inspector.engine.errors import Unsupported
+from inspector.engine.handwritten.cell_functions import WRITTEN_OUT
 from inspector.engine.handwritten.recording import DROPOUTS, Op
 from inspector.engine.handwritten.slots import Flow, Place
 
@@ -173,7 +174,7 @@ class Slicer:
         self.flow = flow
         self.stops = stops
         self.masks: list[Tensor] = []
-        self._known: dict[tuple[Hashable, ...], tuple[list[int], Program]] = {}
+        self._known: dict[tuple[Hashable, ...], tuple[list[int], Program, list[bool]]] = {}
 
     def __call__(
         self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor]
@@ -187,13 +188,19 @@ class Slicer:
         labels = tuple(label for label, _ in self.flow.loop.iterations[i])
         known = self._known.get(labels)
         if known is not None:
-            outside = self._same(i, inputs, results, *known)
-            if outside is not None:
+            outside = self._same(i, inputs, results, *known[:2])
+            # The first iterations may read something else than a state where the later ones read one.
+            if outside is not None and self._reached(i, outside) == known[2]:
                 return known[1], outside
         chosen = _needed(self.flow, i, inputs, results, self.stops)
         program, outside = self._cut(i, chosen, inputs, results)
-        self._known.setdefault(labels, (chosen, program))
+        self._known[labels] = chosen, program, self._reached(i, outside)
         return program, outside
+
+    def _reached(self, i: int, outside: Sequence[Tensor]) -> list[bool]:
+        """Which tensors from outside iteration i made from a state, in a way that counts as none."""
+        places = [self.flow.source.get(id(tensor)) for tensor in outside]
+        return [place is not None and place[0] == i and bool(self.flow.reach[i][place[1]]) for place in places]
 
     def _same(
         self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor], chosen: list[int], program: Program
@@ -287,7 +294,7 @@ def _needed(
 
 
 def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instruction:
-    function: Callable[..., Any] = op.function
+    function: Callable[..., Any] = WRITTEN_OUT.get(op.name, op.function)
     args, kwargs = op.args, op.kwargs
     if op.name in CUT:
         function, args, kwargs = torch.Tensor.view_as, (op.inputs[0], op.inputs[0]), {}

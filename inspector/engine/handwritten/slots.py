@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from inspector.engine.handwritten.loops import Label, Loop
@@ -95,9 +96,16 @@ class Flow:
 
 
 def analyse(loop: Loop) -> Flow:
-    """The slots of a loop and the flow through it."""
+    """The slots of a loop and the flow through it.
+
+    A last iteration that does not make a new value of what all others make one of is left out.
+    """
     source, changed = _sources(loop)
     slots = _slots(loop, source)
+    if not loop.depth and any(slot.made[-1] < 0 and min(slot.made[1:-1], default=-1) >= 0 for slot in slots):
+        loop.iterations.pop()
+        source, changed = _sources(loop)
+        slots = _slots(loop, source)
     flow = Flow(loop, slots, source, changed)
     flow.reach = _reach(flow)
     return flow
@@ -204,7 +212,12 @@ def _make(
     label, op = labelled
     for n, out in enumerate(op.outputs):
         item = names.known(("made", label, n))
-        slot = found.get(groups.find(item)) if item is not None else None
+        if item is None:
+            continue
+        slot = found.get(groups.find(item))
+        if slot is None and out.is_floating_point():  # the first iteration reads no earlier value
+            nothing = torch.zeros_like(out, requires_grad=False)
+            slot = found[groups.find(item)] = Slot(-1, [nothing] * (i + 2), [-1] * (i + 1))
         passed_on = not op.in_place and any(out is given for given in op.inputs)
         if slot is not None and not passed_on and out.shape == slot.values[0].shape:
             slot.values[i + 1], slot.made[i] = out, j

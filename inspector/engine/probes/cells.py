@@ -20,11 +20,13 @@ from inspector.engine.fused import CHANGED, GRADIENT, OVERWRITTEN, class_name
 from inspector.engine.fused_calls import UNKNOWN_COLUMN, column_of
 from inspector.engine.quantity import dtype_name
 from inspector.engine.shelves import PROBES
-from inspector.engine.trace import Trace
+from inspector.engine.trace import CELLS_WITHIN, Trace
 from inspector.engine.watching import AfterHook, Recorder
 from inspector.records import Channel
 
 LIVE_STEPS, LIVE_SECONDS = 32, 0.05
+LIVE_FEWEST = 8
+"""Steps before which nothing is drawn: the calls may turn out to be part of a larger recurrence."""
 MOST_WALKS = 16
 CHANGING = (
     "The state given to {} is again and again not the one it returned (something changes it between the calls), so "
@@ -39,6 +41,7 @@ class _Recorder(Recorder):
     def __init__(self, trace: Trace | None = None, emit: Emitter | None = None) -> None:
         super().__init__(trace, emit)
         self.walks: dict[str, list[Walk]] = {}
+        self.cut: set[str] = set()
 
     def keep(self, place: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         assert isinstance(module, nn.RNNCellBase) and self.trace is not None
@@ -82,7 +85,8 @@ class _Recorder(Recorder):
         assert self.trace is not None
         walks = self.walks.setdefault(place, [])
         if len(walks) == MOST_WALKS:
-            self.give_up(place, CHANGING.format(place, MOST_WALKS))
+            self.broken.add(place)
+            self.cut.add(place)
             return None
         columns, samples = rows_of(made[0]).shape[0], self.trace.batch.lengths.numel()
         column = column_of(self.trace.look_at, samples, columns)
@@ -111,7 +115,8 @@ class _Recorder(Recorder):
             return  # whose steps these are is known when the model has returned
         count = walk.count
         waiting, now = count - walk.sent, time.monotonic()
-        if not waiting or not (last or waiting >= LIVE_STEPS or now - walk.sent_at > LIVE_SECONDS):
+        late = count >= LIVE_FEWEST and now - walk.sent_at > LIVE_SECONDS
+        if not waiting or not (last or waiting >= LIVE_STEPS or late):
             return
         if self.emit.cancelled():
             return
@@ -165,6 +170,10 @@ class Cells:
         for place in self._compiled:
             if place not in recorder.walks and place not in recorder.broken:
                 emit.refuse(f"{place}:h", COMPILED.format(place))
+        for place in trace.extra.get(CELLS_WITHIN, ()):
+            recorder.walks.pop(place, None)
+        for place in recorder.cut & recorder.walks.keys():
+            emit.refuse(f"{place}:h", CHANGING.format(place, MOST_WALKS))
         for walk in [walk for walks in recorder.walks.values() for walk in walks if walk.states]:
             emit.check()
             try:

@@ -14,16 +14,18 @@ from torch import nn
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.function_mode import FUSED, runs_fused
-from inspector.engine.handwritten.assemble import BUILT_IN, corrected, place_of, recurrence_of
+from inspector.engine.handwritten.assemble import corrected, place_of, recurrence_of
+from inspector.engine.handwritten.buffers import resolved
+from inspector.engine.handwritten.built_in import cells_within, of_a_cell
 from inspector.engine.handwritten.gradients import Wanted
 from inspector.engine.handwritten.graph import GraphRecurrence
 from inspector.engine.handwritten.loops import Loop, find_loops
 from inspector.engine.handwritten.recording import Op, Recorder
 from inspector.engine.handwritten.replay import ReplayRecurrence
-from inspector.engine.handwritten.slots import Flow, Slot, analyse, states
+from inspector.engine.handwritten.slots import Slot, analyse, states
 from inspector.engine.module_stack import ModuleStack
 from inspector.engine.shelves import PROBES
-from inspector.engine.trace import Trace
+from inspector.engine.trace import CELLS_WITHIN, Trace
 from inspector.records import Labels
 
 FULL = (
@@ -32,6 +34,10 @@ FULL = (
 )
 MANY = 20_000
 """Operations among which looking for recurrences takes a while: it is said."""
+BUFFER = (
+    "The model writes into a tensor and reads it in other ways than by the places it wrote to, all within a loop, so "
+    "what it carries from step to step is not followed; states in variables or in a list are."
+)
 DEEPEST_STATE = 1024
 """A stack of layers is shown as a recurrence over depth when its signal has no more entries a sample."""
 
@@ -112,7 +118,7 @@ class Handwritten:
         self._looked = True
         if len(self._recorder) > MANY:
             emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
-        ops = self._recorder.ops()
+        ops, lost = resolved(self._recorder.ops())
         self._made = _origins(ops, trace)
         if trace.editing:
             trace.extra["operations"] = ops
@@ -130,6 +136,8 @@ class Handwritten:
             raise
         except Exception as fault:  # noqa: BLE001 - told instead of taking the run along
             self._refused["model"] = f"Looking for hand-written recurrences failed ({type(fault).__name__}: {fault})."
+        if lost and not self._found:
+            self._refused.setdefault("model", BUFFER)
 
     def _open(self, loop: Loop, trace: Trace, emit: Emitter) -> bool:
         flow = analyse(loop)
@@ -137,7 +145,8 @@ class Handwritten:
         useful = False
         for state in states(flow):
             place = place_of(flow, state, self._names)
-            if _known(flow, state):
+            cells = cells_within(flow, state, self._parameters)
+            if "" in cells or of_a_cell(flow, state):  # these have probes of their own
                 useful = True
                 continue
             if loop.depth and not (_regular(loop) and _a_stack(state, trace)):
@@ -149,6 +158,7 @@ class Handwritten:
             except Unsupported as reason:
                 self._refused[place] = f"The recurrence in {place} is not shown: {reason}."
                 continue
+            trace.extra.setdefault(CELLS_WITHIN, set()).update(cells)
             trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
             wanted = Wanted(flow, state, cut)
             wanted.ask(trace)
@@ -172,15 +182,6 @@ def _origins(ops: Sequence[Op], trace: Trace) -> frozenset[int]:
     model = trace.subject.model
     given = (trace.batch.inputs, trace.batch.lengths, *model.parameters(), *model.buffers())
     return frozenset((*(id(out) for op in ops for out in op.outputs), *map(id, given)))
-
-
-def _known(flow: Flow, state: Sequence[Slot]) -> bool:
-    """True for a loop over torch's own cells or fused modules: they have probes of their own."""
-    bits = sum(1 << slot.index for slot in state)
-    last = len(flow.loop.iterations) - 1
-    return any(
-        op.name in BUILT_IN and flow.reach[last][j] & bits for j, (_, op) in enumerate(flow.loop.iterations[last])
-    )
 
 
 def _regular(loop: Loop) -> bool:

@@ -597,3 +597,23 @@ def test_a_model_without_loops_is_looked_through_once(monkeypatch: pytest.Monkey
     monkeypatch.setattr(handwritten, "find_loops", counted)
     seen(First(nn.GRU(3, 4, batch_first=True)), torch.randn(1, 6, 3))
     assert len(looks) == 1
+
+
+def test_a_gate_that_is_not_assigned_is_called_by_what_it_is_written_on() -> None:
+    class Chunked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.map = nn.Linear(7, 16)
+
+        def forward(self, x: Tensor) -> Tensor:
+            h = c = x.new_zeros(x.shape[0], 4)
+            out = []
+            for row in x.unbind(1):
+                i, f, g, o = self.map(torch.cat((row, h), -1)).chunk(4, -1)
+                c = torch.sigmoid(f + 1) * c + i.sigmoid() * torch.tanh(input=g)
+                h = torch.sigmoid(2 * o - 1) * torch.tanh(c)
+                out.append(h)
+            return torch.stack(out, 1)
+
+    (found,), _, _ = seen(Chunked(), torch.randn(1, 6, 3))
+    assert found.cell.gate_names == ("gate/f", "gate/i", "tanh", "gate/o")
