@@ -92,8 +92,8 @@ def _argument(code: CodeType, at: int) -> str:
     call = _calls(code.co_filename).get(_position(code, at) or (0, 0, 0, 0))
     if call is None:
         return ""
-    given = list(call.args)
-    if isinstance(call.func, ast.Attribute) and not given:  # f.sigmoid()
+    given = [*call.args, *(word.value for word in call.keywords if word.arg == "input")]
+    if isinstance(call.func, ast.Attribute) and not call.args and not call.keywords:  # f.sigmoid()
         given = [call.func.value]
     names = {node.id for node in ast.walk(given[0]) if isinstance(node, ast.Name)} if given else set()
     plain = bool(given) and all(isinstance(node, PLAIN) for node in ast.walk(given[0]))
