@@ -110,8 +110,25 @@ def _loops_of(frame: FrameType, ops: list[Op], level: int, depth: bool) -> Itera
         if len(starts) >= FEWEST and not wrong:
             bounds, numbers = [*starts, end], dict[tuple[Key, int], Label]()
             iterations = [_labelled(keys, ops, a, b, numbers) for a, b in pairwise(bounds)]
+            if not depth:
+                iterations[0] = _as_second(iterations[0], iterations[1], level)
             yield Loop(frame, level, _turned(iterations), depth)
         at = max(end, at + 1)
+
+
+def _as_second(first: list[tuple[Label, Op]], second: list[tuple[Label, Op]], level: int) -> list[tuple[Label, Op]]:
+    """The first iteration, its operations labelled as the same ones of the second although it is given a parameter
+    (a learned first state) where that one is given a state."""
+    known, labels = {label for label, _ in first}, {label for label, _ in second}
+    waiting: dict[Key, list[Label]] = {}
+    for label, op in second:
+        if label not in known:
+            waiting.setdefault(key_of(op, level, True), []).append(label)
+    found = []
+    for label, op in first:
+        same = waiting.get(key_of(op, level, True)) if label not in labels else None
+        found.append((same.pop(0) if same else label, op))
+    return found
 
 
 def _turned(iterations: list[list[tuple[Label, Op]]]) -> list[list[tuple[Label, Op]]]:

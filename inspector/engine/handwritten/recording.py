@@ -162,7 +162,7 @@ class Recorder(SwitchedMode):
         """Keep one call, if it gave or changed tensors and comes from the user's code: () where it does not."""
         if type(out) is Tensor or isinstance(out, Tensor):
             self.bytes += out.nbytes
-        elif not isinstance(out, (tuple, list)) and func is not Tensor.__setitem__:
+        elif type(out) is torch.Size or (not isinstance(out, (tuple, list)) and func is not Tensor.__setitem__):
             return ()
         chain = self._chain()
         if not chain or in_backward():

@@ -195,13 +195,13 @@ def _advance(found: dict[object, Slot], i: int) -> None:
 def _begin(
     found: dict[object, Slot], groups: _Groups, names: _Interned, label: Label, op: Op, source: dict[int, Place], i: int
 ) -> None:
-    """A slot begins with the value from outside the loop that its first reader is given."""
+    """A slot begins with the value that its first reader is given, from outside the loop or made on the spot."""
     for n, given in enumerate(op.inputs):
         item = names.known(("read", label, n))
         if item is None or not given.is_floating_point():
             continue
         group = groups.find(item)
-        if group not in found and (id(given) not in source or source[id(given)][0] < i):
+        if group not in found and (i == 0 or id(given) not in source or source[id(given)][0] < i):
             found[group] = Slot(-1, [given] * (i + 2), [-1] * (i + 1))
 
 
@@ -219,11 +219,23 @@ def _make(
             nothing = torch.zeros_like(out, requires_grad=False)
             slot = found[groups.find(item)] = Slot(-1, [nothing] * (i + 2), [-1] * (i + 1))
         passed_on = not op.in_place and any(out is given for given in op.inputs)
-        if slot is not None and not passed_on and out.shape == slot.values[0].shape:
+        if slot is None or passed_on:
+            continue
+        if out.shape != slot.values[0].shape and max(slot.made) < 0:
+            slot.values = [_as_wide(value, out) for value in slot.values]
+        if out.shape == slot.values[0].shape:
             slot.values[i + 1], slot.made[i] = out, j
     for slot in found.values() if op.in_place else ():
         if slot.made[i] >= 0 and slot.values[i + 1] is op.inputs[0]:
             slot.made[i] = j
+
+
+def _as_wide(first: Tensor, made: Tensor) -> Tensor:
+    """What a loop begins with (one row for all sequences, a number, nothing yet) in the shape of what it makes."""
+    try:
+        return first.detach().expand(made.shape)
+    except RuntimeError:
+        return torch.zeros_like(made, requires_grad=False)
 
 
 def _measure_lags(loop: Loop, slots: list[Slot], groups: _Groups, names: _Interned, found: dict[object, Slot]) -> None:

@@ -32,6 +32,12 @@ CHANGING = (
     "The state given to {} is again and again not the one it returned (something changes it between the calls), so "
     "only its first {} stretches are shown."
 )
+ANEW = (
+    "{} is given a new state at every call, not the one that it returned before, so it carries nothing from step to step "
+    "and there is no recurrence to show. Is the state set back in the loop?"
+)
+FEWEST = 3
+"""Calls that must each begin anew before that is said."""
 FOREIGN = "{} takes or returns something else than the class it derives from, so it cannot be followed."
 
 
@@ -172,8 +178,12 @@ class Cells:
                 emit.refuse(f"{place}:h", COMPILED.format(place))
         for place in trace.extra.get(CELLS_WITHIN, ()):
             recorder.walks.pop(place, None)
-        for place in recorder.cut & recorder.walks.keys():
-            emit.refuse(f"{place}:h", CHANGING.format(place, MOST_WALKS))
+        for place, walks in list(recorder.walks.items()):
+            if len(walks) >= FEWEST and all(len(walk.states) == 1 for walk in walks):
+                del recorder.walks[place]
+                emit.refuse(f"{place}:h", ANEW.format(place))
+            elif place in recorder.cut:
+                emit.refuse(f"{place}:h", CHANGING.format(place, MOST_WALKS))
         for walk in [walk for walks in recorder.walks.values() for walk in walks if walk.states]:
             emit.check()
             try:

@@ -107,7 +107,7 @@ class Estimate:
         """Take the Jacobians (n, s, s) of steps from `start` on; the estimates after each of them, (n, exponent)."""
         if not bool(torch.isfinite(matrices).all()):
             bad = int(torch.nonzero(~torch.isfinite(matrices).flatten(1).all(1))[0, 0]) + start
-            raise Unsupported(f"The Jacobian of the {bad + 1}th step that the layer takes is not finite.")
+            raise Unsupported(f"The Jacobian of step {bad + 1} (as the layer takes them) is not finite.")
         rows = self.last.repeat(len(matrices), 1)
         cold = min(len(matrices), max(0, self.plan.warm_up - start))
         self.directions.advance(matrices[:cold])

@@ -315,3 +315,16 @@ def test_several_walks_of_one_cell_are_told_apart() -> None:
     x = torch.randn(6, 1, 3)
     trace, _, _ = watch(loop, lambda: (loop(x) + loop(x), ()), torch.tensor([6]), loss, Cells())
     assert [item.place for item in trace.recurrences] == ["cell", "cell#2"]
+
+
+def test_a_cell_whose_state_is_set_back_at_every_step_is_told_and_not_shown() -> None:
+    class Forgetful(Loop):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.stack([self.cell(row, torch.zeros(1, 4)) for row in x])
+
+    loop = Forgetful(nn.GRUCell(3, 4))
+    x = torch.randn(30, 1, 3)
+    trace, kept, _ = watch(loop, lambda: (loop(x), ()), torch.tensor([30]), loss, Cells())
+    assert not trace.recurrences
+    (reason,) = kept.reasons()
+    assert reason.startswith("cell is given a new state at every call")

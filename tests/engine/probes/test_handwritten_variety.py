@@ -139,10 +139,50 @@ class Convolutional(nn.Module):
         return torch.stack(out, 1)
 
 
+class OneRow(Base):
+    """One learned first state for all sequences."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Parameter(torch.randn(1, 4))
+
+    def begin(self, x: Tensor) -> Tensor:
+        return self.first
+
+    def advance(self, x: Tensor, h: Tensor) -> Tensor:
+        return torch.tanh(x @ self.w.weight[:, :4].T + h @ self.w.weight[:, 4:].T)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, out = self.begin(x), []
+        for row in x.unbind(1):
+            h = self.advance(row, h)
+            out.append(h)
+        return torch.stack(out, 1)
+
+
+class OneVector(OneRow):
+    def begin(self, x: Tensor) -> Tensor:
+        return self.first[0]
+
+
+class Zeroes(OneRow):
+    """The zeros are made inside the first iteration; what was there before had another shape."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, out = torch.zeros(0), []
+        for row in x.unbind(1):
+            if h.shape != row.shape:
+                h = torch.zeros_like(row)
+            h = self.advance(row, h)
+            out.append(h)
+        return torch.stack(out, 1)
+
+
 CASES: dict[str, tuple[type[nn.Module], list[list[str]]]] = {
     "accumulate": (Accumulate, [["h"]]), "attribute": (Attribute, [["h"]]), "generator": (Generated, [["h"]]),
     "checkpoint": (Checkpointed, [["h"]]), "both ways": (BothWays, [["h"], ["h"]]),
     "raw weights": (RawWeights, [["h"]] * 3), "decoder": (Decoder, [["h"], ["state", "y"]]),
+    "one row": (OneRow, [["h"]]), "one vector": (OneVector, [["h"]]), "zeroes": (Zeroes, [["h"]]),
     "convolutional": (Convolutional, [["h", "c"]]),
 }  # fmt: skip
 
@@ -164,5 +204,9 @@ def test_every_way_of_writing_a_loop(case: str, b: int) -> None:
     assert not [r.reason for r in kept.records if isinstance(r, Refusal) and "Computing it failed" in r.reason]
     for item in trace.recurrences:
         assert "gate/weights" not in item.cell.gate_names, "attention over the source is no gate"
+    if isinstance(model, OneRow):
+        states = trace.recurrences[0].states
+        torch.testing.assert_close(states[1:], plain.transpose(0, 1).detach())
+        assert torch.equal(states[0, -1], torch.zeros(4) if case == "zeroes" else model.first[0])
     if case == "convolutional":
         assert trace.recurrences[0].cell.gate_names[0] == "gate/f"
