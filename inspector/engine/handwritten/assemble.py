@@ -51,7 +51,9 @@ def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
     taken: set[str] = set()
     for n, slot in enumerate(state):
         frame = flow.loop.frame
-        name = variable(frame, slot.values[-1]) or _inner_name(flow, slot) or ("h" if n == 0 else f"state{n}")
+        held, inner = variable(frame, slot.values[-1]), _inner_name(flow, slot)
+        numbered_place = any(part.isdigit() for part in held.split("."))  # states[0][1]
+        name = (inner or held if numbered_place else held or inner) or ("h" if n == 0 else f"state{n}")
         while name in taken:
             name += "'"
         taken.add(name)

@@ -33,8 +33,8 @@ CHANGING = (
     "only its first {} stretches are shown."
 )
 ANEW = (
-    "{} is given a new state at every call, not the one that it returned before, so it carries nothing from step to step "
-    "and there is no recurrence to show. Is the state set back in the loop?"
+    "{} is given a new state at every call, not the one that it returned before, so it carries nothing from step to "
+    "step and there is no recurrence to show. Is the state set back in the loop?"
 )
 FEWEST = 3
 """Calls that must each begin anew before that is said."""
