@@ -131,7 +131,7 @@ def check_vectors(subject: Subject, values: Tensor, *, allow_nonfinite: bool = F
             f"{subject.name} reads (steps, {subject.width}) numbers; given was an array of shape {tuple(values.shape)}."
         )
     check_length(len(values))
-    if subject.width is not None and values.shape[1] != subject.width:
+    if subject.width is not None and values.shape[1] != subject.width and not subject.guessed:
         raise InputError(
             f"{subject.name} reads vectors of {subject.width} numbers; the sequence given has {values.shape[1]} a step."
         )

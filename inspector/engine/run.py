@@ -153,7 +153,7 @@ def _observe(trace: Trace, emit: Emitter, probes: list[Probe]) -> ModelError | N
             except ModelError as fault:
                 failure = fault
             except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's model may raise anything
-                failure = model_error(fault)
+                failure = _with_hint(model_error(fault), trace)
     finally:
         for probe in probes:
             probe.detach()
@@ -274,6 +274,17 @@ def model_error(fault: BaseException, who: str = "The model") -> ModelError:
     details = "".join(traceback.format_list(frames)) + f"{type(fault).__name__}: {fault}"
     sentence = f"{who} raised {type(fault).__name__}{where}: {text or 'no message'}"
     return ModelError(sentence.rstrip(".") + ".", details)
+
+
+def _with_hint(error: ModelError, trace: Trace) -> ModelError:
+    """The same, with what may be wrong where the width of the input is only a guess."""
+    width = trace.batch.inputs.shape[-1]
+    if not trace.subject.guessed or trace.batch.inputs.dim() != 3 or width != trace.subject.width:
+        return error
+    hint = (
+        f"Its input has {width} numbers a step because its first layer has; give it a sequence, or the subject a width."
+    )
+    return ModelError(f"{error} {hint}", error.details)
 
 
 def _compute(key: str, trace: Trace, emit: Emitter) -> None:

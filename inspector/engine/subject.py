@@ -65,6 +65,8 @@ class Subject:
     decoder: str | Sequence[str] = ()
     """Modules that run over the answer's steps; told by their number of steps where that differs from the input's."""
     examples: Mapping[str, Any] = field(default_factory=dict)
+    guessed: bool = False
+    """True where nobody said the width: it is that of the first layer, which may not be what the model reads."""
     checkpoint: str = ""
     """The file that the weights are from; what training left beside it (history.json) is read."""
 
@@ -114,6 +116,7 @@ def _settle_kind(subject: Subject) -> None:
         subject.kind = "tokens" if subject.vocabulary is not None or embedding is not None else "vectors"
     if subject.kind == "vectors" and subject.width is None:
         subject.width = _first_width(subject.model)
+        subject.guessed = subject.width is not None
 
 
 def _first_width(model: nn.Module) -> int | None:

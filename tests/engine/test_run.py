@@ -215,3 +215,21 @@ def test_a_loss_that_raises_is_named() -> None:
     made.loss = loss
     with pytest.raises(ModelError, match=r"The loss of .* raised ValueError .*no targets"):
         perform(made, batch, Kept())
+
+
+def test_a_guessed_width_that_is_wrong_is_said() -> None:
+    from inspector.engine.subject import adopt
+
+    class Fed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = nn.GRUCell(5, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.cell(torch.cat((x[:, 0], x[:, 0]), -1))
+
+    with pytest.raises(ModelError, match="has 5 numbers a step because its first layer has; give it a sequence"):
+        perform(adopt(Fed()), Batch(torch.zeros(1, 2, 5), torch.tensor([2])), Kept())
+    with pytest.raises(ModelError, match="RuntimeError") as caught:
+        perform(adopt(Subject(model=Fed(), width=5)), Batch(torch.zeros(1, 2, 5), torch.tensor([2])), Kept())
+    assert "first layer" not in str(caught.value)

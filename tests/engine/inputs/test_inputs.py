@@ -156,3 +156,28 @@ def test_a_pickled_array_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(InputError, match="cannot be read"):
         make(VECTORS, "file", str(tmp_path / "x.npy"))
+
+
+class Widened(nn.Module):
+    """Its first layer is given more than the input has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRUCell(5, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h, out = x.new_zeros(len(x), 2), []
+        for row in x.unbind(1):
+            h = self.cell(torch.cat((row, h), -1), h)
+            out.append(h)
+        return torch.stack(out, 1)
+
+
+def test_a_width_that_nobody_said_is_no_rule(tmp_path: Path) -> None:
+    """The width of the first layer may be that of more than the input: what a person gives is run as it is."""
+    np.save(tmp_path / "x.npy", np.zeros((4, 3), np.float32))
+    guessed = adopt(Subject(model=Widened()))
+    assert make(guessed, "numbers", str(tmp_path / "x.npy")).inputs.shape == (1, 4, 3)
+    assert make(guessed, "generated").inputs.shape[-1] == 5
+    with pytest.raises(InputError, match="reads vectors of 5 numbers; the sequence given has 3 a step"):
+        make(Subject(model=Widened(), width=5), "numbers", str(tmp_path / "x.npy"))
