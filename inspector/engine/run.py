@@ -278,12 +278,12 @@ def model_error(fault: BaseException, who: str = "The model") -> ModelError:
 
 def _with_hint(error: ModelError, trace: Trace) -> ModelError:
     """The same, with what may be wrong where the width of the input is only a guess."""
-    width = trace.batch.inputs.shape[-1]
-    if not trace.subject.guessed or trace.batch.inputs.dim() != 3 or width != trace.subject.width:
+    if not trace.subject.guessed or trace.batch.inputs.dim() != 3:
         return error
-    hint = (
-        f"Its input has {width} numbers a step because its first layer has; give it a sequence, or the subject a width."
-    )
+    width, first = trace.batch.inputs.shape[-1], trace.subject.width
+    hint = f"The sequence has {width} numbers a step; the first layer of the model reads {first}."
+    if width == first:
+        hint = f"The input has {width} numbers a step because the first layer has; give a sequence, or a `width`."
     return ModelError(f"{error} {hint}", error.details)
 
 

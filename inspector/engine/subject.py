@@ -116,7 +116,7 @@ def _settle_kind(subject: Subject) -> None:
         subject.kind = "tokens" if subject.vocabulary is not None or embedding is not None else "vectors"
     if subject.kind == "vectors" and subject.width is None:
         subject.width = _first_width(subject.model)
-        subject.guessed = subject.width is not None
+        subject.guessed = subject.width is not None and not isinstance(subject.model, nn.RNNBase)
 
 
 def _first_width(model: nn.Module) -> int | None:

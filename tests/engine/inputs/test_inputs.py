@@ -178,6 +178,6 @@ def test_a_width_that_nobody_said_is_no_rule(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((4, 3), np.float32))
     guessed = adopt(Subject(model=Widened()))
     assert make(guessed, "numbers", str(tmp_path / "x.npy")).inputs.shape == (1, 4, 3)
-    assert make(guessed, "generated").inputs.shape[-1] == 5
+    assert make(guessed, "generated", "noise").inputs.shape[-1] == 5
     with pytest.raises(InputError, match="reads vectors of 5 numbers; the sequence given has 3 a step"):
         make(Subject(model=Widened(), width=5), "numbers", str(tmp_path / "x.npy"))
