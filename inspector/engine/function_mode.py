@@ -6,6 +6,9 @@ nn.TransformerEncoder off, which would change their results in the last bits.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import nn
 from torch._C import _len_torch_function_stack
@@ -38,6 +41,22 @@ class SwitchedMode(TorchFunctionMode):
                 break
             above.append(top)
         for mode in reversed(above):
+            _push_mode(mode)
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Inside no SwitchedMode sees what is called, and none costs time; modes of the user's stay."""
+    every = [_pop_mode() for _ in range(_len_torch_function_stack())][::-1]
+    for mode in every:
+        if not isinstance(mode, SwitchedMode):
+            _push_mode(mode)
+    try:
+        yield
+    finally:
+        while _len_torch_function_stack():
+            _pop_mode()
+        for mode in every:
             _push_mode(mode)
 
 

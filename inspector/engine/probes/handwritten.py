@@ -13,7 +13,7 @@ from torch import nn
 
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import CancelledError, Unsupported
-from inspector.engine.function_mode import FUSED, runs_fused
+from inspector.engine.function_mode import FUSED, runs_fused, unwatched
 from inspector.engine.handwritten.assemble import BUILT_IN, corrected, place_of, recurrence_of
 from inspector.engine.handwritten.gradients import Wanted
 from inspector.engine.handwritten.graph import GraphRecurrence
@@ -110,6 +110,11 @@ class Handwritten:
         assert self._recorder is not None
         self._recorder.listening = False
         self._looked = True
+        with unwatched():
+            self._search(trace, emit)
+
+    def _search(self, trace: Trace, emit: Emitter) -> None:
+        assert self._recorder is not None
         if len(self._recorder) > MANY:
             emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
         ops = self._recorder.ops()
