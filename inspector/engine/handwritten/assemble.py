@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from inspector.engine.handwritten.gates import gates_of, stacked
 from inspector.engine.handwritten.graph import GraphRecurrence, GraphStep
 from inspector.engine.handwritten.naming import assigned, variable
 from inspector.engine.handwritten.parts import Part, Steps
-from inspector.engine.handwritten.program import Program, Slicer
+from inspector.engine.handwritten.programs import Parameters, programs_of
 from inspector.engine.handwritten.replay import LARGEST, ReplayRecurrence, ReplayStep
 from inspector.engine.handwritten.slots import Flow, Slot
 from inspector.engine.handwritten.trained import ParameterUse, key_of
@@ -20,9 +20,6 @@ from inspector.engine.handwritten.weights import fed_back, squashed_by
 from inspector.engine.steps.cell import Check
 from inspector.engine.subject import Batch
 
-Parameters = Mapping[int, str]
-"""Id of a parameter of the model → its qualified name."""
-MOST_PROGRAMS = 64
 MOST_LAGS = 64
 ROOT = "model"
 BUILT_IN = frozenset({"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "lstm", "gru", "rnn_tanh", "rnn_relu"})
@@ -95,49 +92,6 @@ def place_of(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> str:
     return ".".join(common) or ROOT
 
 
-def programs_of(
-    flow: Flow, parts: dict[str, Part], state: Sequence[Slot], made: frozenset[int], more: Parameters | None = None
-) -> tuple[list[Steps], bool]:
-    """The steps grouped by what they do, and whether a gradient was cut in them. Raises Unsupported.
-
-    With `more` the programs lead from those parameters too, and what other states became is taken as it was.
-    """
-    seen: dict[tuple[Hashable, ...], tuple[Program, list[int], list[list[Tensor]]]] = {}
-    by_index = {slot.index: slot for slot in state}
-    cut_out = Slicer(flow, _others(flow, state) if more else ())
-    keys = {number: key_of(name) for number, name in (more or {}).items()}
-    for i in range(len(flow.loop.iterations)):
-        inputs: dict[int, Hashable] = dict(keys)
-        for part in sorted(parts.values(), key=lambda part: -part.lag):
-            if i - part.lag >= 0:
-                inputs[id(by_index[part.slot].values[i - part.lag])] = part.key
-        results = [slot.values[i + 1] for slot in state]
-        program, outside = cut_out(i, inputs, results)
-        _, numbers, tensors = seen.setdefault(program.signature, (program, [], []))
-        numbers.append(i)
-        tensors.append(outside)
-        if len(seen) > MOST_PROGRAMS:
-            raise Unsupported(f"its steps do more than {MOST_PROGRAMS} different things")
-    known = made | frozenset(map(id, cut_out.masks))
-    groups = []
-    for program, numbers, tensors in seen.values():
-        shared, outside = [], []
-        for same in zip(*tensors, strict=True):
-            first = same[0]
-            shared.append(all(one is first or one.data_ptr() == first.data_ptr() for one in same))
-            if not shared[-1] and first.is_floating_point() and id(first) not in known:
-                raise Unsupported("something in them is no function of torch's")
-            outside.append(first.detach() if shared[-1] else torch.stack([one.detach() for one in same]))
-        groups.append(Steps(program, torch.tensor(numbers), outside, shared))
-    return groups, any(group.program.cut for group in groups)
-
-
-def _others(flow: Flow, state: Sequence[Slot]) -> frozenset[int]:
-    """Ids of the new values of states that are not this one."""
-    others = [slot for slot in flow.slots if slot not in state]
-    return frozenset(id(slot.values[i + 1]) for slot in others for i, j in enumerate(slot.made) if j >= 0)
-
-
 def _use(
     flow: Flow,
     state: Sequence[Slot],
@@ -154,13 +108,10 @@ def _use(
     if flow.loop.depth:
         raise Unsupported("Every layer has parameters of its own, so there is no gradient through time to itemise.")
     direct = {tensor.data_ptr() for group in cell.groups for tensor in group.outside}
-    found: dict[int, Tensor] = {}
-    for ops in flow.loop.iterations:
-        for _, op in ops:
-            found |= {
-                id(given): given.detach() for given in op.inputs
-                if id(given) in names and (names[id(given)].startswith(within) or given.data_ptr() in direct)
-            }  # fmt: skip
+    found = {
+        id(given): given.detach() for given in flow.twins.used(names.keys())
+        if names[id(given)].startswith(within) or given.data_ptr() in direct
+    }  # fmt: skip
     try:
         groups, _ = programs_of(flow, cell.layout, state, made, {number: names[number] for number in found})
         read = {leaf[1] for group in groups for one in group.program.instructions for leaf in one.leaves
@@ -229,7 +180,7 @@ def _short(names: Parameters, place: str) -> dict[int, str]:
 
 
 def _check_kept(flow: Flow, state: Sequence[Slot]) -> None:
-    for slot in state:
+    for slot in state if flow.changed else ():
         for before, after, made in zip(slot.values, slot.values[1:], slot.made, strict=False):
             if made >= 0 and (
                 before is after or (after.untyped_storage()._cdata in flow.changed and _overwritten(flow, after))
@@ -243,12 +194,14 @@ def _overwritten(flow: Flow, tensor: Tensor) -> bool:
     return any(place[0] > made[0] for place in flow.changed[tensor.untyped_storage()._cdata])
 
 
+@torch.no_grad()
 def _states(parts: dict[str, Part], state: Sequence[Slot]) -> Tensor:
     by_index = {slot.index: slot for slot in state}
     columns = []
     for part in parts.values():
-        values = by_index[part.slot].values
-        rows = torch.stack([part.rows(value.detach()) for value in values])
+        values = torch.stack(by_index[part.slot].values)
+        rows = values.movedim(part.batch + 1, 1) if part.batch is not None else values[:, None]
+        rows = rows.reshape(*rows.shape[:2], -1)
         if part.lag:
             rows = torch.cat((torch.zeros_like(rows[: part.lag]), rows[: -part.lag]))
         columns.append(rows)

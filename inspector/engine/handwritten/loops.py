@@ -7,21 +7,38 @@ back marks where an iteration begins; the loop ends with the first operation tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Hashable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import FrameType
 
-from torch.nn import Parameter
-
-from inspector.engine.handwritten.recording import Op
+from inspector.engine.handwritten.operation import Op
+from inspector.engine.handwritten.table import Table
 
 FEWEST = 3
 """Iterations that make a loop: the first, the last, and one that has both neighbours."""
 
-Key = tuple[Hashable, ...]
 Label = int
 """An operation of the loop's body: a number for its key and the how-manieth with that key it is in its iteration."""
+
+
+class Iterations(Sequence[list[tuple[Label, Op]]]):
+    """The operations of each iteration with their labels. They are looked at when they are asked for."""
+
+    def __init__(self, table: Table, numbers: list[list[int]], labels: list[list[Label]]) -> None:
+        self.table, self.numbers, self.labels = table, numbers, labels
+        self._known: dict[int, list[tuple[Label, Op]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, i: int) -> list[tuple[Label, Op]]:  # type: ignore[override]  # never sliced
+        i = range(len(self.numbers))[i]
+        found = self._known.get(i)
+        if found is None:
+            ops = map(self.table.op, self.numbers[i])
+            found = self._known[i] = list(zip(self.labels[i], ops, strict=True))
+        return found
 
 
 @dataclass(slots=True)
@@ -33,99 +50,88 @@ class Loop:
 
     frame: FrameType
     level: int
-    iterations: list[list[tuple[Label, Op]]]
+    iterations: Iterations
     depth: bool
 
 
 Search = Generator[Loop, bool, None]
 
 
-def find_loops(ops: Sequence[Op]) -> Search:
+def find_loops(table: Table) -> Search:
     """Loops, those of the outermost frames first; `send(True)` says that the last one was of use.
 
     What lies inside a loop of use is not looked at again. Loops over one and the same code come before loops over
     equal layers (`depth`).
     """
-    yield from _inside(list(ops), 0)
+    yield from _inside(table, list(range(len(table))), 0)
 
 
-def _inside(ops: list[Op], level: int) -> Search:
-    frames: dict[FrameType, list[Op]] = {}
-    for op in ops:
-        if len(op.chain) > level:
-            frames.setdefault(op.chain[level][0], []).append(op)
+def _inside(table: Table, ops: list[int], level: int) -> Search:
+    if len(ops) < FEWEST:
+        return
+    above = table.frames(level)
+    frames: dict[FrameType, list[int]] = {}
+    for n in ops:
+        frame = above[table.where[n]]
+        if frame is not None:
+            frames.setdefault(frame, []).append(n)
     for frame, own in frames.items():
-        if _one_call(own, level):
-            yield from _inside(own, level + 1)
+        if _one_call(table, own, level):
+            yield from _inside(table, own, level + 1)
             continue
         left = own
         for depth in (False, True):
             used: set[int] = set()
-            for loop in _loops_of(frame, left, level, depth):
-                if not _deeper(loop, level) and (yield loop):
-                    used |= {id(op) for ops in loop.iterations for _, op in ops}
-            left = [op for op in left if id(op) not in used] if used else left
-        yield from _inside(left, level + 1)
+            for loop in _loops_of(table, frame, left, level, depth):
+                every = [n for numbers in loop.iterations.numbers for n in numbers]
+                if not _one_call(table, every, level) and (yield loop):  # else it is that of a function called here
+                    used.update(every)
+            left = [n for n in left if n not in used] if used else left
+        yield from _inside(table, left, level + 1)
 
 
-def _deeper(loop: Loop, level: int) -> bool:
-    """True when the loop is that of a function called here: all its operations are in one and the same call."""
-    return _one_call([op for ops in loop.iterations for _, op in ops], level)
+def _one_call(table: Table, ops: Sequence[int], level: int) -> bool:
+    """True where all operations are in one and the same call at the next level."""
+    below = table.frames(level + 1)
+    first = below[table.where[ops[0]]]
+    return first is not None and all(below[where] is first for where in {table.where[n] for n in ops})
 
 
-def _one_call(ops: Sequence[Op], level: int) -> bool:
-    first = ops[0].chain
-    if len(first) <= level + 1:
-        return False
-    inner = first[level + 1][0]
-    return all(len(op.chain) > level + 1 and op.chain[level + 1][0] is inner for op in ops)
-
-
-def key_of(op: Op, level: int, depth: bool) -> Key:
-    """What makes two operations the same one of a loop's body: instruction, calls below it, function, module.
-
-    The module is known by the `self` of the innermost call and by the parameters that are used.
-    """
-    chain = op.chain
-    below = tuple((frame.f_code, at) for frame, at in chain[level + 1 :])
-    here = chain[level][1]
-    if depth:
-        return here, below, op.name
-    weights = tuple(id(given) for given in op.inputs if type(given) is Parameter)
-    return here, below, op.name, id(op.owner), weights
-
-
-def _loops_of(frame: FrameType, ops: list[Op], level: int, depth: bool) -> Iterator[Loop]:
-    keys = [key_of(op, level, depth) for op in ops]
+def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, depth: bool) -> Iterator[Loop]:
+    keys = table.keys(ops, level, depth=depth)
     counts = Counter(keys)
+    often = {key for key, count in counts.items() if count >= FEWEST}
     at = 0
-    while at < len(ops):
-        if counts[keys[at]] < FEWEST:
+    while often and at < len(ops):
+        if keys[at] not in often:
             at += 1
             continue
         starts, end = _extent(keys, at)
-        inside = slice(starts[0], end)
-        own = ops[inside]
-        wrong = _same_modules(own, level) if depth else _many_modules(own, keys[inside], counts, level)
+        own = slice(starts[0], end)
+        wrong = (
+            _same_modules(table, ops[own], level) if depth
+            else _many_modules(table, [n for n, key in zip(ops[own], keys[own], strict=True) if counts[key] == 1], level)
+        )  # fmt: skip
         if len(starts) >= FEWEST and not wrong:
-            bounds, numbers = [*starts, end], dict[tuple[Key, int], Label]()
-            yield Loop(frame, level, [_labelled(keys, ops, a, b, numbers) for a, b in pairwise(bounds)], depth)
+            numbers: dict[tuple[int, int], Label] = {}
+            bounds = list(pairwise([*starts, end]))
+            labels = [_labelled(keys[a:b], numbers) for a, b in bounds]
+            yield Loop(frame, level, Iterations(table, [ops[a:b] for a, b in bounds], labels), depth)
         at = max(end, at + 1)
 
 
-def _many_modules(ops: list[Op], keys: list[Key], counts: Counter[Key], level: int) -> bool:
+def _many_modules(table: Table, alone: list[int], level: int) -> bool:
     """True where one instruction goes through different modules, each of them once: a stack of layers."""
-    alike = [key_of(op, level, True) for op, key in zip(ops, keys, strict=True) if counts[key] == 1]
-    return any(count > 1 for count in Counter(alike).values())
+    return any(count > 1 for count in Counter(table.keys(alone, level, depth=True)).values())
 
 
-def _same_modules(ops: list[Op], level: int) -> bool:
+def _same_modules(table: Table, ops: list[int], level: int) -> bool:
     """True where the same weights come again and again: no stack of layers."""
-    used = Counter(key_of(op, level, False) for op in ops if any(type(given) is Parameter for given in op.inputs))
+    used = Counter(table.keys([n for n in ops if n in table.weights], level, depth=False))
     return any(count >= FEWEST for count in used.values())
 
 
-def _extent(keys: list[Key], at: int) -> tuple[list[int], int]:
+def _extent(keys: list[int], at: int) -> tuple[list[int], int]:
     """(where each iteration begins, where the loop ends) of the loop whose first operation is at `at`."""
     anchor = keys[at]
     starts = [n for n in range(at, len(keys)) if keys[n] == anchor]
@@ -136,14 +142,13 @@ def _extent(keys: list[Key], at: int) -> tuple[list[int], int]:
     return starts, end
 
 
-def _labelled(
-    keys: list[Key], ops: list[Op], start: int, stop: int, numbers: dict[tuple[Key, int], Label]
-) -> list[tuple[Label, Op]]:
-    seen: dict[Key, int] = {}
+def _labelled(keys: list[int], numbers: dict[tuple[int, int], Label]) -> list[Label]:
+    if len(set(keys)) == len(keys):
+        return [numbers.setdefault((key, 0), len(numbers)) for key in keys]
+    seen: dict[int, int] = {}
     found = []
-    for n in range(start, stop):
-        key = keys[n]
+    for key in keys:
         count = seen.get(key, 0)
         seen[key] = count + 1
-        found.append((numbers.setdefault((key, count), len(numbers)), ops[n]))
+        found.append(numbers.setdefault((key, count), len(numbers)))
     return found

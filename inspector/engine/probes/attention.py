@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -119,15 +120,19 @@ class _Mode(SwitchedMode):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
-        self._handlers = {id(function): handler for function, handler in _handlers(recorder)}
+        self.handlers = {id(function): partial(self._handle, handler) for function, handler in _handlers(recorder)}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
-        handler = self._handlers.get(id(func))
-        if handler is not None and not torch.compiler.is_compiling():
-            self._recorder.guarded(handler, args, kwargs, out)
+        handler = self.handlers.get(id(func))
+        if handler is not None:
+            handler(args, kwargs, out)
         return out
+
+    def _handle(self, handler: Handler, args: Any, kwargs: Any, out: Any) -> None:
+        if not torch.compiler.is_compiling():
+            self._recorder.guarded(handler, args, kwargs, out)
 
 
 def _handlers(recorder: Recorder) -> list[tuple[Any, Handler]]:

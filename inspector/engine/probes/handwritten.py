@@ -18,9 +18,10 @@ from inspector.engine.handwritten.assemble import BUILT_IN, corrected, place_of,
 from inspector.engine.handwritten.gradients import Wanted
 from inspector.engine.handwritten.graph import GraphRecurrence
 from inspector.engine.handwritten.loops import Loop, find_loops
-from inspector.engine.handwritten.recording import Op, Recorder
+from inspector.engine.handwritten.recording import Recorder
 from inspector.engine.handwritten.replay import ReplayRecurrence
 from inspector.engine.handwritten.slots import Flow, Slot, analyse, states
+from inspector.engine.handwritten.table import Table
 from inspector.engine.module_stack import ModuleStack
 from inspector.engine.shelves import PROBES
 from inspector.engine.trace import Trace
@@ -117,11 +118,11 @@ class Handwritten:
         assert self._recorder is not None
         if len(self._recorder) > MANY:
             emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
-        ops = self._recorder.ops()
-        self._made = _origins(ops, trace)
+        table = self._recorder.table()
+        self._made = _origins(table, trace)
         if trace.editing:
-            trace.extra["operations"] = ops
-        search = find_loops(ops)
+            trace.extra["operations"] = table.ops()
+        search = find_loops(table)
         try:
             loop = next(search, None)
             while loop is not None:
@@ -172,11 +173,11 @@ class Handwritten:
         return place if not count else f"{place}#{count + 1}"
 
 
-def _origins(ops: Sequence[Op], trace: Trace) -> frozenset[int]:
+def _origins(table: Table, trace: Trace) -> frozenset[int]:
     """Ids of the tensors whose origin is known: results of recorded functions, inputs, parameters, buffers."""
     model = trace.subject.model
     given = (trace.batch.inputs, trace.batch.lengths, *model.parameters(), *model.buffers())
-    return frozenset((*(id(out) for op in ops for out in op.outputs), *map(id, given)))
+    return frozenset((*table.made.ids.tolist(), *map(id, given)))
 
 
 def _known(flow: Flow, state: Sequence[Slot]) -> bool:
@@ -190,7 +191,7 @@ def _known(flow: Flow, state: Sequence[Slot]) -> bool:
 
 def _regular(loop: Loop) -> bool:
     """True when every layer does the same operations; the last may end early."""
-    bodies = [[label for label, _ in ops] for ops in loop.iterations]
+    bodies = loop.iterations.labels
     return all(body == bodies[0] for body in bodies[:-1])
 
 

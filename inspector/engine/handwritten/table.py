@@ -1,0 +1,272 @@
+"""The recorded calls as columns: which place of the code made each, what it was given and what it gave, as numbers.
+
+A loop makes the same few calls again and again. Calls from one place of the code are looked at together, so that the
+work for one of them is that of a few list comprehensions; only where they differ in shape is each looked at alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+from torch.nn import Parameter
+
+from inspector.engine.handwritten.operation import Call, Op, Where, given_to, name_of, op_of, results_of
+
+Numbers = npt.NDArray[np.int64]
+Key = tuple[Hashable, ...]
+FEW = 8
+"""Calls from one place that are not worth looking at together."""
+
+
+class Uneven(Exception):
+    """Values that are nested in different ways, or of which only some are tensors."""
+
+
+@dataclass(slots=True)
+class Ragged:
+    """For every call some ids: those of call n are ids[start[n] : start[n] + count[n]]."""
+
+    ids: Numbers
+    start: Numbers
+    count: Numbers
+
+
+class Table:
+    """All calls of a forward pass. They are numbered in order; `wheres` numbers the frames that they stand in."""
+
+    def __init__(
+        self, calls: Sequence[Call], random: Mapping[int, Tensor] | None = None, quiet: Set[int] = frozenset()
+    ) -> None:
+        self.calls, self._random, self._quiet = calls, random or {}, quiet
+        self._ops: dict[int, Op] = {}
+        self._keys: dict[tuple[int, bool], tuple[dict[Key, int], dict[tuple[int, tuple[int, ...]], int]]] = {}
+        self._frames: dict[int, list[FrameType | None]] = {}
+        self.wheres: list[Where] = []
+        known: dict[int, int] = {}
+        self.where = [known.setdefault(id(call[4]), len(known)) for call in calls]
+        seen = -1
+        for n, where in enumerate(self.where):
+            if where > seen:
+                seen = where
+                self.wheres.append(calls[n][4])
+        self._owners: dict[int, Any] = {}
+        codes: dict[Key, int] = {}
+        self._code = [codes.setdefault(self._code_of(where), len(codes)) for where in self.wheres]
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def op(self, n: int) -> Op:
+        """Call n, looked at; always the same object."""
+        found = self._ops.get(n)
+        if found is None:
+            call = self.calls[n]
+            found = op_of(call, self._owner(call[4]), self._random.get(n), quiet=n in self._quiet)
+            self._ops[n] = found
+        return found
+
+    def ops(self) -> list[Op]:
+        """All calls, looked at."""
+        return [self.op(n) for n in range(len(self))]
+
+    def plain(self, numbers: Numbers) -> bool:
+        """True where none of these calls drew random numbers or ran inside a function of the user's own."""
+        special = [*self._random, *self._quiet]
+        return not special or not bool(np.isin(numbers, special).any())
+
+    def results(self, numbers: Sequence[int] | Numbers, k: int) -> list[Tensor]:
+        """Tensor k that each of these calls returned."""
+        outs = [self.calls[n][3] for n in numbers]
+        return [out if isinstance(out, Tensor) else results_of(out)[k] for out in outs]
+
+    def _owner(self, where: Where) -> Any:
+        frame = where[1]
+        if id(frame) not in self._owners:
+            self._owners[id(frame)] = frame.f_locals.get("self")
+        return self._owners[id(frame)]
+
+    def _code_of(self, where: Where) -> Key:
+        outer, frame = where
+        return (*((above.f_code, at) for above, at in outer), frame.f_code, id(self._owner(where)))
+
+    @cached_property
+    def sites(self) -> list[int]:
+        """Equal for calls of one function from one place of the code and one object, its callers' places included."""
+        known: dict[tuple[int, int, int], int] = {}
+        code = self._code
+        return [
+            known.setdefault((code[where], call[5], id(call[0])), len(known))
+            for where, call in zip(self.where, self.calls, strict=True)
+        ]
+
+    @cached_property
+    def groups(self) -> list[Numbers]:
+        """Numbers of the calls of each site, in order."""
+        sites = np.array(self.sites, dtype=np.int64)
+        if not len(sites):
+            return []
+        order = np.argsort(sites, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(sites))[:-1])
+
+    @cached_property
+    def _looked(self) -> tuple[Ragged, Ragged, dict[int, tuple[int, ...]]]:
+        given, made = _Filling(len(self)), _Filling(len(self))
+        weights: dict[int, tuple[int, ...]] = {}
+        for numbers in self.groups:
+            together = [self.calls[n] for n in numbers.tolist()]
+            try:
+                if len(together) < FEW:
+                    raise Uneven
+                columns, outs = tensor_columns(argument_leaves(together)), tensor_columns(result_leaves(together))
+                weights |= _weights(numbers, columns)
+                given.together(numbers, columns)
+                made.together(numbers, outs)
+            except Uneven:
+                for n, call in zip(numbers.tolist(), together, strict=True):
+                    tensors = given_to(call)
+                    given.alone(n, tensors)
+                    made.alone(n, results_of(call[3]))
+                    used = tuple(id(tensor) for tensor in tensors if type(tensor) is Parameter)
+                    if used:
+                        weights[n] = used
+        return given.ragged(), made.ragged(), weights
+
+    @property
+    def given(self) -> Ragged:
+        """Ids of the tensors that each call was given."""
+        return self._looked[0]
+
+    @property
+    def made(self) -> Ragged:
+        """Ids of the tensors that each call returned."""
+        return self._looked[1]
+
+    @property
+    def weights(self) -> dict[int, tuple[int, ...]]:
+        """Ids of the parameters that a call was given, for those that were given some."""
+        return self._looked[2]
+
+    def keys(self, ops: Sequence[int], level: int, *, depth: bool) -> list[int]:
+        """For each of these calls a number for what makes two calls the same one of a loop's body.
+
+        That is the instruction at this level of the stack of frames, the calls below it, the function and, without
+        `depth`, the module: its object and the parameters that are used.
+        """
+        numbers, seen = self._keys.setdefault((level, depth), ({}, {}))
+        weights = {} if depth else self.weights
+        sites = self.sites
+        found = []
+        for n in ops:
+            item = sites[n], weights.get(n, ())
+            number = seen.get(item)
+            if number is None:
+                number = seen[item] = numbers.setdefault(self._key(n, level, depth=depth), len(numbers))
+            found.append(number)
+        return found
+
+    def frames(self, level: int) -> list[FrameType | None]:
+        """For each of `wheres` the frame at a level of the stack, or None."""
+        if level not in self._frames:
+            self._frames[level] = [
+                outer[level][0] if level < len(outer) else inner if level == len(outer) else None
+                for outer, inner in self.wheres
+            ]
+        return self._frames[level]
+
+    def _key(self, n: int, level: int, *, depth: bool) -> Key:
+        func, _, _, _, where, at = self.calls[n]
+        chain = (*where[0], (where[1], at))
+        key = (chain[level][1], tuple((frame.f_code, at) for frame, at in chain[level + 1 :]), name_of(func))
+        return key if depth else (*key, id(self._owner(where)), self.weights.get(n, ()))
+
+
+def ids_of(values: Sequence[Any]) -> Numbers:
+    """The identity of each value."""
+    return np.fromiter(map(id, values), np.int64, len(values))
+
+
+def leaves(values: Sequence[Any]) -> list[Sequence[Any]]:
+    """Values that are nested alike, as one column for every leaf. Raises Uneven."""
+    kinds = set(map(type, values))
+    nested = {kind for kind in kinds if issubclass(kind, (tuple, list, dict))}
+    if not nested:
+        return [values]
+    if len(kinds) > 1 or len(set(map(len, values))) > 1:
+        raise Uneven
+    if issubclass(kinds.pop(), dict):
+        if len(set(map(tuple, values))) > 1:
+            raise Uneven
+        values = [tuple(value.values()) for value in values]
+    return [leaf for column in zip(*values, strict=True) for leaf in leaves(column)]
+
+
+def tensor_columns(columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    """Those columns that are tensors. Raises Uneven where only some of a column's values are."""
+    found = []
+    for column in columns:
+        are = {issubclass(kind, Tensor) for kind in set(map(type, column))}
+        if len(are) > 1:
+            raise Uneven
+        if are == {True}:
+            found.append(column)
+    return found
+
+
+def argument_leaves(together: Sequence[Call]) -> list[Sequence[Any]]:
+    """The arguments of calls as columns. Raises Uneven."""
+    if any(call[2] for call in together):
+        return leaves([(call[1], call[2] or {}) for call in together])
+    return leaves([call[1] for call in together])
+
+
+def result_leaves(together: Sequence[Call]) -> list[Sequence[Any]]:
+    """What calls returned as columns. Raises Uneven."""
+    outs = [call[3] for call in together]
+    if any(issubclass(kind, dict) for kind in set(map(type, outs))):
+        raise Uneven
+    return leaves(outs)
+
+
+def _weights(numbers: Numbers, columns: Sequence[Sequence[Any]]) -> dict[int, tuple[int, ...]]:
+    """{number of a call: ids of the parameters that it was given}. Raises Uneven where only some were given one."""
+    kinds = [set(map(type, column)) for column in columns]
+    if any(Parameter in kind and len(kind) > 1 for kind in kinds):
+        raise Uneven
+    used = [map(id, column) for column, kind in zip(columns, kinds, strict=True) if Parameter in kind]
+    return dict(zip(numbers.tolist(), zip(*used, strict=True), strict=True)) if used else {}
+
+
+class _Filling:
+    """Ids for every call, collected site by site."""
+
+    def __init__(self, count: int) -> None:
+        self.count = np.zeros(count, dtype=np.int64)
+        self._columns: list[tuple[Numbers, int, Numbers]] = []
+        self._rows: list[tuple[int, Numbers]] = []
+
+    def together(self, numbers: Numbers, columns: Sequence[Sequence[Tensor]]) -> None:
+        """Calls that have the same number of tensors."""
+        self.count[numbers] = len(columns)
+        self._columns += [(numbers, k, ids_of(column)) for k, column in enumerate(columns)]
+
+    def alone(self, n: int, tensors: Sequence[Tensor]) -> None:
+        """One call."""
+        self.count[n] = len(tensors)
+        self._rows.append((n, ids_of(tensors)))
+
+    def ragged(self) -> Ragged:
+        """All of them."""
+        start = np.cumsum(self.count) - self.count
+        ids = np.zeros(int(self.count.sum()), dtype=np.int64)
+        for numbers, k, column in self._columns:
+            ids[start[numbers] + k] = column
+        for n, row in self._rows:
+            ids[start[n] : start[n] + len(row)] = row
+        return Ragged(ids, start, self.count)
