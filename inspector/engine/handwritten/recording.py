@@ -89,9 +89,9 @@ class Recorder(SwitchedMode):
                 self.listening, self.broken = False, f"{type(fault).__name__}: {fault}"
         return out
 
-    def begin(self) -> None:
-        """Listen from now on."""
-        self._following = torch.is_grad_enabled()
+    def begin(self, *, following: bool = True) -> None:
+        """Listen from now on. `following`: autograd will be on during the run, if it is now."""
+        self._following = following and torch.is_grad_enabled()
         self.carry()
         self.on(True)
 

@@ -63,7 +63,7 @@ class Handwritten:
         self._names = {**{id(module): name for name, module in model.named_modules()}, **trace.places}
         self._parameters = {id(value): name for name, value in model.named_parameters()}
         self._recorder = Recorder(trace.editor)
-        self._recorder.begin()
+        self._recorder.begin(following=trace.subject.loss is not None)
         trace.after_forward.append(lambda: self._look(trace, emit))
 
     def detach(self) -> None:
