@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.handwritten.gates import gates_of, stacked
 from inspector.engine.handwritten.graph import GraphRecurrence, GraphStep
 from inspector.engine.handwritten.naming import assigned, variable
-from inspector.engine.handwritten.parts import Part, Steps
+from inspector.engine.handwritten.parts import Layout, Part, Steps
 from inspector.engine.handwritten.programs import Parameters, programs_of
 from inspector.engine.handwritten.replay import LARGEST, ReplayRecurrence, ReplayStep
 from inspector.engine.handwritten.slots import Flow, Slot
@@ -100,10 +101,11 @@ def _use(
     made: frozenset[int],
     names: Parameters,
     within: str,
-) -> ParameterUse:
-    """How the steps use the parameters of their module and all others that the state meets.
+) -> Callable[[], ParameterUse]:
+    """What tells how the steps use the parameters of their module and all others that the state meets.
 
-    `within`: how the names of the module's own begin. Raises Unsupported where they use none, or cannot be run again.
+    `within`: how the names of the module's own begin. Raises Unsupported where they use none, or cannot be run again;
+    so does what is returned, which runs them: that costs as much as the check, and few quantities want to know.
     """
     if flow.loop.depth:
         raise Unsupported("Every layer has parameters of its own, so there is no gradient through time to itemise.")
@@ -114,19 +116,30 @@ def _use(
     }  # fmt: skip
     try:
         groups, _ = programs_of(flow, cell.layout, state, made, {number: names[number] for number in found})
-        read = {leaf[1] for group in groups for one in group.program.instructions for leaf in one.leaves
-                if leaf[0] == "given"}  # fmt: skip
-        values = {name: found[number] for number, name in names.items() if number in found and key_of(name) in read}
-        use = ParameterUse(cell.states, groups, values, states)
-        same = use.matches(states)
     except (Unsupported, RuntimeError) as reason:
-        why = " ".join(str(reason).split())[:160]
-        raise Unsupported(f"The steps cannot be run again with other parameters ({why}).") from None
+        raise _not_again(reason) from None
+    read = {leaf[1] for group in groups for one in group.program.instructions for leaf in one.leaves
+            if leaf[0] == "given"}  # fmt: skip
+    values = {name: found[number] for number, name in names.items() if number in found and key_of(name) in read}
     if not values:
         raise Unsupported("The steps use no parameter of the model, so there is no gradient to itemise.")
+    return partial(_used, cell.states, groups, values, states)
+
+
+def _used(layout: Layout, groups: Sequence[Steps], values: Mapping[str, Tensor], states: Tensor) -> ParameterUse:
+    try:
+        use = ParameterUse(layout, groups, values, states)
+        same = use.matches(states)
+    except (Unsupported, RuntimeError) as reason:
+        raise _not_again(reason) from None
     if not same:
         raise Unsupported("Run again from the parameters, the steps give other states than those recorded.")
     return use
+
+
+def _not_again(reason: Exception) -> Unsupported:
+    why = " ".join(str(reason).split())[:160]
+    return Unsupported(f"The steps cannot be run again with other parameters ({why}).")
 
 
 def recurrence_of(
@@ -154,7 +167,7 @@ def recurrence_of(
         found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
         found.check = _check(found)
         try:
-            cell.use = _use(flow, state, cell, states, made, trained, _prefix(place))
+            cell.uses(_use(flow, state, cell, states, made, trained, _prefix(place)))
         except Unsupported as reason:
             cell.without = str(reason)
         cell.squashed = squashed_by(flow, state)
@@ -231,10 +244,8 @@ def _check(recurrence: ReplayRecurrence) -> Check:
     for group in cell.groups:
         with torch.no_grad():
             error = (cell.again(group, states[group.numbers]) - states[group.numbers + 1]).abs()
-        error = error.nan_to_num(0.0, 0.0, 0.0)
-        worst = max(worst, float(error.max()) if error.numel() else 0.0)
-    finite = states[torch.isfinite(states)]
-    size = max(size, float(finite.abs().max())) if finite.numel() else size
+        worst = max(worst, float(error.nan_to_num_(0.0, 0.0, 0.0).max()) if error.numel() else 0.0)
+    size = max(size, float(states.abs().nan_to_num_(0.0, 0.0, 0.0).max()) if states.numel() else size)
     return Check(worst, 64 * torch.finfo(states.dtype).eps * size)
 
 

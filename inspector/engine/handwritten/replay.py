@@ -7,7 +7,7 @@ another branch has a program of its own.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -44,10 +44,24 @@ class ReplayStep(RecordedStep):
         self.states = Layout(self.layout)
         self.parts = self.states.entries
         self.which, self.index = grouped(groups, steps)
-        self.use: ParameterUse | None = None
         self.without = ""  # why the step's parameters are not known, where they are not
+        self._use: ParameterUse | Callable[[], ParameterUse] | None = None
         self.fed_back: tuple[FedBack, ...] = ()
         self.squashed: Piecewise | None = None
+
+    def uses(self, find: Callable[[], ParameterUse]) -> None:
+        """How the step uses its parameters is found out when it is asked for; `find` may raise Unsupported."""
+        self._use = find
+
+    @property
+    def use(self) -> ParameterUse | None:
+        """How the step uses its parameters, or None where that is not known: then `without` says why."""
+        if self._use is not None and not isinstance(self._use, ParameterUse):
+            try:
+                self._use = self._use()
+            except Unsupported as reason:
+                self._use, self.without = None, str(reason)
+        return self._use
 
     def parameters(self) -> dict[str, Tensor]:
         """The model's parameters that the step uses, by the model's names for them."""
@@ -55,8 +69,9 @@ class ReplayStep(RecordedStep):
 
     def with_parameters(self, values: Mapping[str, Tensor]) -> ReplayStep:
         """The same recording with other tensors as its parameters."""
+        use = self.use
         other = copy.copy(self)
-        other.use = None if self.use is None else self.use.with_values(values)
+        other._use = None if use is None else use.with_values(values)
         return other
 
     def row_cost(self) -> int:
@@ -65,10 +80,11 @@ class ReplayStep(RecordedStep):
 
     def check_items(self, length: int) -> None:
         """See `ParameterUse.check_items`. Raises Unsupported also where the parameters are not known."""
+        use = self.use
         if self.without:
             raise Unsupported(self.without)
-        if self.use is not None:
-            self.use.check_items(length)
+        if use is not None:
+            use.check_items(length)
 
     def again(self, group: Steps, states: Tensor) -> Tensor:
         """(n, b, s): every step of a group run again from the states before it."""
