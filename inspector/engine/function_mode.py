@@ -40,6 +40,8 @@ class SwitchedMode(TorchFunctionMode):
 
     def on(self, wanted: bool) -> None:
         """Watch from now on, or stop."""
+        if wanted == self._wanted:
+            return
         self._wanted = wanted
         host = self._host or self
         host._put(host._wanted)

@@ -21,7 +21,6 @@ from inspector.engine.errors import InputError
 from inspector.engine.function_mode import SwitchedMode
 from inspector.engine.handwritten.operation import DROPOUTS, Call, Chain, Where, name_of
 from inspector.engine.handwritten.table import Table
-from inspector.engine.module_stack import in_backward
 from inspector.engine.subject import Subject
 
 MOST_BYTES = 3 << 30
@@ -35,6 +34,7 @@ MAY_BE_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_
 """Such a call may have another caller the next time."""
 RUN = Subject.run.__code__
 _getframe = sys._getframe
+_task = torch._C._current_graph_task_id
 
 
 class Editing(Protocol):
@@ -64,8 +64,9 @@ class Recorder(SwitchedMode):
         self._quiet: set[int] = set()
         self._own: dict[CodeType, int] = {}
         self._following = False
-        self._where: Where | None = None
         self._inner: FrameType | None = None
+        self._where: Where | None = None
+        self._wheres: dict[FrameType, Where] = {}
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -78,7 +79,8 @@ class Recorder(SwitchedMode):
             self.also[number](args, kwargs or {}, out)
         if self.listening:
             try:
-                noted = self._note(func, args, kwargs, out)
+                frame = _getframe(1)
+                noted = self._note((func, args, kwargs, out), frame)
                 if noted and random is not None:
                     self._random[len(self._calls) - 1] = random
                 if noted and self.editor is not None:
@@ -103,6 +105,7 @@ class Recorder(SwitchedMode):
     def forget(self) -> None:
         """Let go of everything that was kept."""
         self._inner = self._where = None
+        self._wheres.clear()
         self._calls = []
         self._random.clear()
         self._own.clear()
@@ -128,54 +131,60 @@ class Recorder(SwitchedMode):
             out = type(out)(values) if isinstance(out, (tuple, list)) else new
         return out
 
-    def _note(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, out: Any) -> bool:
+    def _note(self, call: tuple[Any, ...], frame: FrameType | None) -> bool:
         """Keep one call, if it gave or changed tensors and comes from the user's code: False where it does not."""
+        out = call[3]
         if type(out) is Tensor or isinstance(out, Tensor):
             self.bytes += out.nbytes
-        elif type(out) is torch.Size or (not isinstance(out, (tuple, list)) and func is not Tensor.__setitem__):
+        elif type(out) is torch.Size or (not isinstance(out, (tuple, list)) and call[0] is not Tensor.__setitem__):
             return False
-        frame: FrameType | None = _getframe(2)
         inner, own = self._inner, self._own
-        while frame is not None and frame is not inner:
+        while frame is not inner:
+            if frame is None:
+                return False
             kind = own.get(frame.f_code)
             if kind is None:
                 kind = own[frame.f_code] = _kind(frame.f_code)
             if kind != 1:
-                if not self._enter(frame, kind):
+                if kind == 2 and frame.f_code is not RUN:  # one of our own probes; the run itself calls torch's modules
                     return False
+                self._where = self._where_is(frame)
+                self._inner = None if frame.f_code.co_flags & MAY_BE_RESUMED else frame
                 break
             frame = frame.f_back
-        if frame is None or in_backward():
+        if frame is None or _task() != -1:  # a backward pass may run parts of the model again
             return False
-        if self.bytes > MOST_BYTES or len(self._calls) >= MOST_OPS:
+        calls = self._calls
+        if self.bytes > MOST_BYTES or len(calls) >= MOST_OPS:
             self.full, self.listening = True, False
             return False
         if self._following and not torch.is_grad_enabled():
-            self._quiet.add(len(self._calls))
-        assert self._where is not None
-        self._calls.append((func, args, kwargs, out, self._where, self._where[1].f_lasti))
+            self._quiet.add(len(calls))
+        calls.append((*call, self._where, frame.f_lasti))  # type: ignore[arg-type]  # a tuple of four, and these two
         return True
 
-    def _enter(self, frame: FrameType, kind: int) -> bool:
-        """Look where a frame was called from; while the same call goes on, its callers do not move."""
-        if kind == 2 and frame.f_code is not RUN:  # one of our own probes; the run itself calls torch's modules
-            return False
-        outer: list[tuple[FrameType, int]] = []
-        above = frame.f_back
-        while kind == 0 and above is not None:
-            code = above.f_code
-            known = self._own.get(code)
-            if known is None:
-                known = self._own[code] = _kind(code)
-            if known == 2:  # ours: the run itself
+    def _where_is(self, frame: FrameType) -> Where:
+        """A frame and where it was called from; while one call goes on, its callers do not move."""
+        new: list[FrameType] = []
+        at: FrameType | None = frame
+        while at is not None and at not in self._wheres:
+            kind = self._own.get(at.f_code)
+            if kind is None:
+                kind = self._own[at.f_code] = _kind(at.f_code)
+            if kind == 0 or at is frame:
+                new.append(at)
+            if kind == 2:  # ours: the run itself
+                at = None
                 break
-            if known == 0:
-                outer.append((above, above.f_lasti))
-            above = above.f_back
-        outer.reverse()
-        self._where = tuple(outer), frame
-        self._inner = None if frame.f_code.co_flags & MAY_BE_RESUMED else frame
-        return True
+            at = at.f_back
+        where = None if at is None else self._wheres[at]
+        for one in reversed(new):
+            outer = () if where is None else (*where[0], (where[1], where[1].f_lasti))
+            where = outer, one
+            if not one.f_code.co_flags & MAY_BE_RESUMED:
+                self._wheres[one] = where
+        assert where is not None
+        return where
 
 
 def _kind(code: CodeType) -> int:

@@ -22,8 +22,8 @@ from torch import nn
 from inspector.engine.attention_calls import Looked
 from inspector.engine.attention_recorder import Recorder
 from inspector.engine.emitter import Emitter
-from inspector.engine.function_mode import SwitchedMode, runs_fused
-from inspector.engine.module_stack import ModuleStack
+from inspector.engine.function_mode import FUSED, SwitchedMode, runs_fused
+from inspector.engine.module_stack import CalledModules, ModuleStack
 from inspector.engine.shelves import PROBES
 from inspector.engine.trace import Trace
 from inspector.records import Log
@@ -53,7 +53,7 @@ class AttentionProbe:
         self._scripted = False
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
-        """Install the mode and the global hooks; nothing for a compiled model, which is said."""
+        """Install the mode and, for modules that may run fused, the global hooks; nothing for a compiled model, which is said."""
         compiled = _compiled(model)
         if compiled is not None:
             emit.refuse(f"{compiled}:attention", _COMPILED.format(compiled))
@@ -62,8 +62,9 @@ class AttentionProbe:
         batch = trace.batch
         samples, padded = batch.inputs.shape[:2]
         looked = Looked(samples, batch.look_at, batch.length, padded, trace.subject.decodes)
-        self._stack = stack = ModuleStack(model, self._entered, self._left)
-        self._recorder = Recorder(looked, stack.place)
+        if any(isinstance(module, FUSED) for module in model.modules()):
+            self._stack = ModuleStack(model, self._entered, self._left)
+        self._recorder = Recorder(looked, (self._stack or CalledModules(model)).place)
         self._mode = _Mode(self._recorder)
         self._mode.on(True)
 
