@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from types import FrameType
 
 from inspector.engine.handwritten.operation import Op
@@ -69,13 +69,7 @@ def find_loops(table: Table) -> Search:
 def _inside(table: Table, ops: list[int], level: int) -> Search:
     if len(ops) < FEWEST:
         return
-    above = table.frames(level)
-    frames: dict[FrameType, list[int]] = {}
-    for n in ops:
-        frame = above[table.where[n]]
-        if frame is not None:
-            frames.setdefault(frame, []).append(n)
-    for frame, own in frames.items():
+    for frame, own in _by_frame(table, ops, level).items():
         if _one_call(table, own, level):
             yield from _inside(table, own, level + 1)
             continue
@@ -83,18 +77,32 @@ def _inside(table: Table, ops: list[int], level: int) -> Search:
         for depth in (False, True):
             used: set[int] = set()
             for loop in _loops_of(table, frame, left, level, depth):
-                every = [n for numbers in loop.iterations.numbers for n in numbers]
+                every = list(chain.from_iterable(loop.iterations.numbers))
                 if not _one_call(table, every, level) and (yield loop):  # else it is that of a function called here
                     used.update(every)
             left = [n for n in left if n not in used] if used else left
         yield from _inside(table, left, level + 1)
 
 
+def _by_frame(table: Table, ops: list[int], level: int) -> dict[FrameType, list[int]]:
+    above = table.frames(level)
+    known = {above[where] for where in set(map(table.where.__getitem__, ops))}
+    if len(known) == 1:
+        (only,) = known
+        return {} if only is None else {only: ops}
+    frames: dict[FrameType, list[int]] = {}
+    for n in ops:
+        frame = above[table.where[n]]
+        if frame is not None:
+            frames.setdefault(frame, []).append(n)
+    return frames
+
+
 def _one_call(table: Table, ops: Sequence[int], level: int) -> bool:
     """True where all operations are in one and the same call at the next level."""
     below = table.frames(level + 1)
     first = below[table.where[ops[0]]]
-    return first is not None and all(below[where] is first for where in {table.where[n] for n in ops})
+    return first is not None and all(below[where] is first for where in set(map(table.where.__getitem__, ops)))
 
 
 def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, depth: bool) -> Iterator[Loop]:
@@ -115,7 +123,8 @@ def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, depth:
         if len(starts) >= FEWEST and not wrong:
             numbers: dict[tuple[int, int], Label] = {}
             bounds = list(pairwise([*starts, end]))
-            labels = [_labelled(keys[a:b], numbers) for a, b in bounds]
+            known: dict[tuple[int, ...], list[Label]] = {}
+            labels = [_labelled(tuple(keys[a:b]), numbers, known) for a, b in bounds]
             yield Loop(frame, level, Iterations(table, [ops[a:b] for a, b in bounds], labels), depth)
         at = max(end, at + 1)
 
@@ -127,7 +136,7 @@ def _many_modules(table: Table, alone: list[int], level: int) -> bool:
 
 def _same_modules(table: Table, ops: list[int], level: int) -> bool:
     """True where the same weights come again and again: no stack of layers."""
-    used = Counter(table.keys([n for n in ops if n in table.weights], level, depth=False))
+    used = Counter(table.keys([n for n in ops if table.bodies[n] in table.weights], level, depth=False))
     return any(count >= FEWEST for count in used.values())
 
 
@@ -142,13 +151,15 @@ def _extent(keys: list[int], at: int) -> tuple[list[int], int]:
     return starts, end
 
 
-def _labelled(keys: list[int], numbers: dict[tuple[int, int], Label]) -> list[Label]:
-    if len(set(keys)) == len(keys):
-        return [numbers.setdefault((key, 0), len(numbers)) for key in keys]
-    seen: dict[int, int] = {}
-    found = []
-    for key in keys:
-        count = seen.get(key, 0)
-        seen[key] = count + 1
-        found.append(numbers.setdefault((key, count), len(numbers)))
+def _labelled(
+    keys: tuple[int, ...], numbers: dict[tuple[int, int], Label], known: dict[tuple[int, ...], list[Label]]
+) -> list[Label]:
+    """The labels of one iteration; `known`: those of the iterations before, by their keys."""
+    found = known.get(keys)
+    if found is None:
+        seen: Counter[int] = Counter()
+        found = known[keys] = []
+        for key in keys:
+            found.append(numbers.setdefault((key, seen[key]), len(numbers)))
+            seen[key] += 1
     return found

@@ -6,9 +6,12 @@ work for one of them is that of a few list comprehensions; only where they diffe
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
+from operator import itemgetter
 from types import FrameType
 from typing import Any
 
@@ -46,19 +49,13 @@ class Table:
     ) -> None:
         self.calls, self._random, self._quiet = calls, random or {}, quiet
         self._ops: dict[int, Op] = {}
-        self._keys: dict[tuple[int, bool], tuple[dict[Key, int], dict[tuple[int, tuple[int, ...]], int]]] = {}
+        self._keys: dict[tuple[int, bool], _Keys] = {}
         self._frames: dict[int, list[FrameType | None]] = {}
-        self.wheres: list[Where] = []
-        known: dict[int, int] = {}
-        self.where = [known.setdefault(id(call[4]), len(known)) for call in calls]
-        seen = -1
-        for n, where in enumerate(self.where):
-            if where > seen:
-                seen = where
-                self.wheres.append(calls[n][4])
         self._owners: dict[int, Any] = {}
-        codes: dict[Key, int] = {}
-        self._code = [codes.setdefault(self._code_of(where), len(codes)) for where in self.wheres]
+        wheres = list(map(itemgetter(4), calls))
+        known: dict[int, int] = defaultdict(count().__next__)
+        self.where = list(map(known.__getitem__, map(id, wheres)))
+        self.wheres: list[Where] = list({id(where): where for where in wheres}.values())
 
     def __len__(self) -> int:
         return len(self.calls)
@@ -103,12 +100,12 @@ class Table:
     @cached_property
     def sites(self) -> list[int]:
         """Equal for calls of one function from one place of the code and one object, its callers' places included."""
-        known: dict[tuple[int, int, int], int] = {}
-        code = self._code
-        return [
-            known.setdefault((code[where], call[5], id(call[0])), len(known))
-            for where, call in zip(self.where, self.calls, strict=True)
-        ]
+        codes: dict[Key, int] = defaultdict(count().__next__)
+        code = [codes[self._code_of(where)] for where in self.wheres]
+        known: dict[tuple[int, int, int], int] = defaultdict(count().__next__)
+        functions, instructions = map(itemgetter(0), self.calls), map(itemgetter(5), self.calls)
+        places = zip(map(code.__getitem__, self.where), instructions, map(id, functions), strict=True)
+        return list(map(known.__getitem__, places))
 
     @cached_property
     def groups(self) -> list[Numbers]:
@@ -120,27 +117,36 @@ class Table:
         return np.split(order, np.cumsum(np.bincount(sites))[:-1])
 
     @cached_property
-    def _looked(self) -> tuple[Ragged, Ragged, dict[int, tuple[int, ...]]]:
+    def _looked(self) -> tuple[Ragged, Ragged, list[int], dict[int, tuple[int, ...]]]:
         given, made = _Filling(len(self)), _Filling(len(self))
         weights: dict[int, tuple[int, ...]] = {}
+        bodies = list(self.sites)
+        own: dict[tuple[int, tuple[int, ...]], int] = defaultdict(count(len(self)).__next__)
         for numbers in self.groups:
-            together = [self.calls[n] for n in numbers.tolist()]
+            plain = numbers.tolist()
+            together = list(map(self.calls.__getitem__, plain))
             try:
                 if len(together) < FEW:
                     raise Uneven
                 columns, outs = tensor_columns(argument_leaves(together)), tensor_columns(result_leaves(together))
-                weights |= _weights(numbers, columns)
+                used = [column for column in columns if Parameter in set(map(type, column))]
                 given.together(numbers, columns)
                 made.together(numbers, outs)
+                if not used:
+                    continue
+                if all(_one(column) for column in used):
+                    weights[bodies[plain[0]]] = tuple(id(column[0]) for column in used)
+                    continue
             except Uneven:
-                for n, call in zip(numbers.tolist(), together, strict=True):
-                    tensors = given_to(call)
-                    given.alone(n, tensors)
+                for n, call in zip(plain, together, strict=True):
+                    given.alone(n, given_to(call))
                     made.alone(n, results_of(call[3]))
-                    used = tuple(id(tensor) for tensor in tensors if type(tensor) is Parameter)
-                    if used:
-                        weights[n] = used
-        return given.ragged(), made.ragged(), weights
+            for n, call in zip(plain, together, strict=True):
+                parameters = tuple(id(tensor) for tensor in given_to(call) if type(tensor) is Parameter)
+                if parameters:
+                    bodies[n] = own[bodies[n], parameters]
+                    weights[bodies[n]] = parameters
+        return given.ragged(), made.ragged(), bodies, weights
 
     @property
     def given(self) -> Ragged:
@@ -153,9 +159,14 @@ class Table:
         return self._looked[1]
 
     @property
-    def weights(self) -> dict[int, tuple[int, ...]]:
-        """Ids of the parameters that a call was given, for those that were given some."""
+    def bodies(self) -> list[int]:
+        """As `sites`, and also different where other parameters were given."""
         return self._looked[2]
+
+    @property
+    def weights(self) -> dict[int, tuple[int, ...]]:
+        """For each of `bodies` the ids of the parameters that are given, where some are."""
+        return self._looked[3]
 
     def keys(self, ops: Sequence[int], level: int, *, depth: bool) -> list[int]:
         """For each of these calls a number for what makes two calls the same one of a loop's body.
@@ -163,17 +174,14 @@ class Table:
         That is the instruction at this level of the stack of frames, the calls below it, the function and, without
         `depth`, the module: its object and the parameters that are used.
         """
-        numbers, seen = self._keys.setdefault((level, depth), ({}, {}))
-        weights = {} if depth else self.weights
-        sites = self.sites
-        found = []
-        for n in ops:
-            item = sites[n], weights.get(n, ())
-            number = seen.get(item)
-            if number is None:
-                number = seen[item] = numbers.setdefault(self._key(n, level, depth=depth), len(numbers))
-            found.append(number)
-        return found
+        if (level, depth) not in self._keys:
+            self._keys[level, depth] = _Keys(lambda n: self._key(n, level, depth=depth), self._firsts)
+        return list(map(self._keys[level, depth].__getitem__, map(self.bodies.__getitem__, ops)))
+
+    @cached_property
+    def _firsts(self) -> dict[int, int]:
+        """For each of `bodies` a call."""
+        return dict(zip(self.bodies, range(len(self)), strict=True))
 
     def frames(self, level: int) -> list[FrameType | None]:
         """For each of `wheres` the frame at a level of the stack, or None."""
@@ -188,7 +196,7 @@ class Table:
         func, _, _, _, where, at = self.calls[n]
         chain = (*where[0], (where[1], at))
         key = (chain[level][1], tuple((frame.f_code, at) for frame, at in chain[level + 1 :]), name_of(func))
-        return key if depth else (*key, id(self._owner(where)), self.weights.get(n, ()))
+        return key if depth else (*key, id(self._owner(where)), self.weights.get(self.bodies[n], ()))
 
 
 def ids_of(values: Sequence[Any]) -> Numbers:
@@ -225,26 +233,35 @@ def tensor_columns(columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
 
 def argument_leaves(together: Sequence[Call]) -> list[Sequence[Any]]:
     """The arguments of calls as columns. Raises Uneven."""
-    if any(call[2] for call in together):
+    if any(map(itemgetter(2), together)):
         return leaves([(call[1], call[2] or {}) for call in together])
-    return leaves([call[1] for call in together])
+    return leaves(list(map(itemgetter(1), together)))
 
 
 def result_leaves(together: Sequence[Call]) -> list[Sequence[Any]]:
     """What calls returned as columns. Raises Uneven."""
-    outs = [call[3] for call in together]
+    outs = list(map(itemgetter(3), together))
     if any(issubclass(kind, dict) for kind in set(map(type, outs))):
         raise Uneven
     return leaves(outs)
 
 
-def _weights(numbers: Numbers, columns: Sequence[Sequence[Any]]) -> dict[int, tuple[int, ...]]:
-    """{number of a call: ids of the parameters that it was given}. Raises Uneven where only some were given one."""
-    kinds = [set(map(type, column)) for column in columns]
-    if any(Parameter in kind and len(kind) > 1 for kind in kinds):
-        raise Uneven
-    used = [map(id, column) for column, kind in zip(columns, kinds, strict=True) if Parameter in kind]
-    return dict(zip(numbers.tolist(), zip(*used, strict=True), strict=True)) if used else {}
+def _one(values: Sequence[Any]) -> bool:
+    """True where all are one and the same object."""
+    return len(set(map(id, values))) == 1
+
+
+class _Keys(dict[int, int]):
+    """A number for each of a table's bodies: the same where their keys are equal."""
+
+    def __init__(self, key: Callable[[int], Key], firsts: Mapping[int, int]) -> None:
+        super().__init__()
+        self._key, self._firsts = key, firsts
+        self._numbers: dict[Key, int] = defaultdict(count().__next__)
+
+    def __missing__(self, body: int) -> int:
+        number = self[body] = self._numbers[self._key(self._firsts[body])]
+        return number
 
 
 class _Filling:

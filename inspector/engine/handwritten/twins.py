@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from itertools import chain
 
 import numpy as np
 from torch import Tensor
@@ -68,11 +69,11 @@ class Twins:
         self.loop, self.table = loop, loop.iterations.table
         numbers = loop.iterations.numbers
         sizes = np.array([len(own) for own in numbers])
-        self.flat: Numbers = np.fromiter((n for own in numbers for n in own), np.int64, int(sizes.sum()))
+        self.flat: Numbers = np.fromiter(chain.from_iterable(numbers), np.int64, int(sizes.sum()))
         self._begin = np.concatenate(([0], np.cumsum(sizes)))
         self._iteration = np.repeat(np.arange(len(sizes)), sizes)
         self._at = np.arange(len(self.flat)) - np.repeat(self._begin[:-1], sizes)
-        labels = np.fromiter((n for own in loop.iterations.labels for n in own), np.int64, len(self.flat))
+        labels = np.fromiter(chain.from_iterable(loop.iterations.labels), np.int64, len(self.flat))
         self._given = _flat(self.table.given, self.flat)
         self.changed: dict[int, list[Place]] = {}
         codes, passed = self._sources(labels)
