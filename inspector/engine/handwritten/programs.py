@@ -18,7 +18,7 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.handwritten.parts import Part, Steps
 from inspector.engine.handwritten.program import Program, Slicer
 from inspector.engine.handwritten.slots import Flow, Slot
-from inspector.engine.handwritten.table import Numbers, Uneven, argument_leaves
+from inspector.engine.handwritten.table import Numbers
 from inspector.engine.handwritten.trained import key_of
 
 Parameters = Mapping[int, str]
@@ -114,7 +114,8 @@ class _Cutting:
         ops = self.flow.loop.iterations[first]
         if self.left or first < self.parts[0].lag:
             return None
-        if not all(twins.table.plain(twins.calls(members, j)) and self._constant(members, j) for j in chosen):
+        calls = [twins.calls(members, j) for j in chosen]
+        if not all(twins.table.plain(own) and twins.table.fixed(own) for own in calls):
             return None
         columns = _Columns(outside)
         inside = set(chosen)
@@ -152,15 +153,6 @@ class _Cutting:
         if (role != role[0]).any():
             return False
         return not self.keys or not (ids != ids[0]).any() or self.keys.keys().isdisjoint(ids.tolist())
-
-    def _constant(self, members: Numbers, j: int) -> bool:
-        """True where all twins call the same function with the same arguments but for tensors."""
-        calls = [self.flow.twins.table.calls[n] for n in self.flow.twins.calls(members, j).tolist()]
-        try:
-            columns = [[call[0] for call in calls], *argument_leaves(calls)]
-        except Uneven:
-            return False
-        return all(isinstance(column[0], Tensor) or column.count(column[0]) == len(calls) for column in columns)
 
 
 class _Columns:

@@ -28,6 +28,8 @@ from inspector.engine.trace import Recurrence
 
 CHUNK = 64
 """Steps whose Jacobians are computed together."""
+AGAIN = 256
+"""Steps that are run again together: few enough for what they compute to stay in the processor's cache."""
 LARGEST = 4096
 """State entries up to which Jacobians are built."""
 
@@ -94,7 +96,7 @@ class ReplayStep(RecordedStep):
             return self._advance(group.program, rows, outside)
 
         if not group.program.writes:
-            found: Tensor = vmap(step, in_dims=(0, *axes), chunk_size=16 * CHUNK)(states, *group.outside)
+            found: Tensor = vmap(step, in_dims=(0, *axes), chunk_size=AGAIN)(states, *group.outside)
             return found
         one = [
             step(states[n], *(t if axis is None else t[n] for t, axis in zip(group.outside, axes, strict=True)))

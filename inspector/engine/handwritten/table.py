@@ -117,9 +117,10 @@ class Table:
         return np.split(order, np.cumsum(np.bincount(sites))[:-1])
 
     @cached_property
-    def _looked(self) -> tuple[Ragged, Ragged, list[int], dict[int, tuple[int, ...]]]:
+    def _looked(self) -> tuple[Ragged, Ragged, list[int], dict[int, tuple[int, ...]], set[int]]:
         given, made = _Filling(len(self)), _Filling(len(self))
         weights: dict[int, tuple[int, ...]] = {}
+        fixed: set[int] = set()
         bodies = list(self.sites)
         own: dict[tuple[int, tuple[int, ...]], int] = defaultdict(count(len(self)).__next__)
         for numbers in self.groups:
@@ -128,7 +129,10 @@ class Table:
             try:
                 if len(together) < FEW:
                     raise Uneven
-                columns, outs = tensor_columns(argument_leaves(together)), tensor_columns(result_leaves(together))
+                arguments = argument_leaves(together)
+                columns, outs = tensor_columns(arguments), tensor_columns(result_leaves(together))
+                if constant(arguments):
+                    fixed.add(bodies[plain[0]])
                 used = [column for column in columns if Parameter in set(map(type, column))]
                 given.together(numbers, columns)
                 made.together(numbers, outs)
@@ -146,7 +150,7 @@ class Table:
                 if parameters:
                     bodies[n] = own[bodies[n], parameters]
                     weights[bodies[n]] = parameters
-        return given.ragged(), made.ragged(), bodies, weights
+        return given.ragged(), made.ragged(), bodies, weights, fixed
 
     @property
     def given(self) -> Ragged:
@@ -167,6 +171,18 @@ class Table:
     def weights(self) -> dict[int, tuple[int, ...]]:
         """For each of `bodies` the ids of the parameters that are given, where some are."""
         return self._looked[3]
+
+    def fixed(self, numbers: Numbers) -> bool:
+        """True where all these calls are of one function, with the same arguments but for tensors."""
+        plain = numbers.tolist()
+        bodies = set(map(self.bodies.__getitem__, plain))
+        if len(bodies) == 1 and not bodies.isdisjoint(self._looked[4]):
+            return True
+        calls = list(map(self.calls.__getitem__, plain))
+        try:
+            return constant([[call[0] for call in calls], *argument_leaves(calls)])
+        except Uneven:
+            return False
 
     def keys(self, ops: Sequence[int], level: int, *, depth: bool) -> list[int]:
         """For each of these calls a number for what makes two calls the same one of a loop's body.
@@ -244,6 +260,16 @@ def result_leaves(together: Sequence[Call]) -> list[Sequence[Any]]:
     if any(issubclass(kind, dict) for kind in set(map(type, outs))):
         raise Uneven
     return leaves(outs)
+
+
+def constant(columns: Sequence[Sequence[Any]]) -> bool:
+    """True where all values of each column are equal, those that are tensors aside."""
+    return all(isinstance(column[0], Tensor) or _count(column) == len(column) for column in columns)
+
+
+def _count(column: Sequence[Any]) -> int:
+    """How many are equal to the first."""
+    return list(column).count(column[0])
 
 
 def _one(values: Sequence[Any]) -> bool:

@@ -97,7 +97,8 @@ class Twins:
         """(for every input what it came from as a number, for every output whether it was an input)."""
         made = _flat(self.table.made, self.flat)
         passed = self._passed(made)
-        writing = {n for n, op in enumerate(self.flat.tolist()) if self.table.calls[op][0] is Tensor.__setitem__}
+        setting, calls = Tensor.__setitem__, self.table.calls
+        writing = {n for n, op in enumerate(self.flat.tolist()) if calls[op][0] is setting}
         writing |= {n for n in set(made[1][passed].tolist()) if self.table.op(int(self.flat[n])).in_place}
         for n in sorted(writing):
             storage = self.table.op(int(self.flat[n])).inputs[0].untyped_storage()._cdata
