@@ -2,7 +2,7 @@
 
 Two iterations are twins when they made the same operations in the same order and every tensor that an operation was
 given came from the same operation as many iterations before, or both came from outside the loop. Iterations of a loop
-that writes into tensors in place have no twins: what they were given may have changed since.
+that writes into tensors in place have no twins: what they were given may have changed since. (Setting the items of an output that nothing in the loop reads is no harm.)
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from torch import Tensor
 
 from inspector.engine.handwritten.loops import Loop
+from inspector.engine.handwritten.operation import given_to
 from inspector.engine.handwritten.table import Numbers, Ragged, ids_of
 
 Place = tuple[int, int]
@@ -77,7 +78,7 @@ class Twins:
         self._given = _flat(self.table.given, self.flat)
         self.changed: dict[int, list[Place]] = {}
         codes, passed = self._sources(labels)
-        if self.changed:
+        if self.changed and not self._only_filled(codes):
             self.first = list(range(len(sizes)))
         else:
             given = np.concatenate(([0], np.cumsum(self.table.given.count[self.flat])))[self._begin]
@@ -100,7 +101,8 @@ class Twins:
         setting, calls = Tensor.__setitem__, self.table.calls
         writing = {n for n, op in enumerate(self.flat.tolist()) if calls[op][0] is setting}
         writing |= {n for n in set(made[1][passed].tolist()) if self.table.op(int(self.flat[n])).in_place}
-        for n in sorted(writing):
+        self._writing = np.array(sorted(writing), dtype=np.int64)
+        for n in self._writing.tolist():
             storage = self.table.op(int(self.flat[n])).inputs[0].untyped_storage()._cdata
             self.changed.setdefault(storage, []).append((int(self._iteration[n]), int(self._at[n])))
         makes = ~passed | np.isin(made[1], list(writing)) if writing else ~passed
@@ -117,6 +119,18 @@ class Twins:
         code = ((lag + most) * kinds + labels[maker[n]]) * (int(number.max()) + 1) + number[n]
         self._local = (ids[n] == given) & (lag == 0) & (self._at[maker[n]] < self._at[reader])
         return np.where(ids[n] == given, code, -1), passed
+
+    def _only_filled(self, codes: Numbers) -> bool:
+        """True where items are set of tensors from outside, and nothing in the loop reads their memory: outputs."""
+        calls, (given, reader, number) = self.table.calls, self._given
+        target = np.isin(reader, self._writing) & (number == 0)
+        setting = all(calls[n][0] is Tensor.__setitem__ for n in self.flat[self._writing].tolist())
+        if not setting or (codes[target] != -1).any():
+            return False
+        read = np.nonzero((codes == -1) & ~target)[0]
+        first = read[np.unique(given[read], return_index=True)[1]]
+        read_tensors = (given_to(calls[self.flat[reader[n]]])[number[n]] for n in first)
+        return all(tensor.untyped_storage()._cdata not in self.changed for tensor in read_tensors)
 
     def _passed(self, made: tuple[Numbers, Numbers, Numbers]) -> Numbers:
         """Which outputs are tensors that the operation was given: dropout in eval mode makes nothing."""

@@ -212,6 +212,33 @@ class Buffered(Base):
         return out
 
 
+class BufferRead(Base):
+    """The output is written in place, and the state is read from it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        out, h = x.new_zeros(*x.shape[:2], H), x.new_zeros(x.shape[0], H)
+        for t in range(x.shape[1]):
+            a = self.w(x[:, t]) + self.u(h)
+            if t:
+                a = a + self.v(out[:, t - 1].clone())
+            h = torch.tanh(a)
+            out[:, t] = h
+        return out
+
+
+class Scratch(Base):
+    """A tensor made in every step is filled in place and read."""
+
+    def loop(self, x: Tensor, h: Tensor) -> list[Tensor]:
+        out = []
+        for t in range(x.shape[1]):
+            both = torch.zeros_like(h)
+            both[:, :2] = self.w(x[:, t])[:, :2]
+            h = torch.tanh(both + self.u(h))
+            out.append(h)
+        return out
+
+
 class Attending(Base):
     """Attention over all earlier states: what a step is given grows."""
 
@@ -331,6 +358,12 @@ def test_iterations_that_differ_are_no_twins() -> None:
     assert kinds(CutShort().double()) == [[0], every[1:-1], [T - 1]]
     other = {0, 5, 6, 7, 17, 18}  # also those that begin with what a branch made
     assert kinds(Branch().double()) == [[0], sorted(set(every) - other), [5, 17], [6], [7, 18]]
+
+
+def test_what_is_written_in_place_and_read_has_no_twins() -> None:
+    every = list(range(T))
+    assert kinds(Buffered().double()) == [[0], every[1:]]
+    assert kinds(BufferRead().double()) == kinds(Scratch().double()) == [[n] for n in every]
 
 
 def test_a_step_given_another_parameter_is_another_step() -> None:
