@@ -7,7 +7,7 @@ work for one of them is that of a few list comprehensions; only where they diffe
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -49,7 +49,7 @@ class Table:
     ) -> None:
         self.calls, self._random, self._quiet = calls, random or {}, quiet
         self._ops: dict[int, Op] = {}
-        self._keys: dict[tuple[int, bool], _Keys] = {}
+        self._keys: dict[tuple[int, bool], tuple[dict[int, int], dict[Key, int]]] = {}
         self._frames: dict[int, list[FrameType | None]] = {}
         self._owners: dict[int, Any] = {}
         wheres = list(map(itemgetter(4), calls))
@@ -190,9 +190,12 @@ class Table:
         That is the instruction at this level of the stack of frames, the calls below it, the function and, without
         `depth`, the module: its object and the parameters that are used.
         """
-        if (level, depth) not in self._keys:
-            self._keys[level, depth] = _Keys(lambda n: self._key(n, level, depth=depth), self._firsts)
-        return list(map(self._keys[level, depth].__getitem__, map(self.bodies.__getitem__, ops)))
+        found, numbers = self._keys.setdefault((level, depth), ({}, {}))
+        bodies = list(map(self.bodies.__getitem__, ops))
+        for body in set(bodies) - found.keys():
+            key = self._key(self._firsts[body], level, depth=depth)
+            found[body] = numbers.setdefault(key, len(numbers))
+        return list(map(found.__getitem__, bodies))
 
     @cached_property
     def _firsts(self) -> dict[int, int]:
@@ -275,19 +278,6 @@ def _count(column: Sequence[Any]) -> int:
 def _one(values: Sequence[Any]) -> bool:
     """True where all are one and the same object."""
     return len(set(map(id, values))) == 1
-
-
-class _Keys(dict[int, int]):
-    """A number for each of a table's bodies: the same where their keys are equal."""
-
-    def __init__(self, key: Callable[[int], Key], firsts: Mapping[int, int]) -> None:
-        super().__init__()
-        self._key, self._firsts = key, firsts
-        self._numbers: dict[Key, int] = defaultdict(count().__next__)
-
-    def __missing__(self, body: int) -> int:
-        number = self[body] = self._numbers[self._key(self._firsts[body])]
-        return number
 
 
 class _Filling:
