@@ -115,10 +115,10 @@ def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, depth:
             at += 1
             continue
         starts, end = _extent(keys, at)
-        own = slice(starts[0], end)
+        own = list(zip(ops[starts[0] : end], keys[starts[0] : end], strict=True))
         wrong = (
-            _same_modules(table, ops[own], level) if depth
-            else _many_modules(table, [n for n, key in zip(ops[own], keys[own], strict=True) if counts[key] == 1], level)
+            _same_modules(table, [n for n, _ in own], level) if depth
+            else _many_modules(table, [n for n, key in own if counts[key] == 1], level)
         )  # fmt: skip
         if len(starts) >= FEWEST and not wrong:
             numbers: dict[tuple[int, int], Label] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -126,20 +127,25 @@ class _Cutting:
                 ids = twins.given(members, j, n)
                 if not self._same_role(members, ids):
                     return None
-                if j in inside and not columns.add(tensor, ids, lambda j=j, n=n: twins.inputs(members, j, n)):
+                if j in inside and not columns.add(tensor, ids, partial(twins.inputs, members, j, n)):
                     return None
+        return columns.found() if self._results(members, columns) else None
+
+    def _results(self, members: Numbers, columns: _Columns) -> bool:
+        """Add what is returned; False where the new state of some twin comes from elsewhere than that of the first."""
+        twins, first = self.flow.twins, int(members[0])
         for slot in self.state:
             tensor, ids = slot.values[first + 1], self.flow.held[slot.index][members + 1]
             if self._local(tensor, first):
                 j = self.flow.source[id(tensor)][1]
-                number = next(n for n, out in enumerate(ops[j][1].outputs) if out is tensor)
-                if not np.array_equal(ids, twins.made(members, j, number)):
-                    return None
-            elif not self._same_role(members, ids):
-                return None
-            if not columns.add(tensor, ids, lambda slot=slot: [slot.values[i + 1] for i in members.tolist()]):
-                return None
-        return columns.found()
+                outputs = self.flow.op((first, j)).outputs
+                number = next(n for n, out in enumerate(outputs) if out is tensor)
+                same = bool(np.array_equal(ids, twins.made(members, j, number)))
+            else:
+                same = self._same_role(members, ids)
+            if not same or not columns.add(tensor, ids, partial(_values, slot, members)):
+                return False
+        return True
 
     def _local(self, tensor: Tensor, i: int) -> bool:
         place = self.flow.source.get(id(tensor))
@@ -153,6 +159,10 @@ class _Cutting:
         if (role != role[0]).any():
             return False
         return not self.keys or not (ids != ids[0]).any() or self.keys.keys().isdisjoint(ids.tolist())
+
+
+def _values(slot: Slot, members: Numbers) -> list[Tensor]:
+    return [slot.values[i + 1] for i in members.tolist()]
 
 
 class _Columns:

@@ -160,7 +160,7 @@ class Recorder(SwitchedMode):
             return False
         if self._following and not torch.is_grad_enabled():
             self._quiet.add(len(calls))
-        calls.append((*call, self._where, frame.f_lasti))  # type: ignore[arg-type]  # a tuple of four, and these two
+        calls.append((*call, self._where, frame.f_lasti))
         return True
 
     def _where_is(self, frame: FrameType) -> Where:

@@ -216,7 +216,7 @@ def _advance(found: dict[object, Slot], i: int) -> None:
 
 
 def _begin(
-    found: dict[object, Slot], groups: _Groups, names: _Interned, label: Label, op: Op, source: dict[int, Place], i: int
+    found: dict[object, Slot], groups: _Groups, names: _Interned, label: Label, op: Op, source: Sources, i: int
 ) -> None:
     """A slot begins with the value from outside the loop that its first reader is given."""
     for n, given in enumerate(op.inputs):

@@ -2,14 +2,16 @@
 
 Two iterations are twins when they made the same operations in the same order and every tensor that an operation was
 given came from the same operation as many iterations before, or both came from outside the loop. Iterations of a loop
-that writes into tensors in place have no twins: what they were given may have changed since. (Setting the items of an output that nothing in the loop reads is no harm.)
+that writes into tensors in place have no twins, as what they were given may have changed since; setting the items of
+an output that nothing in the loop reads does no harm.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from itertools import chain
+from itertools import chain, pairwise
+from operator import itemgetter
 
 import numpy as np
 from torch import Tensor
@@ -166,10 +168,7 @@ class Twins:
         held = np.where((ids[n] == given) & ~self._local, values[n], 0)
         bounds = np.concatenate(([0], np.cumsum(self.table.given.count[self.flat])))[self._begin]
         more = np.stack([np.array(self.first), *rows], 1)
-        self.first = _first_of(
-            (more[i].tobytes(), held[a:b].tobytes())
-            for i, (a, b) in enumerate(zip(bounds, bounds[1:], strict=False))
-        )
+        self.first = _first_of((more[i].tobytes(), held[a:b].tobytes()) for i, (a, b) in enumerate(pairwise(bounds)))
         self._group()
 
     def part(self) -> None:
@@ -208,9 +207,10 @@ class Twins:
         calls = self.calls(members, j)
         wanted = _column(self.table.given, calls, k)
         args = self.table.calls[int(calls[0])][1]
-        place = next((n for n, value in enumerate(args) if id(value) == wanted[0]), None)
-        if place is not None:
-            found = [call[1][place] if len(call[1]) > place else None for call in map(self.table.calls.__getitem__, calls)]
+        place = next((n for n, value in enumerate(args) if id(value) == wanted[0]), len(args))
+        every = [self.table.calls[n][1] for n in calls.tolist()]
+        if place < min(map(len, every)):
+            found: list[Tensor] = list(map(itemgetter(place), every))
             if np.array_equal(ids_of(found), wanted):
                 return found
         return [self.table.op(n).inputs[k] for n in calls.tolist()]

@@ -123,11 +123,12 @@ def _everywhere(flow: Flow, last: _Iteration, j: int) -> bool:
     label, op = last.ops[j]
     matrices = [weight for _, weight, _ in _factors(op)]
     for i, members in flow.twins.members.items():
-        k, other = next(((k, other) for k, (own, other) in enumerate(flow.loop.iterations[i]) if own == label), (-1, None))
-        if other is None:
+        if label not in flow.loop.iterations.labels[i]:
             return False
-        others = [weight for _, weight, _ in _factors(other)]
-        if not any(_equal(one, two) and _kept(flow, members, k, two) for one, two in zip(matrices, others, strict=False)):
+        k = flow.loop.iterations.labels[i].index(label)
+        others = [weight for _, weight, _ in _factors(flow.loop.iterations[i][k][1])]
+        pairs = zip(matrices, others, strict=False)
+        if not any(_equal(one, two) and _kept(flow, members, k, two) for one, two in pairs):
             return False
     return True
 

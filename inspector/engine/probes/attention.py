@@ -53,7 +53,7 @@ class AttentionProbe:
         self._scripted = False
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
-        """Install the mode and, for modules that may run fused, the global hooks; nothing for a compiled model, which is said."""
+        """Install the mode, and global hooks where modules may run fused; nothing for a compiled model, as is said."""
         compiled = _compiled(model)
         if compiled is not None:
             emit.refuse(f"{compiled}:attention", _COMPILED.format(compiled))

@@ -5,6 +5,8 @@ Loops whose iterations differ in one way or another are run twice, the second ti
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -23,7 +25,7 @@ from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Recurrence, Trace
 
 D = torch.float64
-T, B, I, H = 24, 2, 3, 4
+T, B, X, H = 24, 2, 3, 4
 
 
 class Base(nn.Module):
@@ -31,7 +33,7 @@ class Base(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.w, self.u, self.v = nn.Linear(I, H), nn.Linear(H, H), nn.Linear(H, H)
+        self.w, self.u, self.v = nn.Linear(X, H), nn.Linear(H, H), nn.Linear(H, H)
 
     def step(self, x: Tensor, h: Tensor) -> Tensor:
         z = torch.sigmoid(self.v(h))
@@ -294,7 +296,7 @@ CASES = {kind.__name__: kind for kind in Base.__subclasses__()}
 
 
 def run(model: nn.Module, x: Tensor) -> Trace:
-    subject = Subject(model=model, kind="vectors", width=I, loss=lambda out, _: out.square().sum(-1))
+    subject = Subject(model=model, kind="vectors", width=X, loss=lambda out, _: out.square().sum(-1))
     return perform(subject, Batch(x, torch.full((len(x),), x.shape[1])), Kept(), quantities=["states", "gates"])
 
 
@@ -326,7 +328,7 @@ def assert_same(a: Recurrence, e: Recurrence) -> None:
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_twins_give_what_every_iteration_gives(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    model, x = CASES[case]().double(), torch.randn(B, T, I, dtype=D)
+    model, x = CASES[case]().double(), torch.randn(B, T, X, dtype=D)
     plain = model(x)
     found = run(model, x)
     monkeypatch.setattr(twins, "_first_of", alone)
@@ -342,7 +344,7 @@ def kinds(model: nn.Module) -> list[list[int]]:
     """Steps by what they did, in the first loop that has a state."""
     recorder = Recorder()
     recorder.begin()
-    model(torch.randn(B, T, I, dtype=D))
+    model(torch.randn(B, T, X, dtype=D))
     recorder.end()
     for loop in find_loops(recorder.table()):
         flow = analyse(loop)
@@ -369,8 +371,28 @@ def test_what_is_written_in_place_and_read_has_no_twins() -> None:
 def test_a_step_given_another_parameter_is_another_step() -> None:
     torch.manual_seed(0)
     model = Copies().double()
-    (found,) = run(model, torch.randn(B, T, I, dtype=D)).recurrences
+    (found,) = run(model, torch.randn(B, T, X, dtype=D)).recurrences
     slopes, matrices = 1 - found.states[1:].square(), found.block(0, T).jacobian()
     for t in (0, 10, 11, 12, T - 1):
         weight = (model.v if t == 11 else model.u).weight.detach()
         torch.testing.assert_close(matrices[t], slopes[t][..., None] * weight.T)
+
+
+def test_what_was_recorded_is_let_go_without_a_collector() -> None:
+    seen: list[weakref.ref[Tensor]] = []
+
+    class Told(Peeled):
+        def step(self, x: Tensor, h: Tensor) -> Tensor:
+            a = self.w(x)
+            seen.append(weakref.ref(a))
+            return torch.tanh(a + self.u(h))
+
+    gc.collect()
+    gc.disable()
+    try:
+        with torch.no_grad():
+            subject = Subject(model=Told(), kind="vectors", width=X)
+            trace = perform(subject, Batch(torch.randn(B, T, X), torch.full((B,), T)), Kept(), quantities=["gates"])
+        assert trace.recurrences and seen and all(one() is None for one in seen)
+    finally:
+        gc.enable()
