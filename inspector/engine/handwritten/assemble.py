@@ -23,6 +23,7 @@ from inspector.engine.subject import Batch
 
 MOST_LAGS = 64
 ROOT = "model"
+ONE_SHOWS = "a run with one sequence alone shows it"
 BUILT_IN = frozenset({"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "lstm", "gru", "rnn_tanh", "rnn_relu"})
 """Steps that are a call of torch's own cells; another probe lays them open in closed form."""
 
@@ -34,7 +35,7 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
         shape = tuple(slot.values[0].shape)
         axis = None if batch == 1 else next((n for n, size in enumerate(shape) if size == batch), None)
         if batch > 1 and axis is None:
-            raise Unsupported(f"its state of shape {shape} has no axis of the batch's {batch} sequences")
+            raise Unsupported(f"its state of shape {shape} has no axis of the batch's {batch} sequences; {ONE_SHOWS}")
         name = slot.name
         if slot.lags > MOST_LAGS:
             raise Unsupported(f"it reads states {slot.lags + 1} steps old; up to {MOST_LAGS + 1} are followed")

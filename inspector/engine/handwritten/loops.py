@@ -76,12 +76,18 @@ def _inside(table: Table, ops: list[int], level: int) -> Search:
         left = own
         for depth in (False, True):
             used: set[int] = set()
-            for loop in _loops_of(table, frame, left, level, depth):
+            for loop in _loops_of(table, frame, left, level, depth=depth):
                 every = list(chain.from_iterable(loop.iterations.numbers))
                 if not _one_call(table, every, level) and (yield loop):  # else it is that of a function called here
                     used.update(every)
             left = [n for n in left if n not in used] if used else left
         yield from _inside(table, left, level + 1)
+
+
+def loops_inside(loop: Loop) -> Iterator[Loop]:
+    """Loops in the first iteration of a loop, in the same frame: `for sequence in batch: for step in sequence:`."""
+    table, own = loop.iterations.table, loop.iterations.numbers[0]
+    yield from _loops_of(table, loop.frame, own, loop.level, depth=False)
 
 
 def _by_frame(table: Table, ops: list[int], level: int) -> dict[FrameType, list[int]]:
@@ -105,7 +111,7 @@ def _one_call(table: Table, ops: Sequence[int], level: int) -> bool:
     return first is not None and all(below[where] is first for where in set(map(table.where.__getitem__, ops)))
 
 
-def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, depth: bool) -> Iterator[Loop]:
+def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, *, depth: bool) -> Iterator[Loop]:
     keys = table.keys(ops, level, depth=depth)
     counts = Counter(keys)
     often = {key for key, count in counts.items() if count >= FEWEST}

@@ -14,10 +14,10 @@ from torch import nn
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.function_mode import FUSED, runs_fused, unwatched
-from inspector.engine.handwritten.assemble import BUILT_IN, corrected, place_of, recurrence_of
+from inspector.engine.handwritten.assemble import BUILT_IN, ONE_SHOWS, corrected, place_of, recurrence_of
 from inspector.engine.handwritten.gradients import Wanted
 from inspector.engine.handwritten.graph import GraphRecurrence
-from inspector.engine.handwritten.loops import Loop, find_loops
+from inspector.engine.handwritten.loops import Loop, find_loops, loops_inside
 from inspector.engine.handwritten.recording import Recorder
 from inspector.engine.handwritten.replay import ReplayRecurrence
 from inspector.engine.handwritten.slots import Flow, Slot, analyse, states
@@ -127,7 +127,7 @@ class Handwritten:
             loop = next(search, None)
             while loop is not None:
                 emit.check()
-                useful = self._open(loop, trace, emit)
+                useful = self._open(loop, trace, emit) or self._one_by_one(loop, trace)
                 try:
                     loop = search.send(useful)
                 except StopIteration:
@@ -166,6 +166,18 @@ class Handwritten:
             if trace.editing:
                 trace.extra.setdefault("handwritten", []).append((place, flow, state, size))
         return useful
+
+    def _one_by_one(self, loop: Loop, trace: Trace) -> bool:
+        """True for a loop over the sequences of the batch, each with a loop over its steps inside: it is told."""
+        size = int(trace.batch.lengths.numel())
+        if size == 1 or loop.depth or len(loop.iterations) != size:
+            return False
+        found = [(flow, state) for flow in map(analyse, loops_inside(loop)) for state in states(flow)]
+        for flow, state in found:
+            place = place_of(flow, state, self._names)
+            reason = f"the model goes through the batch's {size} sequences one by one; {ONE_SHOWS}"
+            self._refused[place] = f"The recurrence in {place} is not shown: {reason}."
+        return bool(found)
 
     def _place(self, place: str, trace: Trace) -> str:
         taken = [r.place for r, _ in self._found] + [r.place for r in trace.recurrences]
