@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ from inspector.engine.handwritten.trained import key_of
 Parameters = Mapping[int, str]
 """Id of a parameter of the model → its qualified name."""
 MOST_PROGRAMS = 64
+SHAPE_AND_TYPE = attrgetter("shape"), attrgetter("dtype")
 
 
 @dataclass(slots=True)
@@ -184,7 +186,7 @@ class _Columns:
         self._ids[k] = ids
         same = not (ids != ids[0]).any()
         self._columns[k] = [tensor] * len(ids) if same else column()
-        return same or len({(one.shape, one.dtype) for one in self._columns[k]}) == 1
+        return same or all(len(set(map(kind, self._columns[k]))) == 1 for kind in SHAPE_AND_TYPE)
 
     def found(self) -> list[list[Tensor]] | None:
         """All of them, or None where one was not met."""

@@ -75,12 +75,12 @@ class Recorder(SwitchedMode):
         number = id(func)
         random = torch.get_rng_state() if number in _DROPOUTS and self.listening and _training(args, kwargs) else None
         out = func(*args, **kwargs) if kwargs else func(*args)
-        if number in self.also:
-            self.also[number](args, kwargs or {}, out)
+        handler = self.also.get(number)
+        if handler is not None:
+            handler(args, kwargs or {}, out)
         if self.listening:
             try:
-                frame = _getframe(1)
-                noted = self._note((func, args, kwargs, out), frame)
+                noted = self._note(func, args, kwargs, out)
                 if noted and random is not None:
                     self._random[len(self._calls) - 1] = random
                 if noted and self.editor is not None:
@@ -131,13 +131,13 @@ class Recorder(SwitchedMode):
             out = type(out)(values) if isinstance(out, (tuple, list)) else new
         return out
 
-    def _note(self, call: tuple[Any, ...], frame: FrameType | None) -> bool:
+    def _note(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, out: Any) -> bool:
         """Keep one call, if it gave or changed tensors and comes from the user's code: False where it does not."""
-        out = call[3]
         if type(out) is Tensor or isinstance(out, Tensor):
             self.bytes += out.nbytes
-        elif type(out) is torch.Size or (not isinstance(out, (tuple, list)) and call[0] is not Tensor.__setitem__):
+        elif type(out) is torch.Size or (not isinstance(out, (tuple, list)) and func is not Tensor.__setitem__):
             return False
+        frame: FrameType | None = _getframe(2)
         inner, own = self._inner, self._own
         while frame is not inner:
             if frame is None:
@@ -160,7 +160,8 @@ class Recorder(SwitchedMode):
             return False
         if self._following and not torch.is_grad_enabled():
             self._quiet.add(len(calls))
-        calls.append((*call, self._where, frame.f_lasti))
+        assert self._where is not None
+        calls.append((func, args, kwargs, out, self._where, frame.f_lasti))
         return True
 
     def _where_is(self, frame: FrameType) -> Where:

@@ -174,11 +174,10 @@ class Table:
 
     def fixed(self, numbers: Numbers) -> bool:
         """True where all these calls are of one function, with the same arguments but for tensors."""
-        plain = numbers.tolist()
-        bodies = set(map(self.bodies.__getitem__, plain))
-        if len(bodies) == 1 and not bodies.isdisjoint(self._looked[4]):
+        bodies = self._numbered[numbers]
+        if int(bodies[0]) in self._looked[4] and not (bodies != bodies[0]).any():
             return True
-        calls = list(map(self.calls.__getitem__, plain))
+        calls = list(map(self.calls.__getitem__, numbers.tolist()))
         try:
             return constant([[call[0] for call in calls], *argument_leaves(calls)])
         except Uneven:
@@ -196,6 +195,10 @@ class Table:
             key = self._key(self._firsts[body], level, depth=depth)
             found[body] = numbers.setdefault(key, len(numbers))
         return list(map(found.__getitem__, bodies))
+
+    @cached_property
+    def _numbered(self) -> Numbers:
+        return np.array(self.bodies, dtype=np.int64)
 
     @cached_property
     def _firsts(self) -> dict[int, int]:
