@@ -179,35 +179,49 @@ class ReplayBlock(MatrixBlock):
         found = self.following.new_empty(t, b, s, s)
         for n, column in enumerate(self.columns.tolist()):
             for which, rows in self._runs():
-                found[rows, n] = self._group(which, rows, column)
+                found[rows, n] = self._derived(which, rows, column, _jacobian)
         return found
 
     def _runs(self) -> list[tuple[int, Tensor]]:
         which = self.cell.which[self.start : self.start + self.shape[0]]
         return [(int(n), torch.nonzero(which == n)[:, 0]) for n in which.unique()]
 
-    def _group(self, which: int, rows: Tensor, column: int) -> Tensor:
-        """J of the block's steps `rows`, all of one program, for one sample: (n, s, s)."""
+    def pulled(self, u: Tensor) -> Tensor:
+        """Jᵀ u for one vector a step, (t, b, s) from (t, b, s), by a pass back: J is not built for it."""
+        found = torch.empty_like(self.following)
+        for n, column in enumerate(self.columns.tolist()):
+            for which, rows in self._runs():
+                found[rows, n] = self._derived(which, rows, column, _pull, u[rows, n])
+        return found
+
+    def _derived(self, which: int, rows: Tensor, column: int, derive: Callable[..., Tensor], *along: Tensor) -> Tensor:
+        """What `derive` makes of the block's steps `rows`, all of one program, for one sample: (n, …).
+
+        It is called with the step (s,) → (s,), the state before it, and what belongs to the step of `along` (n, …).
+        """
         group = self.cell.groups[which]
-        index = self.cell.index[self.start + rows]
-        outside, axes = group.at(index), group.axes
+        outside = group.at(self.cell.index[self.start + rows])
 
-        def step(state: Tensor, whole: Tensor, *given: Tensor) -> Tensor:
-            return self.cell.advance(group.program, column, state, whole, given)
+        def one(state: Tensor, whole: Tensor, more: Sequence[Tensor], given: Sequence[Tensor]) -> Tensor:
+            def step(value: Tensor) -> Tensor:
+                return self.cell.advance(group.program, column, value, whole, given)
 
-        state, whole = self.whole[rows, column], self.whole[rows]
+            return derive(step, state, *more)
+
+        state, whole, axes = self.whole[rows, column], self.whole[rows], list(group.axes)
         with torch.enable_grad():
             if not group.program.writes:
-                batched = vmap(jacrev(step), in_dims=(0, 0, *axes), chunk_size=CHUNK)
-                found: Tensor = batched(state, whole, *outside)
+                batched = vmap(one, in_dims=(0, 0, [0] * len(along), axes), chunk_size=CHUNK)
+                found: Tensor = batched(state, whole, list(along), outside)
                 return found.detach()
-            one = [
-                jacrev(step)(
-                    state[r], whole[r], *(t if a is None else t[r] for t, a in zip(outside, axes, strict=True))
+            every = [
+                one(
+                    state[r], whole[r], [more[r] for more in along],
+                    [t if a is None else t[r] for t, a in zip(outside, axes, strict=True)],
                 )
                 for r in range(len(rows))
-            ]  # vmap cannot write batched values into an unbatched tensor
-        return torch.stack([matrix.detach() for matrix in one])
+            ]  # fmt: skip  # vmap cannot write batched values into an unbatched tensor
+        return torch.stack([value.detach() for value in every])
 
     def direct(self) -> Tensor | None:
         """What each entry of the state carries over onto itself through sums and elementwise products: (t, b, s)."""
@@ -245,3 +259,14 @@ class ReplayBlock(MatrixBlock):
     def input_vjp(self, u: Tensor) -> Tensor:
         """Not asked of recorded steps: autograd has followed their inputs already."""
         raise Unsupported("The gradient at a recorded step's inputs is autograd's own.")
+
+
+def _jacobian(step: Callable[[Tensor], Tensor], state: Tensor) -> Tensor:
+    found: Tensor = jacrev(step)(state)
+    return found
+
+
+def _pull(step: Callable[[Tensor], Tensor], state: Tensor, u: Tensor) -> Tensor:
+    back: Any = vjp(step, state)[1]
+    found: Tensor = back(u)[0]
+    return found
