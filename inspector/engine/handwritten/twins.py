@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from itertools import chain, pairwise
+from itertools import chain
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from torch import Tensor
 
 from inspector.engine.handwritten.loops import Loop
@@ -80,20 +82,29 @@ class Twins:
         self._given = _flat(self.table.given, self.flat)
         self.changed: dict[int, list[Place]] = {}
         codes, passed = self._sources(labels)
+        self.first: list[int] = list(range(len(sizes)))
         if self.changed and not self._only_filled(codes):
-            self.first = list(range(len(sizes)))
-        else:
-            given = np.concatenate(([0], np.cumsum(self.table.given.count[self.flat])))[self._begin]
-            made = np.concatenate(([0], np.cumsum(self.table.made.count[self.flat])))[self._begin]
-            counts = self.table.given.count[self.flat]
-            self.first = _first_of(
-                (
-                    labels[a:b].tobytes(), counts[a:b].tobytes(), codes[c:d].tobytes(), passed[e:f].tobytes()
-                )
-                for a, b, c, d, e, f in zip(
-                    self._begin, self._begin[1:], given, given[1:], made, made[1:], strict=False
-                )
-            )  # fmt: skip
+            self._group()
+            return
+        counts = self.table.given.count[self.flat]
+        self._inputs, outputs = self._bounds(counts), self._bounds(self.table.made.count[self.flat])
+        shapes = zip(map(id, loop.iterations.labels), np.diff(self._inputs), np.diff(outputs), strict=True)
+        parts = (counts, self._begin), (codes, self._inputs), (passed, outputs)
+        self._split(_members(_first_of(shapes)), *parts)
+
+    def _bounds(self, counts: Numbers) -> Numbers:
+        """Where what belongs to each iteration begins, given how much belongs to each operation."""
+        found: Numbers = np.concatenate(([0], np.cumsum(counts)))[self._begin]
+        return found
+
+    def _split(self, groups: Mapping[int, Numbers], *parts: tuple[npt.NDArray[Any], Numbers]) -> None:
+        """Twins are those of a group that agree in all parts: values, and where those of each iteration begin."""
+        first = np.arange(len(self.first))
+        for members in groups.values():
+            if len(members) > 1:
+                rows = [values[_spans(begin, members)] for values, begin in parts]
+                first[members] = members[_alike(np.concatenate(rows, axis=1))]
+        self.first = first.tolist()
         self._group()
 
     def _sources(self, labels: Numbers) -> tuple[Numbers, Numbers]:
@@ -149,12 +160,8 @@ class Twins:
         return passed
 
     def _group(self) -> None:
-        self.members: dict[int, Numbers] = {}
-        found: dict[int, list[int]] = {}
-        for i, first in enumerate(self.first):
-            found.setdefault(first, []).append(i)
-        self.members = {first: np.array(own) for first, own in found.items()}
-        if len(found) * 4 > len(self.first):
+        self.members = _members(self.first)
+        if len(self.members) * 4 > len(self.first):
             self.source.spread()
 
     def refine(self, bits: Mapping[int, int], rows: Sequence[Numbers]) -> None:
@@ -166,10 +173,9 @@ class Twins:
         given = self._given[0]
         n = np.minimum(np.searchsorted(ids, given), len(ids) - 1)
         held = np.where((ids[n] == given) & ~self._local, values[n], 0)
-        bounds = np.concatenate(([0], np.cumsum(self.table.given.count[self.flat])))[self._begin]
-        more = np.stack([np.array(self.first), *rows], 1)
-        self.first = _first_of((more[i].tobytes(), held[a:b].tobytes()) for i, (a, b) in enumerate(pairwise(bounds)))
-        self._group()
+        more = np.stack(rows, 1)
+        begin = np.arange(len(more) + 1) * more.shape[1]
+        self._split(self.members, (held, self._inputs), (more.ravel(), begin))
 
     def part(self) -> None:
         """No iteration has twins from now on."""
@@ -220,6 +226,31 @@ def _first_of(keys: Iterable[Hashable]) -> list[int]:
     """For each key the number of the first that is equal."""
     known: dict[Hashable, int] = {}
     return [known.setdefault(key, n) for n, key in enumerate(keys)]
+
+
+def _members(first: Sequence[int]) -> dict[int, Numbers]:
+    found: dict[int, list[int]] = {}
+    for i, one in enumerate(first):
+        found.setdefault(one, []).append(i)
+    return {one: np.array(own) for one, own in found.items()}
+
+
+def _spans(begin: Numbers, members: Numbers) -> Numbers:
+    """Where the values of each of these iterations are, (m, n): all have as many as the first."""
+    width = begin[members[0] + 1] - begin[members[0]]
+    found: Numbers = begin[members][:, None] + np.arange(width)
+    return found
+
+
+def _alike(rows: Numbers) -> Numbers:
+    """For each row the number of the first that is equal; most are as the second."""
+    found = np.arange(len(rows))
+    usual = (rows == rows[1]).all(1)
+    found[usual] = np.argmax(usual)
+    others = np.nonzero(~usual)[0]
+    first = _first_of(rows[n].tobytes() for n in others)
+    found[others] = others[first]
+    return found
 
 
 def _column(ragged: Ragged, calls: Numbers, k: int) -> Numbers:
