@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 
 import torch
@@ -99,7 +99,7 @@ def _use(
     state: Sequence[Slot],
     cell: ReplayStep,
     states: Tensor,
-    made: frozenset[int],
+    made: Container[int],
     names: Parameters,
     within: str,
 ) -> Callable[[], ParameterUse]:
@@ -144,7 +144,7 @@ def _not_again(reason: Exception) -> Unsupported:
 
 
 def recurrence_of(
-    flow: Flow, state: Sequence[Slot], batch: Batch, place: str, made: frozenset[int], trained: Parameters
+    flow: Flow, state: Sequence[Slot], batch: Batch, place: str, made: Container[int], trained: Parameters
 ) -> tuple[ReplayRecurrence | GraphRecurrence, bool]:
     """The recurrence of one group of slots, and whether its gradient is cut somewhere.
 

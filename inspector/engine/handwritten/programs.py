@@ -6,7 +6,7 @@ same places; whatever else they were given is what differs from step to step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -40,7 +40,7 @@ class _Group:
 
 @torch.no_grad()
 def programs_of(
-    flow: Flow, parts: dict[str, Part], state: Sequence[Slot], made: frozenset[int], more: Parameters | None = None
+    flow: Flow, parts: dict[str, Part], state: Sequence[Slot], made: Container[int], more: Parameters | None = None
 ) -> tuple[list[Steps], bool]:
     """The steps grouped by what they do, and whether a gradient was cut in them. Raises Unsupported.
 
@@ -56,12 +56,12 @@ def programs_of(
                 column += tensors
             if len(seen) > MOST_PROGRAMS:
                 raise Unsupported(f"its steps do more than {MOST_PROGRAMS} different things")
-    known = made | frozenset(map(id, cutting.slicer.masks))
-    groups = [_stacked(group, known) for group in seen.values()]
+    masks = frozenset(map(id, cutting.slicer.masks))
+    groups = [_stacked(group, made, masks) for group in seen.values()]
     return groups, any(group.program.cut for group in groups)
 
 
-def _stacked(group: _Group, known: frozenset[int]) -> Steps:
+def _stacked(group: _Group, made: Container[int], masks: frozenset[int]) -> Steps:
     numbers = group.numbers
     if any(a > b for a, b in pairwise(numbers)):
         order = sorted(range(len(numbers)), key=numbers.__getitem__)
@@ -71,7 +71,7 @@ def _stacked(group: _Group, known: frozenset[int]) -> Steps:
     for same in group.columns:
         first = same[0]
         shared.append(all(one is first or one.data_ptr() == first.data_ptr() for one in same))
-        if not shared[-1] and first.is_floating_point() and id(first) not in known:
+        if not shared[-1] and first.is_floating_point() and id(first) not in masks and id(first) not in made:
             raise Unsupported("something in them is no function of torch's")
         outside.append(first.detach() if shared[-1] else torch.stack(same))
     return Steps(group.program, torch.tensor(numbers), outside, shared)

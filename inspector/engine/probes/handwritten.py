@@ -7,7 +7,7 @@ torch.func gives (engine/handwritten/). Loops over torch's own cells are left to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from torch import nn
 
@@ -51,7 +51,7 @@ class Handwritten:
         self._looked = False
         self._fused: list[bool] = []
         self._names: dict[int, str] = {}
-        self._made: frozenset[int] = frozenset()
+        self._made: Container[int] = ()
         self._parameters: dict[int, str] = {}
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
@@ -105,6 +105,7 @@ class Handwritten:
             emit.refuse("model:h", f"Recording the model's operations failed ({recorder.broken}).")
         recorder.forget()
         self._found.clear()
+        self._made = ()
 
     def _look(self, trace: Trace, emit: Emitter) -> None:
         """Find the recurrences after the forward pass and before the backward one: gradients can still be asked for."""
@@ -119,7 +120,7 @@ class Handwritten:
         if len(self._recorder) > MANY:
             emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
         table = self._recorder.table()
-        self._made = _origins(table, trace)
+        self._made = _Origins(table, trace)
         if trace.editing:
             trace.extra["operations"] = table.ops()
         search = find_loops(table)
@@ -185,11 +186,18 @@ class Handwritten:
         return place if not count else f"{place}#{count + 1}"
 
 
-def _origins(table: Table, trace: Trace) -> frozenset[int]:
+class _Origins(Container[int]):
     """Ids of the tensors whose origin is known: results of recorded functions, inputs, parameters, buffers."""
-    model = trace.subject.model
-    given = (trace.batch.inputs, trace.batch.lengths, *model.parameters(), *model.buffers())
-    return frozenset((*table.made.ids.tolist(), *map(id, given)))
+
+    def __init__(self, table: Table, trace: Trace) -> None:
+        model = trace.subject.model
+        self._given = frozenset(
+            map(id, (trace.batch.inputs, trace.batch.lengths, *model.parameters(), *model.buffers()))
+        )
+        self._made = table.made.ids
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._given or bool((self._made == number).any())
 
 
 def _known(flow: Flow, state: Sequence[Slot]) -> bool:
