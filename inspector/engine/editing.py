@@ -17,7 +17,7 @@ from torch import nn
 
 from inspector.engine.batching import encode_text
 from inspector.engine.errors import InputError
-from inspector.engine.handwritten.recording import Chain
+from inspector.engine.handwritten.operation import Chain
 from inspector.engine.handwritten.unrolled import Layer, cell_forward_of, forward_of, layers_of
 from inspector.engine.subject import Batch, Subject
 from inspector.records import Edit

@@ -6,38 +6,68 @@ nn.TransformerEncoder off, which would change their results in the last bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
 from torch._C import _len_torch_function_stack
-from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
 FUSED = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
 _FORWARDS = tuple(kind.forward for kind in FUSED)
 
 
+Handler = Callable[[tuple[Any, ...], dict[str, Any], Any], None]
+"""Called with the arguments and the result of a function that has run."""
+
+
 class SwitchedMode(TorchFunctionMode):
-    """A mode that is put on and taken off by `on`, wherever on torch's stack it is."""
+    """A mode that is put on and taken off by `on`, wherever on torch's stack it is.
+
+    Every mode costs time at every operation. One that only waits for some functions says so in `handlers` (by the id
+    of the function), and a mode above it that finds them in `also` calls them in its place.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._on = False
+        self.handlers: dict[int, Handler] = {}
+        self.also: dict[int, Handler] = {}
+        self._wanted = self._there = False
+        self._guest: SwitchedMode | None = None
+        self._host: SwitchedMode | None = None
 
     def on(self, wanted: bool) -> None:
-        """Put the mode on torch's stack or take it off."""
-        if wanted == self._on:
+        """Watch from now on, or stop."""
+        if wanted == self._wanted:
             return
-        if wanted:
+        self._wanted = wanted
+        host = self._host or self
+        host._put(host._wanted)
+        guest = host._guest
+        if guest is not None:
+            host.also = guest.handlers if guest._wanted else {}
+            guest._put(guest._wanted and not host._wanted)
+
+    def carry(self) -> None:
+        """While this mode is on, call the handlers of the one that is on now, which then need not be there."""
+        below = [mode for mode in _get_current_function_mode_stack() if isinstance(mode, SwitchedMode)]
+        if len(below) == 1 and below[0].handlers and below[0]._guest is None:
+            self._guest, below[0]._host = below[0], self
+
+    def _put(self, there: bool) -> None:
+        """Put the mode on torch's stack or take it off."""
+        if there == self._there:
+            return
+        self._there = there
+        if there:
             _push_mode(self)
-            self._on = True
             return
         above = []
         while _len_torch_function_stack():
             top = _pop_mode()
             if top is self:
-                self._on = False
                 break
             above.append(top)
         for mode in reversed(above):
@@ -46,17 +76,17 @@ class SwitchedMode(TorchFunctionMode):
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """No probe's mode is on torch's stack inside: what we compute ourselves is no part of the model's run."""
-    modes = [_pop_mode() for _ in range(_len_torch_function_stack())]
-    kept = [mode for mode in modes if not isinstance(mode, SwitchedMode)]
-    for mode in reversed(kept):
-        _push_mode(mode)
+    """Inside no SwitchedMode sees what is called, and none costs time; modes of the user's stay."""
+    every = [_pop_mode() for _ in range(_len_torch_function_stack())][::-1]
+    for mode in every:
+        if not isinstance(mode, SwitchedMode):
+            _push_mode(mode)
     try:
         yield
     finally:
-        for _ in kept:
+        while _len_torch_function_stack():
             _pop_mode()
-        for mode in reversed(modes):
+        for mode in every:
             _push_mode(mode)
 
 

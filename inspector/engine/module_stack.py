@@ -6,8 +6,10 @@ nn.TransformerEncoderLayer off, be copied with the model, and be seen by the use
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import torch
@@ -17,6 +19,7 @@ from torch.nn.modules import module as torch_module
 ROOT = "model"
 """Place of what happens in the model itself, outside of every submodule."""
 
+CALL = nn.Module._call_impl.__code__
 Before = Callable[[nn.Module], None]
 After = Callable[[nn.Module, tuple[Any, ...], dict[str, Any], Any], None]
 
@@ -72,6 +75,24 @@ class ModuleStack:
         while self.modules.pop() is not module:
             pass
         self._left(module, args, rest[0] if len(rest) == 2 else {}, rest[1] if len(rest) == 2 else None)
+
+
+class CalledModules:
+    """Which module is being called, found when it is asked: hooks would cost time at every call of a module."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._names = {id(module): name or ROOT for name, module in model.named_modules()}
+
+    def place(self) -> tuple[str, str]:
+        """(qualified name, class name) of the innermost module of the model in whose call this is asked."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code is CALL:
+                module = frame.f_locals["self"]
+                if id(module) in self._names:
+                    return self._names[id(module)], type(module).__name__
+            frame = frame.f_back
+        return ROOT, ""
 
 
 def in_backward() -> bool:

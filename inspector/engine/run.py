@@ -25,7 +25,6 @@ from inspector.capture import CaptureError
 from inspector.engine.answers import read_answer, settle
 from inspector.engine.emitter import Emitter, Sink
 from inspector.engine.errors import CancelledError, InputError, ModelError, Unsupported
-from inspector.engine.function_mode import unwatched
 from inspector.engine.probes import Probe
 from inspector.engine.shelves import PROBES, QUANTITIES
 from inspector.engine.subject import Batch, Subject
@@ -170,9 +169,8 @@ def _forward(trace: Trace, emit: Emitter) -> None:
     started = time.perf_counter()
     output = subject.run(batch)
     emit.scalar("run:forward_seconds", time.perf_counter() - started)
-    with unwatched():
-        for look in trace.after_forward:
-            look()
+    for look in trace.after_forward:
+        look()
     trace.output = output
     scores = subject.scores(output)
     trace.logits = None if scores is None else scores.detach()

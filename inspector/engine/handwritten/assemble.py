@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -12,8 +13,8 @@ from inspector.engine.handwritten.built_in import inner_gates
 from inspector.engine.handwritten.gates import gates_of, numbered, stacked
 from inspector.engine.handwritten.graph import GraphRecurrence, GraphStep
 from inspector.engine.handwritten.naming import assigned, variable
-from inspector.engine.handwritten.parts import Part, Steps
-from inspector.engine.handwritten.program import Program, Slicer
+from inspector.engine.handwritten.parts import Layout, Part, Steps
+from inspector.engine.handwritten.programs import Parameters, programs_of
 from inspector.engine.handwritten.replay import LARGEST, ReplayRecurrence, ReplayStep
 from inspector.engine.handwritten.slots import Flow, Slot
 from inspector.engine.handwritten.trained import ParameterUse, key_of
@@ -21,11 +22,9 @@ from inspector.engine.handwritten.weights import fed_back, squashed_by
 from inspector.engine.steps.cell import Check
 from inspector.engine.subject import Batch
 
-Parameters = Mapping[int, str]
-"""Id of a parameter of the model → its qualified name."""
-MOST_PROGRAMS = 64
 MOST_LAGS = 64
 ROOT = "model"
+ONE_SHOWS = "a run with one sequence alone shows it"
 
 
 def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
@@ -35,7 +34,7 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
         shape = tuple(slot.values[0].shape)
         axis = None if batch == 1 else next((n for n, size in enumerate(shape) if size == batch), None)
         if batch > 1 and axis is None:
-            raise Unsupported(f"its state of shape {shape} has no axis of the batch's {batch} sequences")
+            raise Unsupported(f"its state of shape {shape} has no axis of the batch's {batch} sequences; {ONE_SHOWS}")
         name = slot.name
         if slot.lags > MOST_LAGS:
             raise Unsupported(f"it reads states {slot.lags + 1} steps old; up to {MOST_LAGS + 1} are followed")
@@ -96,91 +95,57 @@ def place_of(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> str:
     return ".".join(common) or ROOT
 
 
-def programs_of(
-    flow: Flow, parts: dict[str, Part], state: Sequence[Slot], made: frozenset[int], more: Parameters | None = None
-) -> tuple[list[Steps], bool]:
-    """The steps grouped by what they do, and whether a gradient was cut in them. Raises Unsupported.
-
-    With `more` the programs lead from those parameters too, and what other states became is taken as it was.
-    """
-    seen: dict[tuple[Hashable, ...], tuple[Program, list[int], list[list[Tensor]]]] = {}
-    by_index = {slot.index: slot for slot in state}
-    cut_out = Slicer(flow, _others(flow, state) if more else ())
-    keys = {number: key_of(name) for number, name in (more or {}).items()}
-    for i in range(len(flow.loop.iterations)):
-        inputs: dict[int, Hashable] = dict(keys)
-        for part in sorted(parts.values(), key=lambda part: -part.lag):
-            if i - part.lag >= 0:
-                inputs[id(by_index[part.slot].values[i - part.lag])] = part.key
-        results = [slot.values[i + 1] for slot in state]
-        program, outside = cut_out(i, inputs, results)
-        _, numbers, tensors = seen.setdefault(program.signature, (program, [], []))
-        numbers.append(i)
-        tensors.append(outside)
-        if len(seen) > MOST_PROGRAMS:
-            raise Unsupported(f"its steps do more than {MOST_PROGRAMS} different things")
-    known = made | frozenset(map(id, cut_out.masks))
-    groups = []
-    for program, numbers, tensors in seen.values():
-        shared, outside = [], []
-        for same in zip(*tensors, strict=True):
-            first = same[0]
-            shared.append(all(one is first or one.data_ptr() == first.data_ptr() for one in same))
-            if not shared[-1] and first.is_floating_point() and id(first) not in known:
-                raise Unsupported("something in them is no function of torch's")
-            outside.append(first.detach() if shared[-1] else torch.stack([one.detach() for one in same]))
-        groups.append(Steps(program, torch.tensor(numbers), outside, shared))
-    return groups, any(group.program.cut for group in groups)
-
-
-def _others(flow: Flow, state: Sequence[Slot]) -> frozenset[int]:
-    """Ids of the new values of states that are not this one."""
-    others = [slot for slot in flow.slots if slot not in state]
-    return frozenset(id(slot.values[i + 1]) for slot in others for i, j in enumerate(slot.made) if j >= 0)
-
-
 def _use(
     flow: Flow,
     state: Sequence[Slot],
     cell: ReplayStep,
     states: Tensor,
-    made: frozenset[int],
+    made: Container[int],
     names: Parameters,
     within: str,
-) -> ParameterUse:
-    """How the steps use the parameters of their module and all others that the state meets.
+) -> Callable[[], ParameterUse]:
+    """What tells how the steps use the parameters of their module and all others that the state meets.
 
-    `within`: how the names of the module's own begin. Raises Unsupported where they use none, or cannot be run again.
+    `within`: how the names of the module's own begin. Raises Unsupported where they use none, or cannot be run again;
+    so does what is returned, which runs them: that costs as much as the check, and few quantities want to know.
     """
     if flow.loop.depth:
         raise Unsupported("Every layer has parameters of its own, so there is no gradient through time to itemise.")
     direct = {tensor.data_ptr() for group in cell.groups for tensor in group.outside}
-    found: dict[int, Tensor] = {}
-    for ops in flow.loop.iterations:
-        for _, op in ops:
-            found |= {
-                id(given): given.detach() for given in op.inputs
-                if id(given) in names and (names[id(given)].startswith(within) or given.data_ptr() in direct)
-            }  # fmt: skip
+    found = {
+        id(given): given.detach() for given in flow.twins.used(names.keys())
+        if names[id(given)].startswith(within) or given.data_ptr() in direct
+    }  # fmt: skip
     try:
         groups, _ = programs_of(flow, cell.layout, state, made, {number: names[number] for number in found})
-        read = {leaf[1] for group in groups for one in group.program.instructions for leaf in one.leaves
-                if leaf[0] == "given"}  # fmt: skip
-        values = {name: found[number] for number, name in names.items() if number in found and key_of(name) in read}
-        use = ParameterUse(cell.states, groups, values, states)
-        same = use.matches(states)
     except (Unsupported, RuntimeError) as reason:
-        why = " ".join(str(reason).split())[:160]
-        raise Unsupported(f"The steps cannot be run again with other parameters ({why}).") from None
+        raise _not_again(reason) from None
+    read = {leaf[1] for group in groups for one in group.program.instructions for leaf in one.leaves
+            if leaf[0] == "given"}  # fmt: skip
+    values = {name: found[number] for number, name in names.items() if number in found and key_of(name) in read}
     if not values:
         raise Unsupported("The steps use no parameter of the model, so there is no gradient to itemise.")
+    return partial(_used, cell.states, groups, values, states)
+
+
+def _used(layout: Layout, groups: Sequence[Steps], values: Mapping[str, Tensor], states: Tensor) -> ParameterUse:
+    try:
+        use = ParameterUse(layout, groups, values, states)
+        same = use.matches(states)
+    except (Unsupported, RuntimeError) as reason:
+        raise _not_again(reason) from None
     if not same:
         raise Unsupported("Run again from the parameters, the steps give other states than those recorded.")
     return use
 
 
+def _not_again(reason: Exception) -> Unsupported:
+    why = " ".join(str(reason).split())[:160]
+    return Unsupported(f"The steps cannot be run again with other parameters ({why}).")
+
+
 def recurrence_of(
-    flow: Flow, state: Sequence[Slot], batch: Batch, place: str, made: frozenset[int], trained: Parameters
+    flow: Flow, state: Sequence[Slot], batch: Batch, place: str, made: Container[int], trained: Parameters
 ) -> tuple[ReplayRecurrence | GraphRecurrence, bool]:
     """The recurrence of one group of slots, and whether its gradient is cut somewhere.
 
@@ -205,7 +170,7 @@ def recurrence_of(
         found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
         found.check = _check(found)
         try:
-            cell.use = _use(flow, state, cell, states, made, trained, _prefix(place))
+            cell.uses(_use(flow, state, cell, states, made, trained, _prefix(place)))
         except Unsupported as reason:
             cell.without = str(reason)
         cell.squashed = squashed_by(flow, state)
@@ -231,7 +196,7 @@ def _short(names: Parameters, place: str) -> dict[int, str]:
 
 
 def _check_kept(flow: Flow, state: Sequence[Slot]) -> None:
-    for slot in state:
+    for slot in state if flow.changed else ():
         for before, after, made in zip(slot.values, slot.values[1:], slot.made, strict=False):
             if made >= 0 and (
                 before is after or (after.untyped_storage()._cdata in flow.changed and _overwritten(flow, after))
@@ -245,12 +210,14 @@ def _overwritten(flow: Flow, tensor: Tensor) -> bool:
     return any(place[0] > made[0] for place in flow.changed[tensor.untyped_storage()._cdata])
 
 
+@torch.no_grad()
 def _states(parts: dict[str, Part], state: Sequence[Slot]) -> Tensor:
     by_index = {slot.index: slot for slot in state}
     columns = []
     for part in parts.values():
-        values = by_index[part.slot].values
-        rows = torch.stack([part.rows(value.detach()) for value in values])
+        values = torch.stack(by_index[part.slot].values)
+        rows = values.movedim(part.batch + 1, 1) if part.batch is not None else values[:, None]
+        rows = rows.reshape(*rows.shape[:2], -1)
         if part.lag:
             rows = torch.cat((torch.zeros_like(rows[: part.lag]), rows[: -part.lag]))
         columns.append(rows)
@@ -280,10 +247,8 @@ def _check(recurrence: ReplayRecurrence) -> Check:
     for group in cell.groups:
         with torch.no_grad():
             error = (cell.again(group, states[group.numbers]) - states[group.numbers + 1]).abs()
-        error = error.nan_to_num(0.0, 0.0, 0.0)
-        worst = max(worst, float(error.max()) if error.numel() else 0.0)
-    finite = states[torch.isfinite(states)]
-    size = max(size, float(finite.abs().max())) if finite.numel() else size
+        worst = max(worst, float(error.nan_to_num_(0.0, 0.0, 0.0).max()) if error.numel() else 0.0)
+    size = max(size, float(states.abs().nan_to_num_(0.0, 0.0, 0.0).max()) if states.numel() else size)
     return Check(worst, 64 * torch.finfo(states.dtype).eps * size)
 
 

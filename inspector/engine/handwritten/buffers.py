@@ -7,7 +7,7 @@ value takes their place. A buffer whose places are read in any other way while i
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -15,24 +15,30 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
-from inspector.engine.handwritten.recording import Op
+from inspector.engine.handwritten.operation import Op
+from inspector.engine.handwritten.table import Given, Table
 
 Region = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 """Storage, offset, shape, strides: where in memory a tensor is."""
+WRITES = frozenset({Tensor.__setitem__, Tensor.copy_})
 READS = frozenset({"__getitem__", "select", "narrow", "squeeze", "unbind"})
 ASKS = frozenset({"__get__", "size", "dim", "__len__", "shape", "stride", "data_ptr", "numel"})
 """They look at a tensor and not at its values."""
 
 
-def resolved(ops: Sequence[Op]) -> tuple[list[Op], bool]:
-    """The operations without those that only put values into buffers and take them out again.
+def resolved(table: Table) -> tuple[Table, bool]:
+    """The calls without those that only put values into buffers and take them out again.
 
     True where a buffer that is read while it is filled cannot be followed.
     """
+    if not any(call[0] in WRITES for call in table.calls):
+        return table, False
+    ops = table.ops()
     every = _buffers(ops)
     found = {storage: buffer for storage, buffer in every.items() if buffer.read and buffer.offsets}
     good = {storage: buffer for storage, buffer in found.items() if buffer.whole and buffer.apart()}
-    return _Rewriting(good, every).all(ops) if good else list(ops), len(good) < len(found)
+    left = _Rewriting(good, every).all(ops) if good else None
+    return (table if left is None else table.replaced(left)), len(good) < len(found)
 
 
 @dataclass(slots=True)
@@ -113,16 +119,16 @@ class _Rewriting:
         self.same: dict[int, Tensor] = {}
         """Id of a copy that is only read → what it is a copy of."""
 
-    def all(self, ops: Sequence[Op]) -> list[Op]:
-        """The operations that are left; all, where a value that is needed has been overwritten."""
-        found = []
+    def all(self, ops: Sequence[Op]) -> dict[int, Given] | None:
+        """Numbers of the operations that are left, with what they are given; None where that has been overwritten."""
+        found: dict[int, Given] = {}
         for n, op in enumerate(ops):
             buffer = self.buffers.get(_storage(op.inputs[0])) if op.inputs else None
             if buffer is not None and n <= buffer.last:
                 if op.in_place:
                     place = _written(op)
                     if place is None or place in self.early:
-                        return list(ops)
+                        return None
                     self.held[place] = self._value(op.inputs[1], n)
                     continue
                 if op.name in READS:
@@ -130,16 +136,16 @@ class _Rewriting:
                 if op.name == "clone" and _storage(op.outputs[0]) not in self.written:
                     self.same[id(op.outputs[0])] = self._value(op.inputs[0], n)
                     continue
-            found.append(self._given(op, n))
+            found[n] = self._given(op, n)
         return found
 
-    def _given(self, op: Op, n: int) -> Op:
-        """The operation with values in the place of what was read from buffers."""
+    def _given(self, op: Op, n: int) -> Given:
+        """The arguments with values in the place of what was read from buffers."""
         changed = {id(given): self._value(given, n) for given in op.inputs}
         if all(changed[id(given)] is given for given in op.inputs):
-            return op
-        args, kwargs = tree_map_only(Tensor, lambda given: changed[id(given)], (op.args, op.kwargs))
-        return replace(op, args=args, kwargs=kwargs, inputs=tuple(changed[id(given)] for given in op.inputs))
+            return op.args, op.kwargs
+        found: Given = tree_map_only(Tensor, lambda given: changed[id(given)], (op.args, op.kwargs))
+        return found
 
     def _value(self, tensor: Tensor, n: int) -> Tensor:
         if id(tensor) in self.same:

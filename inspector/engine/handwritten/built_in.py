@@ -7,15 +7,15 @@ memory beside the cell), the loop is a recurrence of its own, and the cell one o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from inspector.engine.fused_check import allowed_error, distance, largest
 from inspector.engine.handwritten.gates import Gate, leading_to
+from inspector.engine.handwritten.operation import Op
 from inspector.engine.handwritten.program import CUT
-from inspector.engine.handwritten.recording import Op
 from inspector.engine.handwritten.slots import Flow, Slot
 from inspector.engine.products import resolution
 from inspector.engine.steps.cell import Cell
@@ -57,25 +57,24 @@ def cells_within(flow: Flow, state: Sequence[Slot], parameters: dict[int, str]) 
 def inner_gates(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
     """The gates inside the cells that a step calls, computed again and checked; none where the check fails."""
     columns: list[list[Op | None]] = []
-    count = len(flow.loop.iterations)
     last: list[int] = []
-    for i in range(count):
-        for n, (j, op) in enumerate(_numbered(flow, state, i)):
+    for i, members in flow.twins.members.items():
+        for n, j in enumerate(_numbers(flow, state, i)):
             if n == len(columns):
-                columns.append([None] * count)
+                columns.append([None] * len(flow.loop.iterations))
                 last.append(j)
-            columns[n][i] = op
+            for step, call in zip(members.tolist(), flow.twins.calls(members, j).tolist(), strict=True):
+                columns[n][step] = flow.twins.table.op(call)
     return [gate for calls, j in zip(columns, last, strict=True) for gate in _opened(calls, j, batch)]
 
 
-def _numbered(flow: Flow, state: Sequence[Slot], i: int) -> Iterable[tuple[int, Op]]:
+def _numbers(flow: Flow, state: Sequence[Slot], i: int) -> list[int]:
     ops = flow.loop.iterations[i]
-    found = ((j, ops[j][1]) for j in sorted(leading_to(flow, state, i)))
-    return ((j, op) for j, op in found if op.name in CELLS)
+    return [j for j in sorted(leading_to(flow, state, i)) if ops[j][1].name in CELLS]
 
 
 def _calls(flow: Flow, state: Sequence[Slot], i: int) -> list[Op]:
-    return [op for _, op in _numbered(flow, state, i)]
+    return [flow.loop.iterations[i][j][1] for j in _numbers(flow, state, i)]
 
 
 def _opened(calls: Sequence[Op | None], j: int, batch: int) -> list[Gate]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.handwritten.naming import argument, assigned
-from inspector.engine.handwritten.recording import Op
+from inspector.engine.handwritten.operation import Op
 from inspector.engine.handwritten.slots import Flow, Slot
 
 BETWEEN_0_AND_1 = frozenset({"sigmoid", "sigmoid_", "hardsigmoid", "softmax", "expit"})
@@ -33,6 +33,8 @@ OTHERS = frozenset(
     ]
 )
 HELD = frozenset({"index_fill", "full_like"})
+OFTEN = 256
+"""Iterations after which a cancel is noticed."""
 PIECES = frozenset({"chunk", "split", "tensor_split", "unbind", "__getitem__", "narrow", "select"})
 
 
@@ -48,20 +50,32 @@ class Gate:
 
 def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
     """The gates that lead to the new values of these slots, in the order in which they are computed."""
-    own = {id(value) for slot in flow.slots for value in slot.values}
+    own = {number for held in flow.held for number in held.tolist()}
     widths = {slot.values[0].numel() // batch for slot in state}
     count = len(flow.loop.iterations)
     found: dict[tuple[object, str], Gate] = {}
-    for i in range(count):
-        near = leading_to(flow, state, i)
-        for label, j, tensor, signal in _signals(flow, i, near, own):
-            made = flow.loop.iterations[i][j][1].name
-            if id(tensor) in own or not _fits(tensor, batch, widths, made):
-                continue
-            gate = found.setdefault((label, signal), Gate(signal, [None] * count, j))
-            gate.values[i] = _held(flow, i, tensor).detach()
-            gate.tensors.append(tensor)
+    for n, (i, members) in enumerate(flow.twins.members.items()):
+        if n % OFTEN == 0:
+            flow.tick()
+        ops = flow.loop.iterations[i]
+        for label, j, tensor, signal in _signals(flow, i, leading_to(flow, state, i), own):
+            made = ops[j][1].name
+            fitting = _fits(tensor, batch, widths, made)
+            values = flow.twins.results(members, j, _output(ops[j][1], tensor))
+            shown = _held(flow, i, tensor)
+            edited = None if shown is None else flow.twins.results(members, shown, 0)
+            gate: Gate | None = None
+            for m, (step, value) in enumerate(zip(members.tolist(), values, strict=True)):
+                fits = fitting if value.shape == tensor.shape else _fits(value, batch, widths, made)
+                if fits and id(value) not in own:
+                    gate = gate or found.setdefault((label, signal), Gate(signal, [None] * count, j))
+                    gate.values[step] = value if edited is None else edited[m]
+                    gate.tensors.append(value)
     return numbered([gate for gate in found.values() if _steady(gate)])
+
+
+def _output(op: Op, tensor: Tensor) -> int:
+    return next(n for n, out in enumerate(op.outputs) if out is tensor)
 
 
 def found_gates(flow: Flow, state: Sequence[Slot], batch: int) -> Iterator[tuple[str, int, int, Tensor]]:
@@ -132,12 +146,12 @@ def _pieces(
             yield from ((k, piece, name) for piece, name in zip(op.outputs, names, strict=True))
 
 
-def _held(flow: Flow, i: int, tensor: Tensor) -> Tensor:
-    """What an edit put in the place of a value, or the value itself."""
-    for _, op in flow.loop.iterations[i]:
+def _held(flow: Flow, i: int, tensor: Tensor) -> int | None:
+    """The operation by which an edit put something in the place of a value, or None."""
+    for j, (_, op) in enumerate(flow.loop.iterations[i]):
         if op.name in HELD and op.inputs and op.inputs[0] is tensor:
-            return op.outputs[0]
-    return tensor
+            return j
+    return None
 
 
 def _fits(tensor: Tensor, batch: int, widths: set[int], signal: str) -> bool:
@@ -168,14 +182,14 @@ def numbered(gates: list[Gate]) -> list[Gate]:
     return out
 
 
+@torch.no_grad()
 def stacked(gate: Gate, batch: int, like: Tensor) -> Tensor:
     """(t, b, n); NaN at iterations that did not have the gate."""
-    first = next(value for value in gate.values if value is not None)
-    axis = 0 if batch == 1 else list(first.shape).index(batch)
-    width = first.numel() // batch
-    rows = [
-        like.new_full((batch, width), torch.nan) if value is None
-        else (value.reshape(1, -1) if batch == 1 else value.movedim(axis, 0).reshape(batch, -1)).to(like.dtype)
-        for value in gate.values
-    ]  # fmt: skip
-    return torch.stack(rows)
+    values = [value for value in gate.values if value is not None]
+    if len(values) < len(gate.values) or len({value.dtype for value in values}) > 1:
+        nothing = torch.full(values[0].shape, torch.nan, dtype=like.dtype, device=values[0].device)
+        values = [nothing if value is None else value.to(like.dtype) for value in gate.values]
+    together = torch.stack(values)
+    if batch > 1:
+        together = together.movedim(list(together.shape[1:]).index(batch) + 1, 1)
+    return together.reshape(len(values), batch, -1).to(like.dtype)

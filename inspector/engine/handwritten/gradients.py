@@ -17,11 +17,12 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.handwritten.graph import GraphRecurrence, GraphStep
 from inspector.engine.handwritten.parts import Part
 from inspector.engine.handwritten.program import Slicer
-from inspector.engine.handwritten.replay import ReplayRecurrence, ReplayStep
+from inspector.engine.handwritten.replay import ReplayBlock, ReplayRecurrence, ReplayStep
 from inspector.engine.handwritten.slots import Flow, Slot
 from inspector.engine.trace import Trace
 
-BLOCK = 64
+BLOCK, BUILT = 1024, 64
+"""Steps that gradients are pulled back through together; fewer where Jacobians are built for it."""
 Known = ReplayRecurrence | GraphRecurrence
 
 
@@ -133,9 +134,14 @@ def _arriving(recurrence: Known, delta: Tensor) -> Tensor:
     """a_t = δ_t − J_{t+1}ᵀ δ_{t+1}; 0 where that is mere rounding."""
     arriving = delta.clone()
     size = delta.abs().amax(-1)
-    for start in range(1, len(delta), BLOCK):
-        stop = min(start + BLOCK, len(delta))
-        back = recurrence.block(start, stop).vjp(delta[start:stop, ..., None])[..., 0]
+    count = BLOCK if isinstance(recurrence, ReplayRecurrence) else BUILT
+    for start in range(1, len(delta), count):
+        stop = min(start + count, len(delta))
+        block = recurrence.block(start, stop)
+        if isinstance(block, ReplayBlock):
+            back = block.pulled(delta[start:stop])
+        else:
+            back = block.vjp(delta[start:stop, ..., None])[..., 0]
         arriving[start - 1 : stop - 1] -= back
         size[start - 1 : stop - 1] = torch.maximum(size[start - 1 : stop - 1], back.abs().amax(-1))
     noise = arriving.abs().amax(-1) <= 64 * torch.finfo(arriving.dtype).eps * size

@@ -7,21 +7,44 @@ back marks where an iteration begins; the loop ends with the first operation tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Hashable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from types import FrameType
 
-from torch.nn import Parameter
-
-from inspector.engine.handwritten.recording import Op
+from inspector.engine.handwritten.operation import Op
+from inspector.engine.handwritten.table import Table
 
 FEWEST = 3
 """Iterations that make a loop: the first, the last, and one that has both neighbours."""
 
-Key = tuple[Hashable, ...]
 Label = int
 """An operation of the loop's body: a number for its key and the how-manieth with that key it is in its iteration."""
+
+
+class Iterations(Sequence[list[tuple[Label, Op]]]):
+    """The operations of each iteration with their labels. They are looked at when they are asked for."""
+
+    def __init__(self, table: Table, numbers: list[list[int]], labels: list[list[Label]]) -> None:
+        self.table, self.numbers, self.labels = table, numbers, labels
+        self._known: dict[int, list[tuple[Label, Op]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def drop_last(self) -> None:
+        """Leave the last iteration out."""
+        self.numbers.pop()
+        self.labels.pop()
+        self._known.clear()
+
+    def __getitem__(self, i: int) -> list[tuple[Label, Op]]:  # type: ignore[override]  # never sliced
+        i = range(len(self.numbers))[i]
+        found = self._known.get(i)
+        if found is None:
+            ops = map(self.table.op, self.numbers[i])
+            found = self._known[i] = list(zip(self.labels[i], ops, strict=True))
+        return found
 
 
 @dataclass(slots=True)
@@ -33,135 +56,149 @@ class Loop:
 
     frame: FrameType
     level: int
-    iterations: list[list[tuple[Label, Op]]]
+    iterations: Iterations
     depth: bool
 
 
 Search = Generator[Loop, bool, None]
 
 
-def find_loops(ops: Sequence[Op]) -> Search:
+def find_loops(table: Table) -> Search:
     """Loops, those of the outermost frames first; `send(True)` says that the last one was of use.
 
     What lies inside a loop of use is not looked at again. Loops over one and the same code come before loops over
     equal layers (`depth`).
     """
-    yield from _inside(list(ops), 0)
+    yield from _inside(table, list(range(len(table))), 0)
 
 
-def _inside(ops: list[Op], level: int) -> Search:
-    frames: dict[FrameType, list[Op]] = {}
-    for op in ops:
-        if len(op.chain) > level:
-            frames.setdefault(op.chain[level][0], []).append(op)
-    for frame, own in frames.items():
-        if _one_call(own, level):
-            yield from _inside(own, level + 1)
+def _inside(table: Table, ops: list[int], level: int) -> Search:
+    if len(ops) < FEWEST:
+        return
+    for frame, own in _by_frame(table, ops, level).items():
+        if _one_call(table, own, level):
+            yield from _inside(table, own, level + 1)
             continue
         left = own
         for depth in (False, True):
             used: set[int] = set()
-            for loop in _loops_of(frame, left, level, depth):
-                if not _deeper(loop, level) and (yield loop):
-                    used |= {id(op) for ops in loop.iterations for _, op in ops}
-            left = [op for op in left if id(op) not in used] if used else left
-        yield from _inside(left, level + 1)
+            for loop in _loops_of(table, frame, left, level, depth=depth):
+                every = list(chain.from_iterable(loop.iterations.numbers))
+                if not _one_call(table, every, level) and (yield loop):  # else it is that of a function called here
+                    used.update(every)
+            left = [n for n in left if n not in used] if used else left
+        yield from _inside(table, left, level + 1)
 
 
-def _deeper(loop: Loop, level: int) -> bool:
-    """True when the loop is that of a function called here: all its operations are in one and the same call."""
-    return _one_call([op for ops in loop.iterations for _, op in ops], level)
+def loops_inside(loop: Loop) -> Iterator[Loop]:
+    """Loops in the first iteration of a loop, in the same frame: `for sequence in batch: for step in sequence:`."""
+    table, own = loop.iterations.table, loop.iterations.numbers[0]
+    yield from _loops_of(table, loop.frame, own, loop.level, depth=False)
 
 
-def _one_call(ops: Sequence[Op], level: int) -> bool:
-    first = ops[0].chain
-    if len(first) <= level + 1:
-        return False
-    inner = first[level + 1][0]
-    return all(len(op.chain) > level + 1 and op.chain[level + 1][0] is inner for op in ops)
+def _by_frame(table: Table, ops: list[int], level: int) -> dict[FrameType, list[int]]:
+    above = table.frames(level)
+    known = {above[where] for where in set(map(table.where.__getitem__, ops))}
+    if len(known) == 1:
+        (only,) = known
+        return {} if only is None else {only: ops}
+    frames: dict[FrameType, list[int]] = {}
+    for n in ops:
+        frame = above[table.where[n]]
+        if frame is not None:
+            frames.setdefault(frame, []).append(n)
+    return frames
 
 
-def key_of(op: Op, level: int, depth: bool) -> Key:
-    """What makes two operations the same one of a loop's body: instruction, calls below it, function, module.
-
-    The module is known by the `self` of the innermost call and by the parameters that are used.
-    """
-    chain = op.chain
-    below = tuple((frame.f_code, at) for frame, at in chain[level + 1 :])
-    here = chain[level][1]
-    if depth:
-        return here, below, op.name
-    weights = tuple(id(given) for given in op.inputs if type(given) is Parameter)
-    return here, below, op.name, id(op.owner), weights
+def _one_call(table: Table, ops: Sequence[int], level: int) -> bool:
+    """True where all operations are in one and the same call at the next level."""
+    below = table.frames(level + 1)
+    first = below[table.where[ops[0]]]
+    return first is not None and all(below[where] is first for where in set(map(table.where.__getitem__, ops)))
 
 
-def _loops_of(frame: FrameType, ops: list[Op], level: int, depth: bool) -> Iterator[Loop]:
-    keys = [key_of(op, level, depth) for op in ops]
+def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, *, depth: bool) -> Iterator[Loop]:
+    keys = table.keys(ops, level, depth=depth)
     counts = Counter(keys)
+    often = {key for key, count in counts.items() if count >= FEWEST}
     at = 0
-    while at < len(ops):
-        if counts[keys[at]] < FEWEST:
+    while often and at < len(ops):
+        if keys[at] not in often:
             at += 1
             continue
         starts, end = _extent(keys, at)
-        inside = slice(starts[0], end)
-        own = ops[inside]
-        wrong = _same_modules(own, level) if depth else _many_modules(own, keys[inside], counts, level)
+        own = list(zip(ops[starts[0] : end], keys[starts[0] : end], strict=True))
+        wrong = (
+            _same_modules(table, [n for n, _ in own], level) if depth
+            else _many_modules(table, [n for n, key in own if counts[key] == 1], level)
+        )  # fmt: skip
         if len(starts) >= FEWEST and not wrong:
-            bounds, numbers = [*starts, end], dict[tuple[Key, int], Label]()
-            iterations = [_labelled(keys, ops, a, b, numbers) for a, b in pairwise(bounds)]
+            numbers: dict[tuple[int, int], Label] = {}
+            bounds = list(pairwise([*starts, end]))
+            known: dict[tuple[int, ...], list[Label]] = {}
+            labels = [_labelled(tuple(keys[a:b]), numbers, known) for a, b in bounds]
+            iterations = Iterations(table, [ops[a:b] for a, b in bounds], labels)
             if not depth:
-                iterations[0] = _as_second(iterations[0], iterations[1], level)
-            yield Loop(frame, level, _turned(iterations), depth)
+                _as_second(iterations, level)
+            _turn(iterations)
+            yield Loop(frame, level, iterations, depth)
         at = max(end, at + 1)
 
 
-def _as_second(first: list[tuple[Label, Op]], second: list[tuple[Label, Op]], level: int) -> list[tuple[Label, Op]]:
-    """The first iteration, its operations labelled as the same ones of the second although it is given a parameter
-    (a learned first state) where that one is given a state."""
-    known, labels = {label for label, _ in first}, {label for label, _ in second}
-    waiting: dict[Key, list[Label]] = {}
-    for label, op in second:
+def _as_second(iterations: Iterations, level: int) -> None:
+    """Label operations of the first iteration as the same ones of the second although they are given a parameter (a
+    learned first state) where that one is given a state."""
+    first, second = iterations.labels[:2]
+    known, labels = set(first), set(second)
+    keys = [iterations.table.keys(numbers, level, depth=True) for numbers in iterations.numbers[:2]]
+    waiting: dict[int, list[Label]] = {}
+    for label, key in zip(second, keys[1], strict=True):
         if label not in known:
-            waiting.setdefault(key_of(op, level, True), []).append(label)
+            waiting.setdefault(key, []).append(label)
+    if not waiting:
+        return
     found = []
-    for label, op in first:
-        same = waiting.get(key_of(op, level, True)) if label not in labels else None
-        found.append((same.pop(0) if same else label, op))
-    return found
+    for label, key in zip(first, keys[0], strict=True):
+        same = waiting.get(key) if label not in labels else None
+        found.append(same.pop(0) if same else label)
+    iterations.labels[0] = second if found == second else found
 
 
-def _turned(iterations: list[list[tuple[Label, Op]]]) -> list[list[tuple[Label, Op]]]:
-    """The same operations, divided so that the last iteration is whole.
+def _turn(iterations: Iterations) -> None:
+    """Divide the operations anew so that the last iteration is whole.
 
     Where it ends early, what all others do after that point is what they do before the next (`if t: h = 0.9 * h`):
     it belongs to the iteration that follows, and the first one has none of it.
     """
-    labels = [label for label, _ in iterations[-1]]
-    body = [label for label, _ in iterations[-2]]
-    rest = body[len(labels) :]
-    if not rest or body[: len(labels)] != labels:
-        return iterations
-    if any([label for label, _ in ops[-len(rest) :]] != rest for ops in iterations[:-1]):
-        return iterations
-    tails = [[], *(ops[-len(rest) :] for ops in iterations[:-1])]
-    heads = [*(ops[: -len(rest)] for ops in iterations[:-1]), iterations[-1]]
-    return [tail + head for tail, head in zip(tails, heads, strict=True)]
+    numbers, labels = iterations.numbers, iterations.labels
+    rest = labels[-2][len(labels[-1]) :]
+    cut = len(rest)
+    if not cut or labels[-2][:-cut] != labels[-1] or any(own[-cut:] != rest for own in labels[:-1]):
+        return
+    same: dict[tuple[Label, ...], list[Label]] = {}
+    turned = []
+    for n in range(len(labels)):
+        head = labels[n] if n == len(labels) - 1 else labels[n][:-cut]
+        whole = [*(rest if n else ()), *head]
+        turned.append(same.setdefault(tuple(whole), whole))
+    tails = [[], *(own[-cut:] for own in numbers[:-1])]
+    heads = [*(own[:-cut] for own in numbers[:-1]), numbers[-1]]
+    iterations.numbers = [tail + head for tail, head in zip(tails, heads, strict=True)]
+    iterations.labels = turned
 
 
-def _many_modules(ops: list[Op], keys: list[Key], counts: Counter[Key], level: int) -> bool:
+def _many_modules(table: Table, alone: list[int], level: int) -> bool:
     """True where one instruction goes through different modules, each of them once: a stack of layers."""
-    alike = [key_of(op, level, True) for op, key in zip(ops, keys, strict=True) if counts[key] == 1]
-    return any(count > 1 for count in Counter(alike).values())
+    return any(count > 1 for count in Counter(table.keys(alone, level, depth=True)).values())
 
 
-def _same_modules(ops: list[Op], level: int) -> bool:
+def _same_modules(table: Table, ops: list[int], level: int) -> bool:
     """True where the same weights come again and again: no stack of layers."""
-    used = Counter(key_of(op, level, False) for op in ops if any(type(given) is Parameter for given in op.inputs))
+    used = Counter(table.keys([n for n in ops if table.bodies[n] in table.weights], level, depth=False))
     return any(count >= FEWEST for count in used.values())
 
 
-def _extent(keys: list[Key], at: int) -> tuple[list[int], int]:
+def _extent(keys: list[int], at: int) -> tuple[list[int], int]:
     """(where each iteration begins, where the loop ends) of the loop whose first operation is at `at`."""
     anchor = keys[at]
     starts = [n for n in range(at, len(keys)) if keys[n] == anchor]
@@ -173,13 +210,14 @@ def _extent(keys: list[Key], at: int) -> tuple[list[int], int]:
 
 
 def _labelled(
-    keys: list[Key], ops: list[Op], start: int, stop: int, numbers: dict[tuple[Key, int], Label]
-) -> list[tuple[Label, Op]]:
-    seen: dict[Key, int] = {}
-    found = []
-    for n in range(start, stop):
-        key = keys[n]
-        count = seen.get(key, 0)
-        seen[key] = count + 1
-        found.append((numbers.setdefault((key, count), len(numbers)), ops[n]))
+    keys: tuple[int, ...], numbers: dict[tuple[int, int], Label], known: dict[tuple[int, ...], list[Label]]
+) -> list[Label]:
+    """The labels of one iteration; `known`: those of the iterations before, by their keys."""
+    found = known.get(keys)
+    if found is None:
+        seen: Counter[int] = Counter()
+        found = known[keys] = []
+        for key in keys:
+            found.append(numbers.setdefault((key, seen[key]), len(numbers)))
+            seen[key] += 1
     return found

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from inspector.engine.handwritten.recording import Chain
+from inspector.engine.handwritten.operation import Chain
 
 Span = tuple[int, int, int, int]
 PLAIN = (ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)

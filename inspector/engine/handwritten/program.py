@@ -17,8 +17,9 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.handwritten.cell_functions import WRITTEN_OUT
-from inspector.engine.handwritten.recording import DROPOUTS, Op
-from inspector.engine.handwritten.slots import Flow, Place
+from inspector.engine.handwritten.operation import DROPOUTS, Op
+from inspector.engine.handwritten.slots import Flow
+from inspector.engine.handwritten.twins import Place
 
 OFTEN = 256
 """Iterations after which a cancel is noticed."""
@@ -183,6 +184,12 @@ class Slicer:
 
         Raises Unsupported where the step writes into memory that is not its own.
         """
+        return self.cut(i, inputs, results)[:2]
+
+    def cut(
+        self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor]
+    ) -> tuple[Program, list[Tensor], list[int]]:
+        """The same, and the numbers of the operations that the program's instructions are."""
         if i % OFTEN == 0:
             self.flow.tick()
         labels = tuple(label for label, _ in self.flow.loop.iterations[i])
@@ -191,11 +198,11 @@ class Slicer:
             outside = self._same(i, inputs, results, *known[:2])
             # The first iterations may read something else than a state where the later ones read one.
             if outside is not None and self._reached(i, outside) == known[2]:
-                return known[1], outside
+                return known[1], outside, known[0]
         chosen = _needed(self.flow, i, inputs, results, self.stops)
         program, outside = self._cut(i, chosen, inputs, results)
         self._known[labels] = chosen, program, self._reached(i, outside)
-        return program, outside
+        return program, outside, chosen
 
     def _reached(self, i: int, outside: Sequence[Tensor]) -> list[bool]:
         """Which tensors from outside iteration i made from a state, in a way that counts as none."""
@@ -282,7 +289,8 @@ def _needed(
         known = any(id(given) in inputs for given in op.inputs) or any(depends.get(k, False) for k in sources(j))
         depends[j] = known and op.name not in FORGOTTEN
     chosen: set[int] = set()
-    todo = [flow.source[id(t)][1] for t in results if id(t) not in inputs and flow.source.get(id(t), (-1, 0))[0] == i]
+    made = [flow.source.get(id(tensor)) for tensor in results if id(tensor) not in inputs]
+    todo = [place[1] for place in made if place is not None and place[0] == i]
     for tensor in results:
         todo += [written[1] for written in flow.writers(tensor, (i, len(ops)))]
     while todo:

@@ -7,7 +7,7 @@ another branch has a program of its own.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,6 +28,8 @@ from inspector.engine.trace import Recurrence
 
 CHUNK = 64
 """Steps whose Jacobians are computed together."""
+AGAIN = 256
+"""Steps that are run again together: few enough for what they compute to stay in the processor's cache."""
 LARGEST = 4096
 """State entries up to which Jacobians are built."""
 
@@ -44,10 +46,24 @@ class ReplayStep(RecordedStep):
         self.states = Layout(self.layout)
         self.parts = self.states.entries
         self.which, self.index = grouped(groups, steps)
-        self.use: ParameterUse | None = None
         self.without = ""  # why the step's parameters are not known, where they are not
+        self._use: ParameterUse | Callable[[], ParameterUse] | None = None
         self.fed_back: tuple[FedBack, ...] = ()
         self.squashed: Piecewise | None = None
+
+    def uses(self, find: Callable[[], ParameterUse]) -> None:
+        """How the step uses its parameters is found out when it is asked for; `find` may raise Unsupported."""
+        self._use = find
+
+    @property
+    def use(self) -> ParameterUse | None:
+        """How the step uses its parameters, or None where that is not known: then `without` says why."""
+        if self._use is not None and not isinstance(self._use, ParameterUse):
+            try:
+                self._use = self._use()
+            except Unsupported as reason:
+                self._use, self.without = None, str(reason)
+        return self._use
 
     def parameters(self) -> dict[str, Tensor]:
         """The model's parameters that the step uses, by the model's names for them."""
@@ -55,8 +71,9 @@ class ReplayStep(RecordedStep):
 
     def with_parameters(self, values: Mapping[str, Tensor]) -> ReplayStep:
         """The same recording with other tensors as its parameters."""
+        use = self.use
         other = copy.copy(self)
-        other.use = None if self.use is None else self.use.with_values(values)
+        other._use = None if use is None else use.with_values(values)
         return other
 
     def row_cost(self) -> int:
@@ -65,10 +82,11 @@ class ReplayStep(RecordedStep):
 
     def check_items(self, length: int) -> None:
         """See `ParameterUse.check_items`. Raises Unsupported also where the parameters are not known."""
+        use = self.use
         if self.without:
             raise Unsupported(self.without)
-        if self.use is not None:
-            self.use.check_items(length)
+        if use is not None:
+            use.check_items(length)
 
     def again(self, group: Steps, states: Tensor) -> Tensor:
         """(n, b, s): every step of a group run again from the states before it."""
@@ -78,7 +96,7 @@ class ReplayStep(RecordedStep):
             return self._advance(group.program, rows, outside)
 
         if not group.program.writes:
-            found: Tensor = vmap(step, in_dims=(0, *axes), chunk_size=16 * CHUNK)(states, *group.outside)
+            found: Tensor = vmap(step, in_dims=(0, *axes), chunk_size=AGAIN)(states, *group.outside)
             return found
         one = [
             step(states[n], *(t if axis is None else t[n] for t, axis in zip(group.outside, axes, strict=True)))
@@ -161,35 +179,49 @@ class ReplayBlock(MatrixBlock):
         found = self.following.new_empty(t, b, s, s)
         for n, column in enumerate(self.columns.tolist()):
             for which, rows in self._runs():
-                found[rows, n] = self._group(which, rows, column)
+                found[rows, n] = self._derived(which, rows, column, _jacobian)
         return found
 
     def _runs(self) -> list[tuple[int, Tensor]]:
         which = self.cell.which[self.start : self.start + self.shape[0]]
         return [(int(n), torch.nonzero(which == n)[:, 0]) for n in which.unique()]
 
-    def _group(self, which: int, rows: Tensor, column: int) -> Tensor:
-        """J of the block's steps `rows`, all of one program, for one sample: (n, s, s)."""
+    def pulled(self, u: Tensor) -> Tensor:
+        """Jᵀ u for one vector a step, (t, b, s) from (t, b, s), by a pass back: J is not built for it."""
+        found = torch.empty_like(self.following)
+        for n, column in enumerate(self.columns.tolist()):
+            for which, rows in self._runs():
+                found[rows, n] = self._derived(which, rows, column, _pull, u[rows, n])
+        return found
+
+    def _derived(self, which: int, rows: Tensor, column: int, derive: Callable[..., Tensor], *along: Tensor) -> Tensor:
+        """What `derive` makes of the block's steps `rows`, all of one program, for one sample: (n, …).
+
+        It is called with the step (s,) → (s,), the state before it, and what belongs to the step of `along` (n, …).
+        """
         group = self.cell.groups[which]
-        index = self.cell.index[self.start + rows]
-        outside, axes = group.at(index), group.axes
+        outside = group.at(self.cell.index[self.start + rows])
 
-        def step(state: Tensor, whole: Tensor, *given: Tensor) -> Tensor:
-            return self.cell.advance(group.program, column, state, whole, given)
+        def one(state: Tensor, whole: Tensor, more: Sequence[Tensor], given: Sequence[Tensor]) -> Tensor:
+            def step(value: Tensor) -> Tensor:
+                return self.cell.advance(group.program, column, value, whole, given)
 
-        state, whole = self.whole[rows, column], self.whole[rows]
+            return derive(step, state, *more)
+
+        state, whole, axes = self.whole[rows, column], self.whole[rows], list(group.axes)
         with torch.enable_grad():
             if not group.program.writes:
-                batched = vmap(jacrev(step), in_dims=(0, 0, *axes), chunk_size=CHUNK)
-                found: Tensor = batched(state, whole, *outside)
+                batched = vmap(one, in_dims=(0, 0, [0] * len(along), axes), chunk_size=CHUNK)
+                found: Tensor = batched(state, whole, list(along), outside)
                 return found.detach()
-            one = [
-                jacrev(step)(
-                    state[r], whole[r], *(t if a is None else t[r] for t, a in zip(outside, axes, strict=True))
+            every = [
+                one(
+                    state[r], whole[r], [more[r] for more in along],
+                    [t if a is None else t[r] for t, a in zip(outside, axes, strict=True)],
                 )
                 for r in range(len(rows))
-            ]  # vmap cannot write batched values into an unbatched tensor
-        return torch.stack([matrix.detach() for matrix in one])
+            ]  # fmt: skip  # vmap cannot write batched values into an unbatched tensor
+        return torch.stack([value.detach() for value in every])
 
     def direct(self) -> Tensor | None:
         """What each entry of the state carries over onto itself through sums and elementwise products: (t, b, s)."""
@@ -227,3 +259,14 @@ class ReplayBlock(MatrixBlock):
     def input_vjp(self, u: Tensor) -> Tensor:
         """Not asked of recorded steps: autograd has followed their inputs already."""
         raise Unsupported("The gradient at a recorded step's inputs is autograd's own.")
+
+
+def _jacobian(step: Callable[[Tensor], Tensor], state: Tensor) -> Tensor:
+    found: Tensor = jacrev(step)(state)
+    return found
+
+
+def _pull(step: Callable[[Tensor], Tensor], state: Tensor, u: Tensor) -> Tensor:
+    back: Any = vjp(step, state)[1]
+    found: Tensor = back(u)[0]
+    return found

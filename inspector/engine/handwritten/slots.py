@@ -7,14 +7,18 @@ h and c of an LSTM are, the states of two stacked layers are not.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from inspector.engine.handwritten.loops import Label, Loop
-from inspector.engine.handwritten.recording import Op
+from inspector.engine.handwritten.operation import Op
+from inspector.engine.handwritten.table import Numbers, ids_of
+from inspector.engine.handwritten.twins import Place, Sources, Twins
 
 ADDITIVE = frozenset(
     [
@@ -42,8 +46,8 @@ ADDITIVE = frozenset(
 )
 """A variable that only goes through these sums or collects; it is no recurrent state."""
 
-Place = tuple[int, int]
-"""(iteration, number of the operation in it)."""
+MOST_BITS = 62
+"""Slots that fit the bits of a machine's number; in a loop with more, every iteration is looked at."""
 
 
 @dataclass(slots=True)
@@ -70,18 +74,28 @@ class Flow:
     """Where every tensor of a loop comes from, and which slots reach which operation.
 
     Attributes:
-        source: id of a tensor → (iteration, operation) that made it.
-        changed: id of a tensor's storage → operations that wrote into it, in order.
+        twins: which iterations did the same, where tensors are made and which memory is written into.
         reach: for every iteration and operation a set of slots (bits) whose values before it depends on.
+        held: for every slot the ids of its values.
         tick: called now and then while long loops are worked on; may raise to stop it.
     """
 
     loop: Loop
-    slots: list[Slot]
-    source: dict[int, Place]
-    changed: dict[int, list[Place]]
+    twins: Twins
+    slots: list[Slot] = field(default_factory=list)
     reach: list[list[int]] = field(default_factory=list)
+    held: list[Numbers] = field(default_factory=list)
     tick: Callable[[], None] = lambda: None
+
+    @property
+    def source(self) -> Sources:
+        """Id of a tensor → (iteration, operation) that made it."""
+        return self.twins.source
+
+    @property
+    def changed(self) -> dict[int, list[Place]]:
+        """Id of a tensor's storage → operations that wrote into it, in order."""
+        return self.twins.changed
 
     def op(self, place: Place) -> Op:
         """The operation at a place."""
@@ -100,28 +114,21 @@ def analyse(loop: Loop) -> Flow:
 
     A last iteration that does not make a new value of what all others make one of is left out.
     """
-    source, changed = _sources(loop)
-    slots = _slots(loop, source)
-    if not loop.depth and any(slot.made[-1] < 0 and min(slot.made[1:-1], default=-1) >= 0 for slot in slots):
-        loop.iterations.pop()
-        source, changed = _sources(loop)
-        slots = _slots(loop, source)
-    flow = Flow(loop, slots, source, changed)
-    flow.reach = _reach(flow)
+    flow = Flow(loop, Twins(loop))
+    flow.slots = _slots(flow)
+    if not loop.depth and any(slot.made[-1] < 0 and min(slot.made[1:-1], default=-1) >= 0 for slot in flow.slots):
+        loop.iterations.drop_last()
+        flow = Flow(loop, Twins(loop))
+        flow.slots = _slots(flow)
+    flow.held = [ids_of(slot.values) for slot in flow.slots]
+    holders = _holders(flow)
+    if len(flow.slots) < MOST_BITS:
+        flow.twins.refine(holders, [np.array(slot.made) for slot in flow.slots])
+    else:
+        flow.twins.part()
+    rows = {i: _reach(flow, holders, i) for i in flow.twins.members}
+    flow.reach = [rows[first] for first in flow.twins.first]
     return flow
-
-
-def _sources(loop: Loop) -> tuple[dict[int, Place], dict[int, list[Place]]]:
-    source: dict[int, Place] = {}
-    changed: dict[int, list[Place]] = {}
-    for i, ops in enumerate(loop.iterations):
-        for j, (_, op) in enumerate(ops):
-            if op.in_place:
-                changed.setdefault(op.inputs[0].untyped_storage()._cdata, []).append((i, j))
-            for out in op.outputs:
-                if op.in_place or not any(out is given for given in op.inputs):  # eval-mode dropout is no maker
-                    source.setdefault(id(out), (i, j))
-    return source, changed
 
 
 class _Groups:
@@ -148,26 +155,50 @@ def _number(op: Op, tensor: Tensor) -> int:
     return next(n for n, out in enumerate(op.outputs) if out is tensor)
 
 
-def _slots(loop: Loop, source: dict[int, Place]) -> list[Slot]:
+def _slots(flow: Flow) -> list[Slot]:
+    loop, source, twins = flow.loop, flow.source, flow.twins
     groups, names = _Groups(), _Interned()
-    for i, ops in enumerate(loop.iterations):
-        for label, op in ops:
+    for i in twins.members:
+        for label, op in loop.iterations[i]:
             for n, given in enumerate(op.inputs):
                 place = source.get(id(given))
                 if place is not None and place[0] < i and given.is_floating_point():
                     maker, made = loop.iterations[place[0]][place[1]]
                     groups.join(names.of(("made", maker, _number(made, given))), names.of(("read", label, n)))
     found: dict[object, Slot] = {}
-    for i, ops in enumerate(loop.iterations):
+    begun = {groups.find(item) for item in names.items.values()}
+    makers: dict[int, list[tuple[Slot, int, int]]] = {}
+    for i, first in enumerate(twins.first):
         _advance(found, i)
-        for j, (label, op) in enumerate(ops):
+        if len(found) == len(begun) and len(twins.members[first]) > 1:
+            if first not in makers:
+                makers[first] = _makers(found, groups, names, loop.iterations[first])
+            for slot, j, n in makers[first]:
+                out = twins.table.results([loop.iterations.numbers[i][j]], n)[0]
+                if out.shape == slot.values[0].shape:
+                    slot.values[i + 1], slot.made[i] = out, j
+            continue
+        for j, (label, op) in enumerate(loop.iterations[i]):
             _begin(found, groups, names, label, op, source, i)
             _make(found, groups, names, (label, op), i, j)
     slots = [slot for slot in found.values() if any(made >= 0 for made in slot.made)]
     for n, slot in enumerate(slots):
         slot.index = n
-    _measure_lags(loop, slots, groups, names, found)
+    _measure_lags(flow, groups, names, found)
     return slots
+
+
+def _makers(
+    found: dict[object, Slot], groups: _Groups, names: _Interned, ops: list[tuple[Label, Op]]
+) -> list[tuple[Slot, int, int]]:
+    """(slot, operation, output) of what twins make, in order; none of them writes in place."""
+    makers = []
+    for j, (label, op) in enumerate(ops):
+        for n, out in enumerate(op.outputs):
+            item = names.known(("made", label, n))
+            if item is not None and not any(out is given for given in op.inputs):
+                makers.append((found[groups.find(item)], j, n))
+    return makers
 
 
 class _Interned:
@@ -193,7 +224,7 @@ def _advance(found: dict[object, Slot], i: int) -> None:
 
 
 def _begin(
-    found: dict[object, Slot], groups: _Groups, names: _Interned, label: Label, op: Op, source: dict[int, Place], i: int
+    found: dict[object, Slot], groups: _Groups, names: _Interned, label: Label, op: Op, source: Sources, i: int
 ) -> None:
     """A slot begins with the value that its first reader is given, from outside the loop or made on the spot."""
     for n, given in enumerate(op.inputs):
@@ -238,42 +269,57 @@ def _as_wide(first: Tensor, made: Tensor) -> Tensor:
         return torch.zeros_like(made, requires_grad=False)
 
 
-def _measure_lags(loop: Loop, slots: list[Slot], groups: _Groups, names: _Interned, found: dict[object, Slot]) -> None:
-    newest: list[dict[int, int]] = [{} for _ in slots]
-    for i, ops in enumerate(loop.iterations):
-        for slot in slots:
-            newest[slot.index][id(slot.values[i])] = i
-        for label, op in ops:
-            for n, given in enumerate(op.inputs):
+def _measure_lags(flow: Flow, groups: _Groups, names: _Interned, found: dict[object, Slot]) -> None:
+    held = {id(slot): ids_of(slot.values) for slot in found.values() if slot.index >= 0}
+    newest: dict[int, dict[int, list[int]]] = {}
+    for i, members in flow.twins.members.items():
+        for j, (label, op) in enumerate(flow.loop.iterations[i]):
+            for n in range(len(op.inputs)):
                 item = names.known(("read", label, n))
-                owner = found.get(groups.find(item)) if item is not None else None
-                if owner is not None and owner.index >= 0:
-                    at = newest[owner.index].get(id(given))
-                    if at is not None:
-                        owner.lags = max(owner.lags, i - at)
+                slot = found.get(groups.find(item)) if item is not None else None
+                if slot is None or slot.index < 0:
+                    continue
+                given = flow.twins.given(members, j, n)
+                for m in np.nonzero(given != held[id(slot)][members])[0]:
+                    if slot.index not in newest:
+                        newest[slot.index] = _places(held[id(slot)])
+                    places = newest[slot.index].get(int(given[m]), [])
+                    before = bisect_right(places, int(members[m]))
+                    if before:
+                        slot.lags = max(slot.lags, int(members[m]) - places[before - 1])
 
 
-def _reach(flow: Flow) -> list[list[int]]:
-    holders: dict[int, int] = {}
-    for slot in flow.slots:
-        for value in slot.values:
-            holders[id(value)] = holders.get(id(value), 0) | 1 << slot.index
-    found: list[list[int]] = []
-    for i, ops in enumerate(flow.loop.iterations):
-        row: list[int] = []
-        for j, (_, op) in enumerate(ops):
-            bits = 0
-            for given in op.inputs:
-                place = flow.source.get(id(given))
-                if place is not None and place[0] == i and place[1] < j:
-                    bits |= row[place[1]]
-                elif place is None or place[0] < i:
-                    bits |= holders.get(id(given), 0)
-                for written in flow.writers(given, (i, j)):
-                    bits |= row[written[1]]
-            row.append(bits)
-        found.append(row)
+def _places(ids: Numbers) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for n, number in enumerate(ids.tolist()):
+        found.setdefault(number, []).append(n)
     return found
+
+
+def _holders(flow: Flow) -> dict[int, int]:
+    """Id of a tensor → slots (bits) that it is a value of."""
+    holders: dict[int, int] = {}
+    for slot, held in zip(flow.slots, flow.held, strict=True):
+        bit = 1 << slot.index
+        for number in held.tolist():
+            holders[number] = holders.get(number, 0) | bit
+    return holders
+
+
+def _reach(flow: Flow, holders: dict[int, int], i: int) -> list[int]:
+    row: list[int] = []
+    for j, (_, op) in enumerate(flow.loop.iterations[i]):
+        bits = 0
+        for given in op.inputs:
+            place = flow.source.get(id(given))
+            if place is not None and place[0] == i and place[1] < j:
+                bits |= row[place[1]]
+            elif place is None or place[0] < i:
+                bits |= holders.get(id(given), 0)
+            for written in flow.writers(given, (i, j)):
+                bits |= row[written[1]]
+        row.append(bits)
+    return row
 
 
 def states(flow: Flow) -> list[list[Slot]]:

@@ -15,8 +15,9 @@ from torch import Tensor
 
 from inspector.engine.handwritten.gates import BETWEEN_0_AND_1, OTHERS, PIECES, leading_to
 from inspector.engine.handwritten.naming import assigned
-from inspector.engine.handwritten.recording import Op
+from inspector.engine.handwritten.operation import Op
 from inspector.engine.handwritten.slots import Flow, Slot
+from inspector.engine.handwritten.table import Numbers
 
 SUMS = frozenset({"add", "__add__", "__radd__", "add_", "__iadd__"})
 SCALED = frozenset({"mul", "multiply", "__mul__", "__rmul__"})
@@ -61,6 +62,9 @@ class Piecewise:
 def squashed_by(flow: Flow, state: Sequence[Slot]) -> Piecewise | None:
     """The piecewise linear function whose results are the state in every iteration, or None."""
     if len(state) != 1 or state[0].lags or min(state[0].made) < 0:
+        return None
+    last = len(state[0].made) - 1
+    if _piecewise(flow.op((last, state[0].made[last])), state[0].values[-1]) is None:
         return None
     found = {_piecewise(flow.op((i, made)), state[0].values[i + 1]) for i, made in enumerate(state[0].made)}
     return found.pop() if len(found) == 1 else None
@@ -118,14 +122,29 @@ def _everywhere(flow: Flow, last: _Iteration, j: int) -> bool:
     """True where every iteration multiplies with what operation j of the last one multiplies with."""
     label, op = last.ops[j]
     matrices = [weight for _, weight, _ in _factors(op)]
-    for ops in flow.loop.iterations:
-        other = dict(ops).get(label)
-        if other is None:
+    for i, members in flow.twins.members.items():
+        if label not in flow.loop.iterations.labels[i]:
             return False
-        others = [weight for _, weight, _ in _factors(other)]
-        if not any(one is two or torch.equal(one, two) for one, two in zip(matrices, others, strict=False)):
+        k = flow.loop.iterations.labels[i].index(label)
+        others = [weight for _, weight, _ in _factors(flow.loop.iterations[i][k][1])]
+        pairs = zip(matrices, others, strict=False)
+        if not any(_equal(one, two) and _kept(flow, members, k, two) for one, two in pairs):
             return False
     return True
+
+
+def _equal(one: Tensor, two: Tensor) -> bool:
+    return one is two or torch.equal(one, two)
+
+
+def _kept(flow: Flow, members: Numbers, j: int, weight: Tensor) -> bool:
+    """True where operation j of all these twins is given a matrix equal to this one."""
+    op = flow.loop.iterations[int(members[0])][j][1]
+    n = next(n for n, given in enumerate(op.inputs) if given is weight)
+    ids = flow.twins.given(members, j, n)
+    if not (ids != ids[0]).any():
+        return True
+    return all(_equal(weight, other) for other in flow.twins.inputs(members, j, n))
 
 
 Key = tuple[int, int, int]

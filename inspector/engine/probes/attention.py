@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,8 +22,8 @@ from torch import nn
 from inspector.engine.attention_calls import Looked
 from inspector.engine.attention_recorder import Recorder
 from inspector.engine.emitter import Emitter
-from inspector.engine.function_mode import SwitchedMode, runs_fused
-from inspector.engine.module_stack import ModuleStack
+from inspector.engine.function_mode import FUSED, SwitchedMode, runs_fused
+from inspector.engine.module_stack import CalledModules, ModuleStack
 from inspector.engine.shelves import PROBES
 from inspector.engine.trace import Trace
 from inspector.records import Log
@@ -52,7 +53,7 @@ class AttentionProbe:
         self._scripted = False
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
-        """Install the mode and the global hooks; nothing for a compiled model, which is said."""
+        """Install the mode, and global hooks where modules may run fused; nothing for a compiled model, as is said."""
         compiled = _compiled(model)
         if compiled is not None:
             emit.refuse(f"{compiled}:attention", _COMPILED.format(compiled))
@@ -61,8 +62,9 @@ class AttentionProbe:
         batch = trace.batch
         samples, padded = batch.inputs.shape[:2]
         looked = Looked(samples, batch.look_at, batch.length, padded, trace.subject.decodes)
-        self._stack = stack = ModuleStack(model, self._entered, self._left)
-        self._recorder = Recorder(looked, stack.place)
+        if any(isinstance(module, FUSED) for module in model.modules()):
+            self._stack = ModuleStack(model, self._entered, self._left)
+        self._recorder = Recorder(looked, (self._stack or CalledModules(model)).place)
         self._mode = _Mode(self._recorder)
         self._mode.on(True)
 
@@ -119,15 +121,19 @@ class _Mode(SwitchedMode):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
-        self._handlers = {id(function): handler for function, handler in _handlers(recorder)}
+        self.handlers = {id(function): partial(self._handle, handler) for function, handler in _handlers(recorder)}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
-        handler = self._handlers.get(id(func))
-        if handler is not None and not torch.compiler.is_compiling():
-            self._recorder.guarded(handler, args, kwargs, out)
+        handler = self.handlers.get(id(func))
+        if handler is not None:
+            handler(args, kwargs, out)
         return out
+
+    def _handle(self, handler: Handler, args: Any, kwargs: Any, out: Any) -> None:
+        if not torch.compiler.is_compiling():
+            self._recorder.guarded(handler, args, kwargs, out)
 
 
 def _handlers(recorder: Recorder) -> list[tuple[Any, Handler]]:

@@ -7,22 +7,23 @@ torch.func gives (engine/handwritten/). Loops over torch's own cells are left to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from torch import nn
 
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import CancelledError, Unsupported
-from inspector.engine.function_mode import FUSED, runs_fused
-from inspector.engine.handwritten.assemble import corrected, place_of, recurrence_of
+from inspector.engine.function_mode import FUSED, runs_fused, unwatched
+from inspector.engine.handwritten.assemble import ONE_SHOWS, corrected, place_of, recurrence_of
 from inspector.engine.handwritten.buffers import resolved
 from inspector.engine.handwritten.built_in import cells_within, of_a_cell
 from inspector.engine.handwritten.gradients import Wanted
 from inspector.engine.handwritten.graph import GraphRecurrence
-from inspector.engine.handwritten.loops import Loop, find_loops
-from inspector.engine.handwritten.recording import Op, Recorder
+from inspector.engine.handwritten.loops import Loop, find_loops, loops_inside
+from inspector.engine.handwritten.recording import Recorder
 from inspector.engine.handwritten.replay import ReplayRecurrence
 from inspector.engine.handwritten.slots import Slot, analyse, states
+from inspector.engine.handwritten.table import Table
 from inspector.engine.module_stack import ModuleStack
 from inspector.engine.shelves import PROBES
 from inspector.engine.trace import CELLS_WITHIN, Trace
@@ -56,7 +57,7 @@ class Handwritten:
         self._looked = False
         self._fused: list[bool] = []
         self._names: dict[int, str] = {}
-        self._made: frozenset[int] = frozenset()
+        self._made: Container[int] = ()
         self._parameters: dict[int, str] = {}
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
@@ -68,7 +69,7 @@ class Handwritten:
         self._names = {**{id(module): name for name, module in model.named_modules()}, **trace.places}
         self._parameters = {id(value): name for name, value in model.named_parameters()}
         self._recorder = Recorder(trace.editor)
-        self._recorder.begin()
+        self._recorder.begin(following=trace.subject.loss is not None)
         trace.after_forward.append(lambda: self._look(trace, emit))
 
     def detach(self) -> None:
@@ -110,24 +111,30 @@ class Handwritten:
             emit.refuse("model:h", f"Recording the model's operations failed ({recorder.broken}).")
         recorder.forget()
         self._found.clear()
+        self._made = ()
 
     def _look(self, trace: Trace, emit: Emitter) -> None:
         """Find the recurrences after the forward pass and before the backward one: gradients can still be asked for."""
         assert self._recorder is not None
         self._recorder.listening = False
         self._looked = True
+        with unwatched():
+            self._search(trace, emit)
+
+    def _search(self, trace: Trace, emit: Emitter) -> None:
+        assert self._recorder is not None
         if len(self._recorder) > MANY:
             emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
-        ops, lost = resolved(self._recorder.ops())
-        self._made = _origins(ops, trace)
+        table, lost = resolved(self._recorder.table())
+        self._made = _Origins(table, trace)
         if trace.editing:
-            trace.extra["operations"] = ops
-        search = find_loops(ops)
+            trace.extra["operations"] = table.ops()
+        search = find_loops(table)
         try:
             loop = next(search, None)
             while loop is not None:
                 emit.check()
-                useful = self._open(loop, trace, emit)
+                useful = self._open(loop, trace, emit) or self._one_by_one(loop, trace)
                 try:
                     loop = search.send(useful)
                 except StopIteration:
@@ -171,22 +178,41 @@ class Handwritten:
                 trace.extra.setdefault("handwritten", []).append((place, flow, state, size))
         return useful
 
+    def _one_by_one(self, loop: Loop, trace: Trace) -> bool:
+        """True for a loop over the sequences of the batch, each with a loop over its steps inside: it is told."""
+        size = int(trace.batch.lengths.numel())
+        if size == 1 or loop.depth or len(loop.iterations) != size:
+            return False
+        found = [(flow, state) for flow in map(analyse, loops_inside(loop)) for state in states(flow)]
+        for flow, state in found:
+            place = place_of(flow, state, self._names)
+            reason = f"the model goes through the batch's {size} sequences one by one; {ONE_SHOWS}"
+            self._refused[place] = f"The recurrence in {place} is not shown: {reason}."
+        return bool(found)
+
     def _place(self, place: str, trace: Trace) -> str:
         taken = [r.place for r, _ in self._found] + [r.place for r in trace.recurrences]
         count = sum(name == place or name.startswith(f"{place}#") for name in taken)
         return place if not count else f"{place}#{count + 1}"
 
 
-def _origins(ops: Sequence[Op], trace: Trace) -> frozenset[int]:
+class _Origins(Container[int]):
     """Ids of the tensors whose origin is known: results of recorded functions, inputs, parameters, buffers."""
-    model = trace.subject.model
-    given = (trace.batch.inputs, trace.batch.lengths, *model.parameters(), *model.buffers())
-    return frozenset((*(id(out) for op in ops for out in op.outputs), *map(id, given)))
+
+    def __init__(self, table: Table, trace: Trace) -> None:
+        model = trace.subject.model
+        self._given = frozenset(
+            map(id, (trace.batch.inputs, trace.batch.lengths, *model.parameters(), *model.buffers()))
+        )
+        self._made = table.made.ids
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._given or bool((self._made == number).any())
 
 
 def _regular(loop: Loop) -> bool:
     """True when every layer does the same operations; the last may end early."""
-    bodies = [[label for label, _ in ops] for ops in loop.iterations]
+    bodies = loop.iterations.labels
     return all(body == bodies[0] for body in bodies[:-1])
 
 

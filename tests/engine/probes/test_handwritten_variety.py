@@ -210,3 +210,49 @@ def test_every_way_of_writing_a_loop(case: str, b: int) -> None:
         assert torch.equal(states[0, -1], torch.zeros(4) if case == "zeroes" else model.first[0])
     if case == "convolutional":
         assert trace.recurrences[0].cell.gate_names[0] == "gate/f"
+
+
+class OneByOne(Base):
+    """A loop over the sequences of the batch around that over the steps; states have no axis of the batch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = []
+        for i in range(x.shape[0]):
+            h = x.new_zeros(4)
+            out = []
+            for t in range(x.shape[1]):
+                h = self.advance(x[i, t], h)
+                out.append(h)
+            rows.append(torch.stack(out))
+        return torch.stack(rows)
+
+
+class OneByOneInCalls(OneByOne):
+    """The same with the inner loop in a function."""
+
+    def one(self, row: Tensor) -> Tensor:
+        h = row.new_zeros(4)
+        out = []
+        for x in row:
+            h = self.advance(x, h)
+            out.append(h)
+        return torch.stack(out)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([self.one(row) for row in x])
+
+
+@pytest.mark.parametrize("b", [1, 2, 3, 5])
+@pytest.mark.parametrize("kind", [OneByOne, OneByOneInCalls])
+def test_sequences_one_by_one_are_shown_alone_and_refused_in_a_batch(kind: type[nn.Module], b: int) -> None:
+    kept = Kept()
+    subject = Subject(model=kind(), kind="vectors", width=4)
+    trace = perform(subject, Batch(torch.randn(b, 8, 4), torch.full((b,), 8)), kept, quantities=["states"])
+    reasons = [r.reason for r in kept.records if isinstance(r, Refusal)]
+    if b == 1:
+        (found,) = trace.recurrences
+        assert found.steps == 8 and list(found.cell.parts) == ["h"] and not reasons
+        assert found.check is not None and found.check.passed
+        return
+    assert not trace.recurrences and reasons
+    assert all("a run with one sequence alone shows it" in reason for reason in reasons)
