@@ -26,8 +26,6 @@ from inspector.engine.trace import Recurrence
 SOURCE = "Pascanu, Mikolov & Bengio 2013; Cashman et al. 2018 (RNNbow)"
 RATE = 2e10
 """Multiplications a second that one core is assumed to do when the cost of a sweep is told."""
-SAFE = (1e-16, 1e16)
-"""Norms whose squares float32 adds up without loss."""
 STEP_SECONDS = 1e-4
 """What a step costs however small it is."""
 SECONDS = 120.0
@@ -113,16 +111,6 @@ def sweep(recurrence: Recurrence, sample: int, emit: Emitter, text: str, window:
             done += len(rows)
             found = block.pull_(rows, offset)
             yield Source(k, found, {name: (signal, value[offset, 0]) for name, (signal, value) in factors.items()})
-
-
-def row_norms(rows: Tensor) -> Tensor:
-    """‖row‖₂ of (n, g), float64 (n,); in the rows' own precision where the squares can neither vanish nor overflow."""
-    norms: Tensor = torch.linalg.vector_norm(rows, dim=1).double()
-    if rows.dtype == torch.float32:
-        risky = ~((norms > SAFE[0]) & (norms < SAFE[1]))
-        if bool(risky.any()):
-            norms[risky] = torch.linalg.vector_norm(rows[risky].double(), dim=1)
-    return norms
 
 
 def all_factors(recurrence: Recurrence, sample: int) -> dict[str, Tensor]:

@@ -7,8 +7,7 @@ from harness import Row, interleave
 from torch import Tensor, nn
 
 from inspector.engine.emitter import Emitter
-from inspector.engine.itemised import sweep
-from inspector.engine.quantities.bptt import Items, bptt
+from inspector.engine.quantities.bptt import bptt, itemised
 from inspector.engine.quantities.gradient_map import gradient_map
 from inspector.engine.steps.lstm import LstmStep
 from inspector.engine.steps.product import linear
@@ -84,10 +83,7 @@ def products(fast: bool) -> None:
 
 def itemise(item: Recurrence) -> None:
     """Maps, sums by lag and totals of every parameter; without the check and the writing."""
-    assert item.arriving is not None
-    items = Items(T, item.arriving[:, 0])
-    for source in sweep(item, 0, Emitter(Nowhere()), ""):
-        items.add(source)
+    itemised(item, 0, Emitter(Nowhere()), "")
 
 
 def rows() -> list[Row]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import Unsupported
-from inspector.engine.itemised import row_norms
 from inspector.engine.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
+from inspector.engine.rownorms import row_norms
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.trace import Recurrence
 
@@ -36,7 +36,7 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         for offset in range(block.shape[0] - 1, -1, -1):
             k = begin + offset
             columns[k, k:] = row_norms(carried[k:]).to(carried.dtype)
-            block.pull_(carried[k:], offset)
+            block.back_(carried[k:], offset)
     result = columns.T
     if recurrence.reverse:
         result = result.flip(0, 1)
