@@ -113,6 +113,12 @@ def sweep(recurrence: Recurrence, sample: int, emit: Emitter, text: str, window:
             yield Source(k, found, {name: (signal, value[offset, 0]) for name, (signal, value) in factors.items()})
 
 
+def row_norms(rows: Tensor) -> Tensor:
+    """‖row‖₂ of (n, g), (n,), summed in float64: squares of float32 numbers neither vanish nor overflow there."""
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
+    return norms
+
+
 def all_factors(recurrence: Recurrence, sample: int) -> dict[str, Tensor]:
     """{parameter: (t, r)} over all steps of the sample, in processing order."""
     parts: dict[str, list[Tensor]] = {}
@@ -120,6 +126,12 @@ def all_factors(recurrence: Recurrence, sample: int) -> dict[str, Tensor]:
         for name, (_, value) in block.factors().items():
             parts.setdefault(name, []).append(value[:, 0])
     return {name: torch.cat(values) for name, values in parts.items()}
+
+
+def signals(recurrence: Recurrence, sample: int) -> dict[str, str]:
+    """{parameter: its signal}."""
+    _, block = next(recurrence.blocks(sample, BLOCK_STEPS))
+    return {name: signal for name, (signal, _) in block.factors().items()}
 
 
 def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dict[str, Tensor]:

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from inspector.engine.emitter import Emitter
-from inspector.engine.itemised import begin, pairs
+from inspector.engine.itemised import begin, pairs, row_norms
 from inspector.engine.quantity import BLOCK_STEPS
-from inspector.engine.rownorms import row_norms
 from inspector.engine.steps.cell import StepBlock
 from inspector.engine.steps.product import linear
 from inspector.engine.steps.spread import SpreadBlock, tiles
@@ -103,9 +102,10 @@ class _Filling:
     def _spread(self, block: SpreadBlock, carried: Tensor) -> None:
         n, s = self.steps.stop - self.steps.start, carried.shape[1]
         heads, totals = carried.new_zeros(n, s), carried.new_zeros(n, s)
+        weights = block.weights(self.probes)
         for j in range(n - 1, -1, -1):
             rows = carried[self.first + j :]
-            matrix = block.folded(self.steps.start + j, self.probes)
+            matrix = block.folded(self.steps.start + j, weights)
             for tile in tiles(rows):
                 block.open_(rows[tile], self.steps.start + j)
                 if tile.start == 0:
@@ -124,11 +124,11 @@ class _Filling:
             if signal not in self.probes:
                 spread.dense_(rows, at, self.rows[signal][j, lags])
         moved = linear(rows, matrix)
-        last = len(block.w_back)
-        block.close_(rows, moved[:, :last], at)
-        for signal, probes in self.probes.items():
-            first, last = last, last + len(probes)
-            self.rows[signal][j, lags] = moved[:, first:last]
+        order = sorted(self.probes, key=lambda signal: signal != block.recurrent)  # as in block.weights
+        back, *projections = moved.split([len(block.w_back), *(len(self.probes[signal]) for signal in order)], dim=1)
+        block.close_(rows, back, at)
+        for signal, projection in zip(order, projections, strict=True):
+            self.rows[signal][j, lags] = projection
 
     def _dense(self, carried: Tensor) -> None:
         n = self.steps.stop - self.steps.start

@@ -16,11 +16,12 @@ from inspector.engine.itemised import (
     announce,
     begin,
     relative_error,
+    row_norms,
+    signals,
     unrolled_gradient,
 )
 from inspector.engine.items import Chunk, chunks, widths
-from inspector.engine.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
-from inspector.engine.rownorms import row_norms
+from inspector.engine.quantity import Describe, dtype_name, per_recurrence
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.trace import Recurrence
 
@@ -164,12 +165,6 @@ class Items:
             factors = self.factors[name]
             parameter.total = parameter.signal.totals.T @ factors
             parameter.immediate = parameter.signal.heads.T @ factors
-
-
-def signals(recurrence: Recurrence, sample: int) -> dict[str, str]:
-    """{parameter: its signal}."""
-    _, block = next(recurrence.blocks(sample, BLOCK_STEPS))
-    return {name: signal for name, (signal, _) in block.factors().items()}
 
 
 def _write(recurrence: Recurrence, emit: Emitter, name: str, parameter: Parameter, expected: Tensor) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import Unsupported
+from inspector.engine.itemised import row_norms
 from inspector.engine.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
-from inspector.engine.rownorms import row_norms
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.trace import Recurrence
 

@@ -11,7 +11,7 @@ of a weight that multiplies gradients at the pre-activations.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -100,9 +100,14 @@ class SpreadBlock(StepBlock):
         """Opened rows become in place the gradients before the step; moved (n, h) came through the weights."""
         rows.copy_(moved)
 
-    def folded(self, at: int, probes: Mapping[str, Tensor]) -> Tensor:
-        """(o, m): what opened rows are multiplied with, for the way back and below it each signal's probes (q, g)."""
-        weights = [(self.recurrent, self.w_back), *probes.items()]
+    def weights(self, probes: Mapping[str, Tensor]) -> list[tuple[str, Tensor]]:
+        """What gradients are multiplied with, (o, g) a signal: on the way back, then with the probes (q, g)."""
+        own = [self.w_back, *(values for signal, values in probes.items() if signal == self.recurrent)]
+        others = [(signal, values) for signal, values in probes.items() if signal != self.recurrent]
+        return [(self.recurrent, torch.cat(own)), *others]
+
+    def folded(self, at: int, weights: Sequence[tuple[str, Tensor]]) -> Tensor:
+        """(o, m): what opened rows are multiplied with, all the weights' rows one below the other."""
         out = self.w_back.new_empty(sum(len(weight) for _, weight in weights), self.shape[2])
         first = 0
         for signal, weight in weights:
@@ -122,7 +127,7 @@ class SpreadBlock(StepBlock):
         if not self.spreads:
             self.pull_(rows, at)
             return
-        matrix = self.folded(at, {})
+        matrix = self.folded(at, [(self.recurrent, self.w_back)])
         for tile in tiles(rows):
             self.open_(rows[tile], at)
             self.close_(rows[tile], linear(rows[tile], matrix), at)
