@@ -135,7 +135,7 @@ class GruBlock(SpreadBlock):
 
     def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
         """Jᵀ u."""
-        return scaled_transpose(self.cell.w_hh, self.coefficients[at], u) + self._values[1][at, ..., None] * u
+        return scaled_transpose(self.w_back, self.coefficients[at], u) + self._values[1][at, ..., None] * u
 
     def jacobian(self) -> Tensor:
         """J, (t, b, h, h)."""
@@ -158,7 +158,7 @@ class GruBlock(SpreadBlock):
 
     def input_vjp(self, u: Tensor) -> Tensor:
         """Through r, z and n to x."""
-        return scaled_transpose(self.cell.w_ih, self.to_input, u)
+        return scaled_transpose(self.cell.w_ih.T, self.to_input, u)
 
     @property
     def w_back(self) -> Tensor:

@@ -152,25 +152,29 @@ class LstmBlock(SpreadBlock):
 
     def jvp(self, v: Tensor) -> Tensor:
         """J v for v (t, b, s, p)."""
+        given = v.transpose(2, 3)
         rows = gate_rows(self.cell.w_hh, v[:, :, self.cell.parts["h"]], 4)
-        dc = torch.einsum("tbgh,tbpgh->tbhp", self.to_cell, rows[:, :, :, :3])
-        dc = torch.addcmul(dc, self.forget[..., None], v[:, :, self.cell.parts["c"]])
-        dh = self.to_output[..., None] * rows[:, :, :, 3].transpose(2, 3) + self.leak[..., None] * dc
-        return torch.cat((dh if self.cell.w_hr is None else self.cell.w_hr @ dh, dc), dim=2)
+        inner = rows[..., :3, :].mul_(self.to_cell[:, :, None]).sum(3)
+        dc = inner.addcmul_(self.forget[:, :, None], given[..., self.cell.parts["c"]])
+        dh = rows[..., 3, :].mul_(self.to_output[:, :, None]).addcmul_(self.leak[:, :, None], dc)
+        return torch.cat((dh if self.cell.w_hr is None else dh @ self.cell.w_hr.T, dc), dim=3).transpose(2, 3)
 
     def _back(self, u: Tensor, at: slice) -> tuple[Tensor, Tensor]:
-        """(gradient at the pre-activations (t, b, p, 4·h), gradient at c' (t, b, h, p)) from u (t, b, s, p)."""
-        uh = u[:, :, self.cell.parts["h"]]
-        uh = uh if self.cell.w_hr is None else self.cell.w_hr.T @ uh
-        uc = torch.addcmul(u[:, :, self.cell.parts["c"]], self.leak[at, ..., None], uh)
-        inner = torch.einsum("tbgh,tbhp->tbpgh", self.to_cell[at], uc)
-        outer = (self.to_output[at, ..., None] * uh).transpose(2, 3)[:, :, :, None]
-        return torch.cat((inner, outer), dim=3).flatten(3), uc
+        """(gradient at the pre-activations (t, b, p, 4·h), gradient at c' (t, b, p, h)) from u (t, b, s, p)."""
+        given = u.transpose(2, 3)
+        uh = given[..., self.cell.parts["h"]]
+        uh = uh if self.cell.w_hr is None else uh @ self.cell.w_hr
+        uc = torch.addcmul(given[..., self.cell.parts["c"]], self.leak[at][:, :, None], uh)
+        gates = u.new_empty(*uc.shape[:3], 4, self.cell.hidden)
+        torch.mul(uc.unsqueeze(3), self.to_cell[at][:, :, None], out=gates[..., :3, :])
+        torch.mul(uh, self.to_output[at][:, :, None], out=gates[..., 3, :])
+        return gates.flatten(3), uc
 
     def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
         """Jᵀ u for u (t, b, s, p)."""
-        activations, uc = self._back(u, at)
-        return torch.cat(((activations @ self.cell.w_hh).transpose(2, 3), self.forget[at, ..., None] * uc), dim=2)
+        gates, uc = self._back(u, at)
+        before = linear(gates.flatten(0, 2), self.w_back).view(*gates.shape[:3], -1)
+        return torch.cat((before, self.forget[at][:, :, None] * uc), dim=3).transpose(2, 3)
 
     def input_vjp(self, u: Tensor) -> Tensor:
         """W_ihᵀ times the gradient at the pre-activations."""

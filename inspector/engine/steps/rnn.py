@@ -111,7 +111,7 @@ class RnnBlock(SpreadBlock):
 
     def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
         """W_hhᵀ diag(φ') u."""
-        return scaled_transpose(self.cell.w_hh, self.slope[at], u)
+        return scaled_transpose(self.w_back, self.slope[at], u)
 
     def jacobian(self) -> Tensor:
         """diag(φ') W_hh."""
@@ -123,7 +123,7 @@ class RnnBlock(SpreadBlock):
 
     def input_vjp(self, u: Tensor) -> Tensor:
         """W_ihᵀ diag(φ') u."""
-        return scaled_transpose(self.cell.w_ih, self.slope, u)
+        return scaled_transpose(self.cell.w_ih.T, self.slope, u)
 
     @property
     def w_back(self) -> Tensor:
