@@ -16,7 +16,9 @@ from inspector.engine.steps.cell import StepBlock
 SMALL = 48
 """State sizes up to this use full SVDs: they are exact and cost no more."""
 TOLERANCE, ACCEPTED = 1e-4, 1e-3
-FIRST, MOST = 20, 60
+CAREFUL = 1e-6
+"""Residual that is asked of a step whose iteration was slow: two values nearly coincide and must be told apart."""
+FIRST, LATER, MOST = 20, (32, 44, 60), 60
 
 
 def spectral_norms(block: StepBlock) -> tuple[Tensor, Tensor]:
@@ -26,12 +28,16 @@ def spectral_norms(block: StepBlock) -> tuple[Tensor, Tensor]:
     space = Krylov(block, FIRST)
     space.extend(FIRST)
     value, residual = space.largest()
-    late = torch.nonzero((residual > TOLERANCE).any(1))[:, 0]
-    if len(late):  # a few steps have two nearly equal values: they alone go on
-        most = min(MOST, block.shape[2])
-        space = space.only(late, most)
-        space.extend(most)
-        value[late], residual[late] = space.largest()
+    going = (residual > TOLERANCE).any(1)
+    late = torch.nonzero(going)[:, 0]
+    for count in LATER:
+        if not len(late):
+            break
+        space = space.only(torch.nonzero(going)[:, 0], min(count, block.shape[2]))
+        space.extend(space.room)
+        value[late], residual[late] = again = space.largest()
+        going = (again[1] > CAREFUL).any(1)
+        late = late[going]
     return value, residual
 
 
