@@ -19,6 +19,8 @@ from inspector.engine.subject import Batch, Subject
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 KEPT_BYTES = 256 << 20
+KEPT_STEPS = 64
+"""The size of block that most quantities ask for (quantity.BLOCK_STEPS)."""
 KEPT_VALUES = 12
 """About how many numbers a block keeps for every state entry: gates, coefficients, slopes."""
 
@@ -83,10 +85,13 @@ class Recurrence:
     def blocks(self, sample: int, size: int) -> Iterator[tuple[int, StepBlock]]:
         """The real steps of one sample in blocks of `size`: (first processing step, block of one sample).
 
-        Blocks are kept, gates and all, while they are small together: several quantities read the same ones.
+        Blocks of the common size are kept, gates and all, while they are small together: several quantities read them.
         """
         length, index = self.length(sample), sample - self.base
-        keep = length * self.cell.state_size * self.states.element_size() * KEPT_VALUES <= KEPT_BYTES
+        keep = (
+            size == KEPT_STEPS
+            and length * self.cell.state_size * self.states.element_size() * KEPT_VALUES <= KEPT_BYTES
+        )
         for start in range(0, length, size):
             stop = min(start + size, length)
             found = self._blocks.get((index, start, stop))
