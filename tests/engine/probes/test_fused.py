@@ -96,6 +96,14 @@ def test_gradients_are_checked_piece_by_piece(monkeypatch: pytest.MonkeyPatch, k
     monkeypatch.setattr(fused_gradients, "sweep", lambda *given: tuple(1.001 * value for value in right(*given)))
     assert max(differences()) > 1e-4
 
+    def astray(*given: Any) -> Any:
+        delta, to_input, first = right(*given)
+        delta[4] += 1e-3  # what flows from the second piece to the first
+        return delta, to_input, first
+
+    monkeypatch.setattr(fused_gradients, "sweep", astray)
+    assert max(differences()) > 1e-5
+
 
 @pytest.mark.parametrize(("kind", "layers", "both", "batch_first", "packed"), CONFIGURATIONS)
 def test_states_gates_and_gradients(kind: Any, layers: int, both: bool, batch_first: bool, packed: bool) -> None:
