@@ -6,7 +6,7 @@ layer below. One sample of it is compared with what autograd finds through torch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +17,10 @@ from inspector.engine.fused_check import distance, judge, largest
 from inspector.engine.products import resolution
 from inspector.engine.steps.sweep import sweep
 from inspector.engine.trace import Recurrence
+
+PIECE = 1024
+TOGETHER = 16
+"""Steps of a piece, and pieces whose graph is held at once: one graph of 100,000 steps took three gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +96,10 @@ def _one_segment(
     one = slice(column, column + 1)
     if not steps:
         return to_input, first, (0.0, 1.0)
-    gradient, moved = _by_autograd(walk, item, x[:steps, one], states[: steps + 1, one], arriving[:steps, one])
-    allowed = 64 * steps**0.5 * max(walk.unit, moved)
-    return to_input, first, (_relative(to_input[:steps, one], gradient), allowed)
+    here = slice(0, steps)
+    swept = (delta[here, one], to_input[here, one], first[one])
+    error, moved = _against_autograd(walk, item, x[here, one], states[: steps + 1, one], arriving[here, one], swept)
+    return to_input, first, (error, 64 * steps**0.5 * max(walk.unit, moved))
 
 
 def _store(item: Recurrence, arriving: Tensor, segment: Segment, flowing: Tensor | None) -> None:
@@ -105,28 +110,73 @@ def _store(item: Recurrence, arriving: Tensor, segment: Segment, flowing: Tensor
         item.arriving[segment.stop - 1] -= flowing
 
 
-def _by_autograd(walk: _Weights, item: Recurrence, x: Tensor, states: Tensor, arriving: Tensor) -> tuple[Tensor, float]:
-    """(input gradient of one sample (t, 1, i) through torch's fused kernel, how far its states were from ours).
+def _against_autograd(
+    walk: _Weights, item: Recurrence, x: Tensor, states: Tensor, arriving: Tensor, swept: tuple[Tensor, Tensor, Tensor]
+) -> tuple[float, float]:
+    """(relative error of what was swept for one sample, how far the kernel's states were from ours).
 
-    A network that amplifies differences walks elsewhere when run again; its gradients are then compared as loosely.
+    Through torch's fused kernel, piece by piece, several pieces as one batch: each begins with the state it began with
+    and is given what was swept at its end; what it sends to its inputs and to the piece before must be what was swept
+    there. The last piece is given what arrives from outside, so that all pieces together leave nothing unchecked. A
+    network that amplifies differences walks elsewhere when run again; it is then compared as loosely.
+    """
+    delta, to_input, first = swept
+    ends = torch.cat((delta[:-1], arriving[-1:]))
+    inputs, moved = torch.empty_like(to_input), 0.0
+    begun: list[int] = []
+    sent: list[Tensor] = []
+    for steps, size in _pieces(len(x)):
+        before = states[steps.start : steps.stop : size, 0]
+        cut = [_side_by_side(values[steps], size) for values in (x, arriving, ends, states[1:])]
+        gradient, back, out = _through_kernel(walk, item, cut[0], before, cut[1], cut[2][-1])
+        inputs[steps] = gradient.transpose(0, 1).reshape(inputs[steps].shape)
+        begun += range(steps.start, steps.stop, size)
+        sent.append(back)
+        moved = max(moved, distance(out, cut[3][..., item.cell.parts["h"]]))
+    whole, at = torch.cat(sent), torch.tensor(begun)[1:] - 1
+    whole[1:] += arriving[at, 0]
+    error = _relative(torch.cat((first, delta[at, 0])), whole, largest(delta))
+    return max(error, _relative(to_input, inputs, largest(inputs))), moved / max(1.0, largest(states))
+
+
+def _through_kernel(
+    walk: _Weights, item: Recurrence, x: Tensor, before: Tensor, arriving: Tensor, end: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(input gradient (t, b, i), that of the state before (b, s), outputs) by autograd through torch's fused kernel.
+
+    x (t, b, i) from the state `before` (b, s); arriving (t, b, s) reaches h at all steps but the last, `end` (b, s) the
+    last state.
     """
     parts = item.cell.parts
-    weights = [value.to(states.dtype) for value in walk.of(item)]
+    weights = [value.detach().to(before.dtype) for value in walk.of(item)]
     with torch.enable_grad():
-        given = x.detach().clone().requires_grad_()
-        start = [states[0][None, :, part].contiguous() for part in parts.values()]
-        out = run_fused(walk.module, given, start, weights)
-        total = (out[0] * arriving[..., parts["h"]]).sum()
-        if "c" in parts:
-            total = total + (out[2][0] * arriving[-1, :, parts["c"]]).sum()
-        gradient: Tensor = torch.autograd.grad(total, given)[0]
-    moved = distance(out[0].detach(), states[1:, :, parts["h"]]) / max(1.0, largest(states))
-    return gradient, moved
+        given = x.detach().requires_grad_()
+        start = [before[None, :, part].clone().requires_grad_() for part in parts.values()]
+        out, *final = run_fused(walk.module, given, start, weights)
+        total = (out[:-1] * arriving[:-1, :, parts["h"]]).sum()
+        for part, value in zip(parts.values(), final, strict=True):
+            total = total + (value[0] * end[:, part]).sum()
+        gradient, *back = torch.autograd.grad(total, [given, *start])
+    return gradient, torch.cat([value[0] for value in back], dim=-1), out.detach()
 
 
-def _relative(found: Tensor, expected: Tensor) -> float:
-    """Largest difference in units of the largest entry; 0 where a gradient is not finite (nothing to compare)."""
+def _pieces(length: int) -> Iterator[tuple[slice, int]]:
+    """Steps that are worked on together, as pieces of a size: what is left over first, then TOGETHER whole ones."""
+    over = length % PIECE
+    if over:
+        yield slice(0, over), over
+    for start in range(over, length, PIECE * TOGETHER):
+        yield slice(start, min(start + PIECE * TOGETHER, length)), PIECE
+
+
+def _side_by_side(values: Tensor, size: int) -> Tensor:
+    """(n · size, 1, …) of one sample as n samples (size, n, …), a copy."""
+    pieces = values[:, 0].reshape(-1, size, values.shape[2])
+    return pieces.transpose(0, 1).clone(memory_format=torch.contiguous_format)
+
+
+def _relative(found: Tensor, expected: Tensor, size: float) -> float:
+    """Largest difference in units of `size`; 0 where a gradient is not finite (nothing to compare)."""
     if not bool(torch.isfinite(expected).all()) or not bool(torch.isfinite(found).all()):
         return 0.0
-    size = largest(expected)
     return distance(found, expected) / size if size > 0 else largest(found)

@@ -26,8 +26,6 @@ from inspector.engine.trace import Recurrence
 SOURCE = "Pascanu, Mikolov & Bengio 2013; Cashman et al. 2018 (RNNbow)"
 RATE = 2e10
 """Multiplications a second that one core is assumed to do when the cost of a sweep is told."""
-SAFE = (1e-16, 1e16)
-"""Norms whose squares float32 adds up without loss."""
 STEP_SECONDS = 1e-4
 """What a step costs however small it is."""
 SECONDS = 120.0
@@ -116,12 +114,8 @@ def sweep(recurrence: Recurrence, sample: int, emit: Emitter, text: str, window:
 
 
 def row_norms(rows: Tensor) -> Tensor:
-    """‖row‖₂ of (n, g), float64 (n,); in the rows' own precision where the squares can neither vanish nor overflow."""
-    norms: Tensor = torch.linalg.vector_norm(rows, dim=1).double()
-    if rows.dtype == torch.float32:
-        risky = ~((norms > SAFE[0]) & (norms < SAFE[1]))
-        if bool(risky.any()):
-            norms[risky] = torch.linalg.vector_norm(rows[risky].double(), dim=1)
+    """‖row‖₂ of (n, g), (n,), summed in float64: squares of float32 numbers neither vanish nor overflow there."""
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
     return norms
 
 
@@ -132,6 +126,12 @@ def all_factors(recurrence: Recurrence, sample: int) -> dict[str, Tensor]:
         for name, (_, value) in block.factors().items():
             parts.setdefault(name, []).append(value[:, 0])
     return {name: torch.cat(values) for name, values in parts.items()}
+
+
+def signals(recurrence: Recurrence, sample: int) -> dict[str, str]:
+    """{parameter: its signal}."""
+    _, block = next(recurrence.blocks(sample, BLOCK_STEPS))
+    return {name: signal for name, (signal, _) in block.factors().items()}
 
 
 def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dict[str, Tensor]:

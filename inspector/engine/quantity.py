@@ -17,10 +17,10 @@ from torch import Tensor
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import NotApplicable, Unsupported
 from inspector.engine.steps.cell import StepBlock
-from inspector.engine.trace import Recurrence, Trace
+from inspector.engine.trace import KEPT_STEPS, Recurrence, Trace
 from inspector.records import Channel
 
-BLOCK_STEPS = 64
+BLOCK_STEPS = KEPT_STEPS
 """Steps of a page of per-step quantities: small enough to be seen growing, large enough for batched products."""
 
 
@@ -74,13 +74,18 @@ def per_step(
     order: int = 50,
     default: bool = True,
     block_steps: int = BLOCK_STEPS,
+    closed_steps: int | None = None,
 ) -> Callable[[Callable[[StepBlock], Tensor]], Quantity]:
-    """A quantity `f(block) -> (t, b)`: one number a step, of every recurrence, for the sample looked at."""
+    """A quantity `f(block) -> (t, b)`: one number a step, of every recurrence, for the sample looked at.
+
+    Blocks have `block_steps`; `closed_steps` where derivatives are closed forms, which cost nothing to make again.
+    """
 
     def wrap(function: Callable[[StepBlock], Tensor]) -> Quantity:
         def one(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
             name = f"{recurrence.place}:{signal}"
-            for start, block in recurrence.blocks(sample, block_steps):
+            size = block_steps if recurrence.cell.method or closed_steps is None else closed_steps
+            for start, block in recurrence.blocks(sample, size):
                 values = recurrence.in_order(function(block)[:, 0], sample)
                 about = how(describe, recurrence)
                 shape = (recurrence.length(sample),)

@@ -21,6 +21,8 @@ from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 CELLS_WITHIN = "cells within"
 """Key of Trace.extra: names of the modules of torch's cells that are part of a larger hand-written recurrence."""
 KEPT_BYTES = 256 << 20
+KEPT_STEPS = 64
+"""The size of block that most quantities ask for (quantity.BLOCK_STEPS)."""
 KEPT_VALUES = 12
 """About how many numbers a block keeps for every state entry: gates, coefficients, slopes."""
 
@@ -85,10 +87,13 @@ class Recurrence:
     def blocks(self, sample: int, size: int) -> Iterator[tuple[int, StepBlock]]:
         """The real steps of one sample in blocks of `size`: (first processing step, block of one sample).
 
-        Blocks are kept, gates and all, while they are small together: several quantities read the same ones.
+        Blocks of the common size are kept, gates and all, while they are small together: several quantities read them.
         """
         length, index = self.length(sample), sample - self.base
-        keep = length * self.cell.state_size * self.states.element_size() * KEPT_VALUES <= KEPT_BYTES
+        keep = (
+            size == KEPT_STEPS
+            and length * self.cell.state_size * self.states.element_size() * KEPT_VALUES <= KEPT_BYTES
+        )
         for start in range(0, length, size):
             stop = min(start + size, length)
             found = self._blocks.get((index, start, stop))

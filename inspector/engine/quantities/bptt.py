@@ -12,18 +12,17 @@ from inspector.engine.emitter import Emitter
 from inspector.engine.errors import Unsupported
 from inspector.engine.itemised import (
     SOURCE,
-    Source,
     all_factors,
     announce,
     begin,
     relative_error,
     row_norms,
-    sweep,
+    signals,
     unrolled_gradient,
 )
-from inspector.engine.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
+from inspector.engine.items import Chunk, chunks, widths
+from inspector.engine.quantity import Describe, dtype_name, per_recurrence
 from inspector.engine.shelves import QUANTITIES
-from inspector.engine.steps.product import linear
 from inspector.engine.trace import Recurrence
 
 LONGEST = 4096
@@ -58,35 +57,63 @@ def bptt(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
             "sequence has it, and the quantity truncation needs no map."
         )
     text = announce(recurrence, len(arriving), len(arriving), "Itemised gradient", emit)
-    factors = all_factors(recurrence, sample)
-    items = Items(len(arriving), arriving)
-    for source in sweep(recurrence, sample, emit, text):
-        items.add(source)
+    items = itemised(recurrence, sample, emit, text)
     expected = unrolled_gradient(recurrence, sample, emit)
     for name, parameter in items.parameters.items():
-        parameter.settle(items.heads[parameter.signal], items.totals[parameter.signal], factors[name])
         _write(recurrence, emit, name, parameter, expected[name].reshape(parameter.total.shape))
+
+
+def itemised(recurrence: Recurrence, sample: int, emit: Emitter, text: str) -> Items:
+    """One sweep over all pairs of steps, everything of every parameter."""
+    items = Items(recurrence, sample)
+    for chunk in chunks(recurrence, sample, emit, text, items.probes, LAG_BYTES):
+        items.add(chunk)
+    items.settle()
+    return items
+
+
+@dataclass(slots=True)
+class Signal:
+    """Gradients at one set of pre-activations: those of the own step's loss and of all (t, g), for all parameters.
+
+    `sums` (lag · q, r): the gradient of every lag, whole or projected, the factors of all its parameters side by side.
+    """
+
+    names: list[str]
+    heads: Tensor
+    totals: Tensor
+    sums: Tensor
+    projected: bool
 
 
 @dataclass(slots=True)
 class Parameter:
-    """What is gathered of one parameter. `map` is (source k, step t); `sums` (lag, q, r) the gradient of every lag."""
+    """What is gathered of one parameter: `map` is (source k, step t), `columns` are its own in the signal's sums."""
 
-    signal: str
+    signal: Signal
+    columns: slice
     map: Tensor
     lagged: Tensor
-    sums: Tensor
-    projected: bool
     total: Tensor = field(default_factory=lambda: torch.zeros(0))
     immediate: Tensor = field(default_factory=lambda: torch.zeros(0))
 
-    def settle(self, heads: Tensor, totals: Tensor, factors: Tensor) -> None:
-        """The gradient (g, r) from all items, and from those of lag 0: heads and totals (t, g), factors (t, r)."""
-        self.total, self.immediate = totals.T @ factors, heads.T @ factors
+    @property
+    def projected(self) -> bool:
+        """Whether norms of sums are estimates."""
+        return self.signal.projected
+
+    def add(self, chunk: Chunk, norms: Tensor, factor: Tensor) -> None:
+        """The chunk's part of the map, and of the sums of norms by lag: norms (n, t) float64, factor (n, r)."""
+        n, t = norms.shape
+        size = torch.linalg.vector_norm(factor, dim=1, dtype=torch.float64)
+        items = (norms * size[:, None]).triu_(chunk.first)  # not 0 · NaN before the step
+        self.map[chunk.first : chunk.first + n] = items
+        padded = torch.nn.functional.pad(items, (0, n))
+        self.lagged[: t - chunk.first] += padded.as_strided((n, t - chunk.first), (t + n + 1, 1), chunk.first).sum(0)
 
     def norms(self) -> Tensor:
         """(norm of the sum, sum of the norms, standard error of the first), (3, lag) float64."""
-        squares = self.sums.double().square().sum(2)
+        squares = row_norms(self.signal.sums[:, self.columns]).view(len(self.lagged), -1).square()
         if not self.projected:
             norm = squares.sum(1).sqrt()
             return torch.stack((norm, self.lagged, torch.zeros_like(norm)))
@@ -96,77 +123,48 @@ class Parameter:
 
 
 class Items:
-    """Takes the sources of a sweep one by one and adds up what is shown of them; blocks make products of sums."""
+    """Adds up what is shown of the chunks of a sweep, within the memory that is stated above."""
 
-    def __init__(self, length: int, like: Tensor) -> None:
-        self.length, self.like = length, like
+    def __init__(self, recurrence: Recurrence, sample: int) -> None:
+        like = begin(recurrence, sample)
+        t, new = len(like), like.new_zeros
+        self.factors = all_factors(recurrence, sample)
+        self.signal_of = signals(recurrence, sample)
         self.parameters: dict[str, Parameter] = {}
-        self.heads: dict[str, Tensor] = {}
-        self.totals: dict[str, Tensor] = {}
+        self.signals: dict[str, Signal] = {}
         self.probes: dict[str, Tensor] = {}
-        self._rows: list[dict[tuple[str, bool], Tensor]] = []
-        self._factors: list[dict[str, Tensor]] = []
-
-    def add(self, source: Source) -> None:
-        """One step: its column of every map, its share of every lag."""
-        if not self.parameters:
-            self._prepare(source)
-        k = source.step
-        norms = {signal: row_norms(rows) for signal, rows in source.rows.items()}
-        for signal, rows in source.rows.items():
-            self.heads[signal][k], self.totals[signal][k] = rows[0], rows.sum(0)
-        waiting: dict[tuple[str, bool], Tensor] = {}
-        factors: dict[str, Tensor] = {}
-        for name, (signal, factor) in source.factors.items():
-            parameter, rows = self.parameters[name], source.rows[signal]
-            column = norms[signal] * torch.linalg.vector_norm(factor, dtype=torch.float64)
-            parameter.map[k, k:] = column.to(self.like.dtype)
-            parameter.lagged[: len(column)] += column
-            if len(factor) == 1 and not parameter.projected:
-                parameter.sums[: len(rows), :, 0].add_(rows, alpha=float(factor))
-                continue
-            factors[name] = factor
-            if (signal, parameter.projected) not in waiting:
-                waiting[signal, parameter.projected] = (
-                    linear(rows, self.probes[signal]) if parameter.projected else rows
-                )
-        self._rows.append(waiting)
-        self._factors.append(factors)
-        held = sum(rows.nbytes for rows in waiting.values()) * len(self._rows)
-        if len(self._rows) == BLOCK_STEPS or held > LAG_BYTES or k == 0:
-            self._flush()
-
-    def _prepare(self, source: Source) -> None:
-        t, new = self.length, self.like.new_zeros
         random = torch.Generator().manual_seed(11)
-        for signal, rows in source.rows.items():
-            g = rows.shape[1]
-            self.heads[signal], self.totals[signal] = new(t, g), new(t, g)
-            self.probes[signal] = torch.randn(PROBES, g, generator=random, dtype=torch.float64).to(self.like.dtype)
-        widest: dict[str, int] = {}
-        for signal, factor in source.factors.values():
-            widest[signal] = max(len(factor), widest.get(signal, 0))
-        for name, (signal, factor) in source.factors.items():
-            g, r = source.rows[signal].shape[1], len(factor)
-            projected = g > PROBES and t * g * widest[signal] * self.like.element_size() > LAG_BYTES
-            sums = new(t, PROBES if projected else g, r)
-            self.parameters[name] = Parameter(signal, new(t, t), new(t, dtype=torch.float64), sums, projected)
+        for signal, g in widths(recurrence, sample).items():
+            names = [name for name, own in self.signal_of.items() if own == signal]
+            if not names:
+                continue
+            r = [self.factors[name].shape[1] for name in names]
+            projected = g > PROBES and t * g * max(r) * like.element_size() > LAG_BYTES
+            if projected:
+                self.probes[signal] = torch.randn(PROBES, g, generator=random, dtype=torch.float64).to(like.dtype)
+            sums = new(t * (PROBES if projected else g), sum(r))
+            self.signals[signal] = Signal(names, new(t, g), new(t, g), sums, projected)
+            for j, name in enumerate(names):
+                columns = slice(sum(r[:j]), sum(r[: j + 1]))
+                lagged = new(t, dtype=torch.float64)
+                self.parameters[name] = Parameter(self.signals[signal], columns, new(t, t), lagged)
 
-    def _flush(self) -> None:
-        """Add the waiting steps to the gradient of every lag: Σ_k row_{k, ℓ} ⊗ factor_k as one product a lag."""
-        stacked = {}
-        for key in self._rows[0]:
-            waiting = [rows[key] for rows in self._rows]
-            block = self.like.new_zeros(len(waiting), max(map(len, waiting)), waiting[0].shape[1])
-            for row, values in zip(block, waiting, strict=True):
-                row[: len(values)] = values
-            stacked[key] = block.permute(1, 2, 0)
-        for name in self._factors[0]:
-            parameter = self.parameters[name]
-            rows = stacked[parameter.signal, parameter.projected]
-            parameter.sums[: len(rows)] += rows @ torch.stack([factors[name] for factors in self._factors])
-        self._rows.clear()
-        self._factors.clear()
+    def add(self, chunk: Chunk) -> None:
+        """Some steps: their columns of every map, and Σ_k row_{k, ℓ} ⊗ factor_k for all lags as one product."""
+        for name, (signal, factor) in chunk.factors.items():
+            self.parameters[name].add(chunk, chunk.norms[signal], factor)
+        for key, kept in self.signals.items():
+            rows, steps = chunk.rows[key], slice(chunk.first, chunk.first + len(chunk.rows[key]))
+            kept.heads[steps], kept.totals[steps] = chunk.heads[key], chunk.totals[key]
+            factors = torch.cat([chunk.factors[name][1] for name in kept.names], dim=1)
+            kept.sums[: rows.shape[1]].addmm_(rows.T, factors)
+
+    def settle(self) -> None:
+        """The gradient (g, r) of every parameter from all items, and from those of lag 0."""
+        for name, parameter in self.parameters.items():
+            factors = self.factors[name]
+            parameter.total = parameter.signal.totals.T @ factors
+            parameter.immediate = parameter.signal.heads.T @ factors
 
 
 def _write(recurrence: Recurrence, emit: Emitter, name: str, parameter: Parameter, expected: Tensor) -> None:

@@ -36,7 +36,7 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         for offset in range(block.shape[0] - 1, -1, -1):
             k = begin + offset
             columns[k, k:] = row_norms(carried[k:]).to(carried.dtype)
-            block.pull_(carried[k:], offset)
+            block.back_(carried[k:], offset)
     result = columns.T
     if recurrence.reverse:
         result = result.flip(0, 1)

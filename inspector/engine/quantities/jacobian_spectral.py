@@ -10,6 +10,9 @@ from inspector.engine.shelves import QUANTITIES
 from inspector.engine.steps.cell import StepBlock
 from inspector.engine.steps.spectral import ACCEPTED, spectral_norms
 
+TOGETHER = 256
+"""Steps of one iteration: the cost of each operation is that of many numbers, not of being called."""
+
 
 @QUANTITIES.register("jacobian/spectral_norm")
 @per_step(
@@ -18,7 +21,7 @@ from inspector.engine.steps.spectral import ACCEPTED, spectral_norms
         source="Pascanu, Mikolov & Bengio 2013", scale="log",
         method="full SVD up to 48 entries; else 20 to 60 steps of Golub–Kahan–Lanczos, residual ≤ 1e-3 (or NaN)",
     ),
-    signal="jacobian/spectral_norm", summary="spectral norm of the step Jacobian", order=50,
+    signal="jacobian/spectral_norm", summary="spectral norm of the step Jacobian", order=50, closed_steps=TOGETHER,
 )  # fmt: skip
 def spectral_norm(block: StepBlock) -> Tensor:
     """σ₁(J[t, b]), largest singular value of J[t, b, s, r] = ∂s_t[b, s]/∂s_{t−1}[b, r]. → (t, b).

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from bisect import bisect_left
 
 import torch
 from torch import Tensor
@@ -79,6 +81,10 @@ class Plan:
         every = "every start" if len(self.starts) == t - 1 else f"{len(self.starts)} evenly spaced starts of {t - 1}"
         self.method = f"{what}; {every}; lags up to {self.lags}"
 
+    def active(self, t: int) -> range:
+        """Numbers of the starts whose products step t continues."""
+        return range(bisect_left(self.starts, t - self.lags), bisect_left(self.starts, t))
+
 
 def log_norms(recurrence: Recurrence, sample: int, plan: Plan, emit: Emitter) -> Tensor:
     """ln of the norms, (start, lag), in processing order, float64; NaN where the sequence ends before the lag."""
@@ -89,29 +95,32 @@ def log_norms(recurrence: Recurrence, sample: int, plan: Plan, emit: Emitter) ->
     size = torch.zeros(len(plan.starts), dtype=torch.float64)
     logs = torch.full((len(plan.starts), plan.lags + 1), math.nan, dtype=torch.float64)
     logs[:, 0] = 0.0
-    starts = torch.tensor(plan.starts)
+    starts, numbers = torch.tensor(plan.starts), torch.arange(len(plan.starts))
     unit = math.sqrt(plan.directions)
     for begin, block in recurrence.blocks(sample, BLOCK_STEPS):
         emit.check()
-        matrices = block.jacobian()[:, 0]
-        for offset in range(len(matrices)):
-            t = begin + offset
-            active = (starts < t) & (t - starts <= plan.lags)
-            if not bool(active.any()):
+        on_the_way = [plan.active(t) for t in range(begin, begin + block.shape[0])]
+        if not any(on_the_way):
+            continue
+        for t, matrix, active in zip(itertools.count(begin), block.jacobian()[:, 0], on_the_way, strict=False):
+            if not active:
                 continue
-            moved = matrices[offset] @ carried[:, active].flatten(1)
-            moved = moved.view(s, -1, plan.directions)
+            some = slice(active.start, active.stop)
+            moved = (matrix @ carried[:, some].flatten(1)).view(s, -1, plan.directions)
             norms = _norms(moved) / unit
-            scale = torch.where((norms > 0) & torch.isfinite(norms), norms, torch.ones_like(norms))
-            carried[:, active] = moved / scale.to(dtype)[:, None]
-            size[active] += norms.log()
-            logs[active, t - starts[active]] = size[active]
-            size[active] = torch.where(norms > 0, size[active], -torch.inf)
+            scale = torch.where((norms > 0) & torch.isfinite(norms), norms, 1.0)
+            torch.div(moved, scale.to(dtype)[:, None], out=carried[:, some])
+            size[some] += norms.log()
+            logs[numbers[some], t - starts[some]] = size[some]
+            size[some] = torch.where(norms > 0, size[some], -torch.inf)
     return logs
 
 
 def _norms(moved: Tensor) -> Tensor:
     """Frobenius norms of (s, n, p) per n in float64, safe from underflow of squares."""
+    if moved.dtype == torch.float32:
+        found: Tensor = torch.linalg.vector_norm(moved, dim=(0, 2), dtype=torch.float64)
+        return found
     largest = moved.abs().amax((0, 2))
     safe = torch.where((largest > 0) & torch.isfinite(largest), largest, torch.ones_like(largest))
     norms: Tensor = (moved / safe[:, None]).double().square().sum((0, 2)).sqrt() * safe.double()

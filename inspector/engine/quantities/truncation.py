@@ -10,7 +10,7 @@ from torch import Tensor
 
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import Unsupported
-from inspector.engine.itemised import Source, all_factors, announce, begin, pairs, seconds, sweep
+from inspector.engine.itemised import Source, all_factors, announce, begin, pairs, seconds, signals, sweep
 from inspector.engine.quantity import BLOCK_STEPS, Describe, per_recurrence
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.steps.product import linear
@@ -203,9 +203,9 @@ def _adaptive(recurrence: Recurrence, emit: Emitter, sample: int, items: Items) 
             name, f"The smallest K of every step needs all pairs of {items.length:,} steps in memory; they do not fit."
         )
         return
-    factors, signals = all_factors(recurrence, sample), _signals(recurrence, sample)
+    factors, own_signals = all_factors(recurrence, sample), signals(recurrence, sample)
     grams = {signal: torch.zeros(items.length, items.length, dtype=torch.float64) for signal in items.kept}
-    for own, signal in signals.items():
+    for own, signal in own_signals.items():
         grams[signal] += factors[own].double() @ factors[own].double().T
     found = torch.full((len(TOLERANCES), items.length), math.nan, dtype=torch.float64)
     for t in range(items.length):
@@ -235,9 +235,3 @@ def smallest_lengths(inner: Tensor) -> Tensor:
         return squares.new_full((len(TOLERANCES),), math.nan)
     first = [torch.nonzero(tails <= tolerance**2 * squares[-1])[0, 0] + 1 for tolerance in TOLERANCES]
     return torch.stack(first).double()
-
-
-def _signals(recurrence: Recurrence, sample: int) -> dict[str, str]:
-    """{parameter: its signal}."""
-    _, block = next(recurrence.blocks(sample, BLOCK_STEPS))
-    return {name: signal for name, (signal, _) in block.factors().items()}

@@ -155,8 +155,12 @@ class StepBlock(ABC):
         With `factors` they give the immediate derivatives ∂⁺s_t/∂θ, every other state held fixed (Pascanu 2013); a step
         that names no parameters has none.
         """
-        rows.copy_(self.vjp(rows.T[None, None], slice(at, at + 1))[0, 0].T)
+        self.back_(rows, at)
         return {}
+
+    def back_(self, rows: Tensor, at: int) -> None:
+        """Many gradients back through step `at` of sample 0, in place: `pull_` without what reaches the parameters."""
+        rows.copy_(self.vjp(rows.T[None, None], slice(at, at + 1))[0, 0].T)
 
     def factors(self) -> dict[str, tuple[str, Tensor]]:
         """{parameter: (signal of `pull_`, factor (t, b, r))}: uᵀ ∂⁺s_t/∂θ is the outer product of the two."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from inspector.engine.steps.product import linear
+
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
     """The dtype of the arithmetic: half and bfloat16 weights are worked with in float32."""
@@ -32,21 +34,21 @@ def pre_activations(x: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tens
 def gate_rows(weights: Tensor, v: Tensor, gates: int) -> Tensor:
     """W_g v for every gate: weights (g·h, r), v (t, b, r, p) → (t, b, p, g, h), one matrix product."""
     t, b, _, p = v.shape
-    rows = v.transpose(2, 3).reshape(t * b * p, -1) @ weights.T
+    rows = linear(v.transpose(2, 3).reshape(t * b * p, -1), weights)
     return rows.view(t, b, p, gates, -1)
 
 
 def scaled_product(weights: Tensor, a: Tensor, v: Tensor) -> Tensor:
     """Σ_g diag(a_g) W_g v: weights (g·h, r), a (t, b, g, h), v (t, b, r, p) → (t, b, h, p)."""
-    return torch.einsum("tbgh,tbpgh->tbhp", a, gate_rows(weights, v, a.shape[2]))
+    return gate_rows(weights, v, a.shape[2]).mul_(a[:, :, None]).sum(3).transpose(2, 3)
 
 
-def scaled_transpose(weights: Tensor, a: Tensor, u: Tensor) -> Tensor:
-    """Σ_g W_gᵀ diag(a_g) u: weights (g·h, r), a (t, b, g, h), u (t, b, h, p) → (t, b, r, p)."""
+def scaled_transpose(transposed: Tensor, a: Tensor, u: Tensor) -> Tensor:
+    """Σ_g W_gᵀ diag(a_g) u: transposed weights (r, g·h), a (t, b, g, h), u (t, b, h, p) → (t, b, r, p)."""
     t, b, g, h = a.shape
     p = u.shape[-1]
-    rows = torch.einsum("tbgh,tbhp->tbpgh", a, u).reshape(t * b * p, g * h)
-    return (rows @ weights).view(t, b, p, -1).transpose(2, 3)
+    rows = (a[:, :, None] * u.transpose(2, 3).unsqueeze(3)).reshape(t * b * p, g * h)
+    return linear(rows, transposed).view(t, b, p, -1).transpose(2, 3)
 
 
 def scaled_matrix(weights: Tensor, a: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from inspector.engine.steps.cell import Cell, StepBlock
+from inspector.engine.steps.cell import Cell
 from inspector.engine.steps.gated import (
     prepare,
     quadratic,
@@ -22,7 +22,7 @@ from inspector.engine.steps.gated import (
     scaled_product,
     scaled_transpose,
 )
-from inspector.engine.steps.product import linear
+from inspector.engine.steps.spread import Spread, SpreadBlock
 
 
 class GruStep(Cell):
@@ -97,10 +97,11 @@ class GruStep(Cell):
         return block
 
 
-class GruBlock(StepBlock):
+class GruBlock(SpreadBlock):
     """J = diag(z) + diag((h−n) z(1−z)) U_z + diag((1−z)(1−n²)) [diag(r) U_n + diag(q r(1−r)) U_r]."""
 
     cell: GruStep
+    recurrent = "hidden"
 
     def __init__(self, cell: GruStep, x: Tensor, previous: Tensor, following: Tensor) -> None:
         self.cell, self.x, self.previous, self.following = cell, x, previous, following
@@ -134,7 +135,7 @@ class GruBlock(StepBlock):
 
     def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
         """Jᵀ u."""
-        return scaled_transpose(self.cell.w_hh, self.coefficients[at], u) + self._values[1][at, ..., None] * u
+        return scaled_transpose(self.w_back, self.coefficients[at], u) + self._values[1][at, ..., None] * u
 
     def jacobian(self) -> Tensor:
         """J, (t, b, h, h)."""
@@ -157,14 +158,22 @@ class GruBlock(StepBlock):
 
     def input_vjp(self, u: Tensor) -> Tensor:
         """Through r, z and n to x."""
-        return scaled_transpose(self.cell.w_ih, self.to_input, u)
+        return scaled_transpose(self.cell.w_ih.T, self.to_input, u)
 
-    def pull_(self, rows: Tensor, at: int) -> dict[str, Tensor]:
+    @property
+    def w_back(self) -> Tensor:
+        """U of all gates."""
+        return self.cell.w_back
+
+    @cached_property
+    def spreads(self) -> Mapping[str, Spread]:
         """δ of r, z, n as W_ih and as W_hh see it, (n, 3·h) each: the candidate's differs by the reset gate."""
-        hidden = (rows[:, None] * self.coefficients[at, 0]).flatten(1)
-        given = (rows[:, None] * self.to_input[at, 0]).flatten(1)
-        rows.mul_(self._values[1][at, 0]).add_(linear(hidden, self.cell.w_back))
-        return {"input": given, "hidden": hidden}
+        every = slice(None)
+        return {"input": Spread((every, self.to_input[:, 0])), "hidden": Spread((every, self.coefficients[:, 0]))}
+
+    def close_(self, rows: Tensor, moved: Tensor, at: int) -> None:
+        """z ⊙ u, what the step keeps, and what came through the weights."""
+        rows.mul_(self._values[1][at, 0]).add_(moved)
 
     def factors(self) -> dict[str, tuple[str, Tensor]]:
         """x and the state before for the weights, 1 for the biases."""

@@ -13,7 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from inspector.engine.steps.cell import Cell, StepBlock
+from inspector.engine.steps.cell import Cell
 from inspector.engine.steps.gated import (
     gate_rows,
     linear_factors,
@@ -24,6 +24,7 @@ from inspector.engine.steps.gated import (
     scaled_matrix,
 )
 from inspector.engine.steps.product import linear
+from inspector.engine.steps.spread import Spread, SpreadBlock
 
 
 class LstmStep(Cell):
@@ -107,7 +108,7 @@ class LstmStep(Cell):
         return block
 
 
-class LstmBlock(StepBlock):
+class LstmBlock(SpreadBlock):
     """The four blocks of the 2H × 2H step Jacobian (QUANTITIES B3):
 
     ∂c'/∂c = diag(f); ∂c'/∂h = diag(c f(1−f)) U_f + diag(g i(1−i)) U_i + diag(i(1−g²)) U_g;
@@ -115,6 +116,7 @@ class LstmBlock(StepBlock):
     """
 
     cell: LstmStep
+    recurrent = "activations"
 
     def __init__(self, cell: LstmStep, x: Tensor, previous: Tensor, following: Tensor) -> None:
         self.cell, self.x, self.previous, self.following = cell, x, previous, following
@@ -150,25 +152,29 @@ class LstmBlock(StepBlock):
 
     def jvp(self, v: Tensor) -> Tensor:
         """J v for v (t, b, s, p)."""
+        given = v.transpose(2, 3)
         rows = gate_rows(self.cell.w_hh, v[:, :, self.cell.parts["h"]], 4)
-        dc = torch.einsum("tbgh,tbpgh->tbhp", self.to_cell, rows[:, :, :, :3])
-        dc = torch.addcmul(dc, self.forget[..., None], v[:, :, self.cell.parts["c"]])
-        dh = self.to_output[..., None] * rows[:, :, :, 3].transpose(2, 3) + self.leak[..., None] * dc
-        return torch.cat((dh if self.cell.w_hr is None else self.cell.w_hr @ dh, dc), dim=2)
+        inner = rows[..., :3, :].mul_(self.to_cell[:, :, None]).sum(3)
+        dc = inner.addcmul_(self.forget[:, :, None], given[..., self.cell.parts["c"]])
+        dh = rows[..., 3, :].mul_(self.to_output[:, :, None]).addcmul_(self.leak[:, :, None], dc)
+        return torch.cat((dh if self.cell.w_hr is None else dh @ self.cell.w_hr.T, dc), dim=3).transpose(2, 3)
 
     def _back(self, u: Tensor, at: slice) -> tuple[Tensor, Tensor]:
-        """(gradient at the pre-activations (t, b, p, 4·h), gradient at c' (t, b, h, p)) from u (t, b, s, p)."""
-        uh = u[:, :, self.cell.parts["h"]]
-        uh = uh if self.cell.w_hr is None else self.cell.w_hr.T @ uh
-        uc = torch.addcmul(u[:, :, self.cell.parts["c"]], self.leak[at, ..., None], uh)
-        inner = torch.einsum("tbgh,tbhp->tbpgh", self.to_cell[at], uc)
-        outer = (self.to_output[at, ..., None] * uh).transpose(2, 3)[:, :, :, None]
-        return torch.cat((inner, outer), dim=3).flatten(3), uc
+        """(gradient at the pre-activations (t, b, p, 4·h), gradient at c' (t, b, p, h)) from u (t, b, s, p)."""
+        given = u.transpose(2, 3)
+        uh = given[..., self.cell.parts["h"]]
+        uh = uh if self.cell.w_hr is None else uh @ self.cell.w_hr
+        uc = torch.addcmul(given[..., self.cell.parts["c"]], self.leak[at][:, :, None], uh)
+        gates = u.new_empty(*uc.shape[:3], 4, self.cell.hidden)
+        torch.mul(uc.unsqueeze(3), self.to_cell[at][:, :, None], out=gates[..., :3, :])
+        torch.mul(uh, self.to_output[at][:, :, None], out=gates[..., 3, :])
+        return gates.flatten(3), uc
 
     def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
         """Jᵀ u for u (t, b, s, p)."""
-        activations, uc = self._back(u, at)
-        return torch.cat(((activations @ self.cell.w_hh).transpose(2, 3), self.forget[at, ..., None] * uc), dim=2)
+        gates, uc = self._back(u, at)
+        before = linear(gates.flatten(0, 2), self.w_back).view(*gates.shape[:3], -1)
+        return torch.cat((before, self.forget[at][:, :, None] * uc), dim=3).transpose(2, 3)
 
     def input_vjp(self, u: Tensor) -> Tensor:
         """W_ihᵀ times the gradient at the pre-activations."""
@@ -219,19 +225,39 @@ class LstmBlock(StepBlock):
         above = quadratic(self.cell.gram, self.through_output)
         return below + above + (self.leak * self.forget).square().sum(-1)
 
+    @property
+    def w_back(self) -> Tensor:
+        """U of all gates."""
+        return self.cell.w_back
+
+    @cached_property
+    def spreads(self) -> Mapping[str, Spread]:
+        """δ of i, f, g from the gradient at c', of o from that at o ⊙ tanh c'; with a projection there is none."""
+        if self.cell.w_hr is not None:
+            return {}
+        h, c = self.cell.parts["h"], self.cell.parts["c"]
+        return {"activations": Spread((c, self.to_cell[:, 0]), (h, self.to_output[:, :1]))}
+
+    def open_(self, rows: Tensor, at: int) -> None:
+        """The gradient at c' with what reaches it through o ⊙ tanh c'."""
+        rows[:, self.cell.parts["c"]].addcmul_(rows[:, self.cell.parts["h"]], self.leak[at, 0])
+
+    def close_(self, rows: Tensor, moved: Tensor, at: int) -> None:
+        """h from the weights, c through the forget gate."""
+        rows[:, self.cell.parts["h"]].copy_(moved)
+        rows[:, self.cell.parts["c"]].mul_(self.forget[at, 0])
+
     def pull_(self, rows: Tensor, at: int) -> dict[str, Tensor]:
         """δ of i, f, g, o (n, 4·h), and the gradient at the exposed h' where it is projected (n, r)."""
+        if self.cell.w_hr is None:
+            return super().pull_(rows, at)
         at_h, at_c = rows[:, self.cell.parts["h"]], rows[:, self.cell.parts["c"]]
-        found = {} if self.cell.w_hr is None else {"exposed": at_h.clone()}
-        inner = at_h if self.cell.w_hr is None else at_h @ self.cell.w_hr
+        exposed = at_h.clone()
+        inner = exposed @ self.cell.w_hr
         at_c.addcmul_(inner, self.leak[at, 0])
-        activations = rows.new_empty(len(rows), 4, self.cell.hidden)
-        torch.mul(at_c[:, None], self.to_cell[at, 0], out=activations[:, :3])
-        torch.mul(inner, self.to_output[at, 0], out=activations[:, 3])
-        found["activations"] = activations.flatten(1)
-        at_h.copy_(linear(found["activations"], self.cell.w_back))
-        at_c.mul_(self.forget[at, 0])
-        return found
+        gates = torch.cat((at_c[:, None] * self.to_cell[at, 0], (inner * self.to_output[at, 0])[:, None]), dim=1)
+        self.close_(rows, linear(gates.flatten(1), self.w_back), at)
+        return {"activations": gates.flatten(1), "exposed": exposed}
 
     def factors(self) -> dict[str, tuple[str, Tensor]]:
         """x for W_ih, h before for W_hh, 1 for the bias, o ⊙ tanh c' for the projection."""

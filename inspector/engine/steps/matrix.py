@@ -28,6 +28,10 @@ class MatrixBlock(StepBlock):
         product: Tensor = self.matrices[at].transpose(-1, -2) @ u
         return product
 
+    def back_(self, rows: Tensor, at: int) -> None:
+        """Jᵀ of one step on the rows."""
+        rows.copy_(rows @ self.matrices[at, 0])
+
     def jacobian(self) -> Tensor:
         """J, (t, b, s, s); a copy."""
         return self.matrices.clone()

@@ -13,7 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from inspector.engine.steps.cell import Cell, StepBlock
+from inspector.engine.steps.cell import Cell
 from inspector.engine.steps.gated import (
     linear_factors,
     pre_activations,
@@ -24,7 +24,7 @@ from inspector.engine.steps.gated import (
     scaled_product,
     scaled_transpose,
 )
-from inspector.engine.steps.product import linear
+from inspector.engine.steps.spread import Spread, SpreadBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,11 @@ class RnnStep(Cell):
         return RnnBlock(self, x, previous, following)
 
 
-class RnnBlock(StepBlock):
+class RnnBlock(SpreadBlock):
     """J = diag(φ') W_hh, with φ' read off the state itself (B1 of Pascanu et al. 2013)."""
 
     cell: RnnStep
+    recurrent = "activations"
 
     def __init__(self, cell: RnnStep, x: Tensor, previous: Tensor, following: Tensor) -> None:
         self.cell, self.x, self.previous, self.following = cell, x, previous, following
@@ -110,7 +111,7 @@ class RnnBlock(StepBlock):
 
     def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
         """W_hhᵀ diag(φ') u."""
-        return scaled_transpose(self.cell.w_hh, self.slope[at], u)
+        return scaled_transpose(self.w_back, self.slope[at], u)
 
     def jacobian(self) -> Tensor:
         """diag(φ') W_hh."""
@@ -122,13 +123,17 @@ class RnnBlock(StepBlock):
 
     def input_vjp(self, u: Tensor) -> Tensor:
         """W_ihᵀ diag(φ') u."""
-        return scaled_transpose(self.cell.w_ih, self.slope, u)
+        return scaled_transpose(self.cell.w_ih.T, self.slope, u)
 
-    def pull_(self, rows: Tensor, at: int) -> dict[str, Tensor]:
-        """δ = φ' ⊙ u at the pre-activations (n, h); the gradient before the step is W_hhᵀ δ."""
-        activations = rows * self.slope[at, 0, 0]
-        rows.copy_(linear(activations, self.cell.w_back))
-        return {"activations": activations}
+    @property
+    def w_back(self) -> Tensor:
+        """W_hhᵀ."""
+        return self.cell.w_back
+
+    @cached_property
+    def spreads(self) -> Mapping[str, Spread]:
+        """δ = φ' ⊙ u at the pre-activations; the gradient before the step is W_hhᵀ δ."""
+        return {"activations": Spread((slice(None), self.slope[:, 0]))}
 
     def factors(self) -> dict[str, tuple[str, Tensor]]:
         """x for W_ih, the state before for W_hh, 1 for the bias."""

@@ -12,6 +12,7 @@ from kept import Kept
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from inspector.engine import fused_gradients
 from inspector.engine.emitter import Emitter
 from inspector.engine.probes.cells import Cells
 from inspector.engine.probes.fused_rnn import FusedRnn
@@ -61,6 +62,47 @@ def loss(out: Any) -> Tensor:
 
 
 CONFIGURATIONS = list(itertools.product([nn.RNN, nn.GRU, nn.LSTM], [1, 2], [False, True], [False, True], [False, True]))
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_gradients_are_checked_piece_by_piece(monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
+    """The pieces together give the input gradient of the whole, wherever they are cut, and a wrong one is noticed."""
+    torch.manual_seed(12)
+    model = kind(3, 4, 2, bidirectional=True, **({"proj_size": 2} if kind is nn.LSTM else {})).double()
+    x = torch.randn(9, 2, 3, dtype=D)
+    lengths = torch.tensor([9, 9])
+
+    def differences() -> list[float]:
+        found: list[float] = []
+        whole = fused_gradients._one_segment
+
+        def one(*given: Any) -> Any:
+            result = whole(*given)
+            found.append(result[2][0])
+            return result
+
+        with monkeypatch.context() as patch:
+            patch.setattr(fused_gradients, "_one_segment", one)
+            trace, kept, _ = watch(model, lambda: model(x), lengths, loss)
+        refused = [reason for reason in kept.reasons() if "differ from autograd's" in reason]
+        assert bool(refused) == all(item.delta is None for item in trace.recurrences)
+        return found
+
+    for piece in (1, 2, 4, 8, 9, 100):
+        monkeypatch.setattr(fused_gradients, "PIECE", piece)
+        assert len(differences()) == 4 and max(differences()) < 1e-13
+    monkeypatch.setattr(fused_gradients, "PIECE", 4)
+    right = fused_gradients.sweep
+    monkeypatch.setattr(fused_gradients, "sweep", lambda *given: tuple(1.001 * value for value in right(*given)))
+    assert max(differences()) > 1e-4
+
+    def astray(*given: Any) -> Any:
+        delta, to_input, first = right(*given)
+        delta[4] += 1e-3  # what flows from the second piece to the first
+        return delta, to_input, first
+
+    monkeypatch.setattr(fused_gradients, "sweep", astray)
+    assert max(differences()) > 1e-5
 
 
 @pytest.mark.parametrize(("kind", "layers", "both", "batch_first", "packed"), CONFIGURATIONS)

@@ -18,6 +18,7 @@ from inspector.engine.emitter import Emitter
 from inspector.engine.quantities import bptt as module
 from inspector.engine.run import perform
 from inspector.engine.steps.generic import FunctionStep
+from inspector.engine.steps.gru import GruStep
 from inspector.engine.steps.lstm import LstmStep
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Recurrence
@@ -233,14 +234,18 @@ def test_a_wrong_closed_form_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     assert not kept.names() and all("add up to something else" in refusal.reason for refusal in kept.refusals())
 
 
-def test_norms_by_lag_beyond_the_memory_are_estimates_within_their_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", [LstmStep, GruStep])
+def test_norms_by_lag_beyond_the_memory_are_estimates_within_their_error(
+    monkeypatch: pytest.MonkeyPatch, step: Any
+) -> None:
     torch.manual_seed(4)
-    cell = LstmStep(*(torch.randn(48, n, dtype=D) * 0.3 for n in (12, 12)), *torch.randn(2, 48, dtype=D))
+    g = 48 if step is LstmStep else 36
+    cell = step(*(torch.randn(g, n, dtype=D) * 0.3 for n in (12, 12)), *torch.randn(2, g, dtype=D))
     item, exact, thin = recurrence(cell, 150, 12), Kept(), Kept()
     module.bptt.function(item, Emitter(exact), 0)
     monkeypatch.setattr(module, "LAG_BYTES", 1000)
     module.bptt.function(item, Emitter(thin), 0)
-    for name in ("weight_ih", "weight_hh", "bias"):
+    for name in cell.parameters():
         truth, (norm, norms, error) = exact.array(f"p:bptt/{name}/lag"), thin.array(f"p:bptt/{name}/lag")
         assert "Gaussian projections" in thin.channel(f"p:bptt/{name}/lag").method
         assert exact.channel(f"p:bptt/{name}/lag").method == "exact"

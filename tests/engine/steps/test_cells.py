@@ -4,42 +4,21 @@ from __future__ import annotations
 
 import pytest
 import torch
+from families import FAMILIES, make, numbers, walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from inspector.engine.steps.cell import Cell
+from inspector.engine.steps import spectral
+from inspector.engine.steps.cell import Cell, StepBlock
 from inspector.engine.steps.generic import FunctionStep
 from inspector.engine.steps.gru import GruStep
 from inspector.engine.steps.lstm import LstmStep
 from inspector.engine.steps.rnn import RnnStep
-from inspector.engine.steps.spectral import lanczos, spectral_norms
+from inspector.engine.steps.spectral import Krylov, lanczos, spectral_norms
 from inspector.engine.steps.sweep import sweep
 
 D = torch.float64
-FAMILIES = ["tanh", "relu", "gru", "gru without bias", "lstm", "lstm without bias", "projected"]
-
-
-def numbers(*shape: int, scale: float = 0.6) -> Tensor:
-    return torch.randn(*shape, dtype=D) * scale
-
-
-def make(family: str, i: int = 3, h: int = 5) -> Cell:
-    if family in ("tanh", "relu"):
-        return RnnStep(numbers(h, i), numbers(h, h), numbers(h), numbers(h), family)
-    bias = (None, None) if "without" in family else None
-    if family.startswith("gru"):
-        return GruStep(numbers(3 * h, i), numbers(3 * h, h), *(bias or (numbers(3 * h), numbers(3 * h))))
-    if family == "projected":
-        return LstmStep(numbers(4 * h, i), numbers(4 * h, 2), numbers(4 * h), numbers(4 * h), numbers(2, h))
-    return LstmStep(numbers(4 * h, i), numbers(4 * h, h), *(bias or (numbers(4 * h), numbers(4 * h))))
-
-
-def walk(cell: Cell, x: Tensor) -> Tensor:
-    states = [numbers(x.shape[1], cell.state_size)]
-    for row in x:
-        states.append(cell.step(row, states[-1]))
-    return torch.stack(states)
 
 
 def compare(cell: Cell, t: int, b: int, i: int) -> None:
@@ -147,6 +126,70 @@ def test_lanczos_finds_the_largest_singular_value(family: str) -> None:
     assert bool((rough <= exact * (1 + 1e-9)).all()), "the estimate is a lower bound"
     torch.testing.assert_close(spectral_norms(block)[0], exact, rtol=2e-4, atol=1e-10)
     assert float(residual.max()) < 1e-6
+
+
+def still(w: Tensor, t: int = 5) -> StepBlock:
+    """Steps of a tanh network at rest: every Jacobian is W itself."""
+    h = len(w)
+    cell = RnnStep(torch.zeros(h, 1, dtype=w.dtype), w, None, None, "tanh")
+    rest = torch.zeros(t, 1, h, dtype=w.dtype)
+    return cell.block(rest[..., :1], rest, rest)
+
+
+def with_values(values: Tensor) -> Tensor:
+    """A matrix with these singular values."""
+    n = len(values)
+    left, right = (torch.linalg.qr(numbers(n, n)).Q for _ in range(2))
+    return left @ values.diag() @ right
+
+
+def test_steps_whose_two_largest_values_nearly_coincide_go_on_until_they_are_told_apart() -> None:
+    torch.manual_seed(8)
+    values = torch.linspace(0.0, 1.0, 90, dtype=D)
+    values[-2] = 1 - 1e-3
+    block = still(with_values(values))
+    assert float(lanczos(block, 20)[1].min()) > 1e-4, "twenty iterations are too few here"
+    value, residual = spectral_norms(block)
+    assert float(residual.max()) < 1e-6
+    torch.testing.assert_close(value, torch.ones_like(value), rtol=1e-9, atol=0)
+
+
+def test_going_on_is_the_same_as_beginning_with_more_iterations() -> None:
+    torch.manual_seed(9)
+    cell = make("lstm", 3, 40)
+    x = numbers(6, 2, 3)
+    states = walk(cell, x)
+    block = cell.block(x, states[:-1], states[1:])
+    space = Krylov(block, 12)
+    space.extend(12)
+    some = torch.tensor([1, 4])
+    later = space.only(some, 30)
+    later.extend(30)
+    for found, whole in zip(later.largest(), lanczos(block, 30), strict=True):
+        torch.testing.assert_close(found, whole[some], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, D])
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+def test_spectral_norms_of_matrices_with_equal_values_and_of_any_size(dtype: torch.dtype, size: float) -> None:
+    torch.manual_seed(10)
+    close = 20 * torch.finfo(dtype).eps
+    for values in (torch.ones(60), torch.linspace(0.3, 1.0, 60), torch.tensor([1.0] + 59 * [0.0])):
+        w = (with_values(values.double()) * size).to(dtype)
+        value, residual = spectral_norms(still(w))
+        exact = torch.linalg.matrix_norm(w.double(), 2).to(dtype).expand_as(value)
+        torch.testing.assert_close(value, exact, rtol=max(close, 1e-7), atol=0)
+        assert float(residual.max()) <= 1e-4
+
+
+def test_the_residual_is_that_of_the_singular_pair() -> None:
+    """β |u_last| from eigenvalues alone equals what the vectors of the small matrix say."""
+    torch.manual_seed(11)
+    diagonal, upper = torch.rand(50, 2, 20, dtype=D) + 0.05, torch.rand(50, 2, 20, dtype=D) * 0.3
+    value, residual = spectral._top(diagonal, upper)
+    wanted = spectral._ritz(diagonal, upper, 1)
+    torch.testing.assert_close(value, wanted[0][..., 0], rtol=1e-13, atol=0)
+    torch.testing.assert_close(residual, wanted[1][..., 0], rtol=1e-6, atol=1e-6)
 
 
 def test_lanczos_never_touches_the_global_random_state() -> None:
