@@ -14,7 +14,9 @@ from typing import Any
 
 import pyqtgraph as pg
 from pyqtgraph.graphicsItems.GraphicsItem import GraphicsItem
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent, QPaintEvent
+from PySide6.QtWidgets import QFrame, QScrollArea
 
 Told = Callable[[str, str], None]
 GUARDED = "_guarded"
@@ -44,6 +46,18 @@ class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrow keys move the shared cursor, not the scene."""
         event.ignore()
+
+
+def scrolled(figure: Figure, height: int) -> QScrollArea:
+    """A figure in an area that scrolls where there is less height than it can be read at."""
+    figure.setMinimumHeight(height)
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setMinimumHeight(60)
+    area.setWidget(figure)
+    return area
 
 
 def guard_painting() -> None:

@@ -12,7 +12,7 @@ from inspector.gui.cursor import Position
 from inspector.gui.panel import Panel, number
 from inspector.gui.shelf import PANELS
 from inspector.gui.theme import Theme
-from inspector.gui.widgets.axes import LogAxis, style_axis
+from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.source import glance, overview_of
@@ -32,14 +32,13 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
     """A plot over layers (or modules), the lowest on the left, on a logarithmic or a plain axis."""
 
     def __init__(self, *, log: bool, over: str = "layer", named: int = FEW) -> None:
-        super().__init__(axisItems={"left": LogAxis()} if log else {}, enableMenu=False)
+        super().__init__(axisItems={"left": LogAxis() if log else ValueAxis()}, enableMenu=False)
         self.over, self.named = over, named
         title_from_left(self)
         self.hideButtons()
         self.vb.setMouseEnabled(x=False, y=False)
         self.getAxis("left").setWidth(52)
-        for side in ("left", "bottom"):
-            self.getAxis(side).enableAutoSIPrefix(False)
+        self.getAxis("bottom").enableAutoSIPrefix(False)
         self.line = curve_of()
         self.addItem(self.line)
 
@@ -172,6 +171,8 @@ class Depth(Panel):
             return
         rows = logarithm(values)
         x = np.arange(rows.shape[1])
+        for item in (self.band, self.low, self.high):
+            item.setVisible(not self.differs)  # ratios of quantiles are no band
         self.gradient.line.setData(x, rows[0])
         self.low.setData(x, rows[1])
         self.high.setData(x, rows[2])

@@ -13,7 +13,7 @@ from PySide6.QtCore import Qt
 from inspector.gui.steprange import StepRange
 from inspector.gui.text import escaped
 from inspector.gui.theme import Theme
-from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
+from inspector.gui.widgets.axes import LogAxis, StepAxis, ValueAxis, style_axis
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 Array = npt.NDArray[Any]
@@ -49,14 +49,13 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
     ) -> None:
         self.step_axis = StepAxis("bottom")
         self._bottom = LogAxis("bottom") if log else self.step_axis
-        super().__init__(axisItems={"bottom": self._bottom}, enableMenu=False)
+        super().__init__(axisItems={"bottom": self._bottom, "left": ValueAxis("left")}, enableMenu=False)
         self.steps, self.theme = steps, theme
         title_from_left(self)
         self.hideButtons()
         self.vb.setMouseEnabled(x=True, y=False)
         self.vb.setDefaultPadding(0.0)
         self.getAxis("left").setWidth(58)
-        self.getAxis("left").enableAutoSIPrefix(False)  # "value (x0.001)" reads as a unit
         self._line = pg.InfiniteLine(angle=90, movable=False)
         self._line.setZValue(50)
         self._line.hide()
@@ -75,6 +74,12 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         style_axis(self._bottom, theme, self._labels[1])
         self.vb.setBackgroundColor(theme.base)
         self._line.setPen(pg.mkPen(theme.cursor, width=1))
+
+    def label_left(self, text: str) -> None:
+        """Another label of the vertical axis."""
+        if text != self._labels[0]:
+            self._labels = (text, self._labels[1])
+            style_axis(self.getAxis("left"), self.theme, text)
 
     def name_steps(self, word: str) -> None:
         """Say whose steps the axis counts ("step", "answer step"), where it counts those that are shared."""
@@ -148,12 +153,22 @@ def lone(values: Array) -> dict[str, Any]:
     return {"symbol": "o" if len(values) == 1 and np.isfinite(values).all() else None, "symbolSize": 7}
 
 
+def isolated(x: Array, y: Array) -> npt.NDArray[np.bool_]:
+    """Which finite points stand alone between gaps, so that no line reaches them; x may repeat within a cell."""
+    finite = np.concatenate(([False], np.isfinite(y), [False]))
+    edges = np.flatnonzero(np.diff(finite.astype(np.int8)))
+    alone = np.zeros(len(y), dtype=bool)
+    for first, stop in zip(edges[0::2], edges[1::2], strict=True):
+        alone[first:stop] = x[first] == x[stop - 1]
+    return alone
+
+
 def curve(theme: Theme, number: int, *, width: float = 1.4, dashed: bool = False) -> pg.PlotDataItem:
-    """An empty line in the theme's colour of that number; single points between gaps are still seen."""
+    """An empty line in the theme's colour of that number; NaN is a gap."""
     pen = pg.mkPen(theme.series[number % len(theme.series)], width=width)
     if dashed:
         pen.setStyle(Qt.PenStyle.DashLine)
     return pg.PlotDataItem(pen=pen, connect="finite", antialias=True)
 
 
-__all__ = ["POINTS", "StepPlot", "curve", "decimated", "logarithm", "lone", "title_from_left"]
+__all__ = ["POINTS", "StepPlot", "curve", "decimated", "isolated", "logarithm", "lone", "title_from_left"]
