@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from PySide6.QtWidgets import QComboBox, QLabel
+from PySide6.QtWidgets import QComboBox, QLabel, QWidget
 
 from inspector.gui.text import clean, plain_label
 
@@ -31,6 +31,13 @@ def set_options(box: QComboBox, options: list[str]) -> None:
     box.addItems(options)
     box.setCurrentIndex(options.index(present) if present in options else 0)
     box.blockSignals(False)
+
+
+def keep_room(widget: QWidget) -> None:
+    """Its room stays where it is while it is hidden."""
+    policy = widget.sizePolicy()
+    policy.setRetainSizeWhenHidden(True)
+    widget.setSizePolicy(policy)
 
 
 def caption(text: str) -> QLabel:

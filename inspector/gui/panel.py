@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy.typing as npt
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QColor, QKeyEvent, QPainter
+from PySide6.QtGui import QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from inspector.capture import Capture, CaptureError, Difference
 from inspector.gui.applies import why_not
-from inspector.gui.controls import caption, chooser, number, set_options
+from inspector.gui.controls import caption, chooser, keep_room, number, set_options
 from inspector.gui.cursor import Cursor, Looking, Position
 from inspector.gui.edithere import EditHere
 from inspector.gui.emptypage import EmptyPage, refused
@@ -67,6 +67,7 @@ class Panel(QWidget):
         self.source: Any = None
         """What was given to be shown: the capture, or the difference of two of its frames."""
         self._second: int | None = None
+        self._drawn = 0
         self.plots: list[StepPlot] = []
         self.computed = False
         """Whether the run that is shown was asked for `extra`."""
@@ -88,14 +89,12 @@ class Panel(QWidget):
         self.control_row = QWidget()
         self.controls = QHBoxLayout(self.control_row)
         self.controls.setContentsMargins(8, 2, 8, 2)
-        policy = self.control_row.sizePolicy()
-        policy.setRetainSizeWhenHidden(True)
-        self.control_row.setSizePolicy(policy)
+        keep_room(self.control_row)
         self.whose = chooser(list(WHOSE), "Steps of the input or of the answer")
         self.whose.activated.connect(self._choose_steps)
         self.controls.addWidget(self.whose)
         self.whose.hide()
-        self.one_run = plain_label("the edited run, no difference")
+        self.one_run = plain_label("edited run only")
         self.one_run.setToolTip(ONE_RUN)
         self.one_run.hide()
 
@@ -103,10 +102,7 @@ class Panel(QWidget):
         guard_painting()
         self.figure = Figure(self._broken)
         self.figure.setFocusProxy(self)
-        self.figure.ci.layout.setContentsMargins(4, 4, 4, 4)
-        self.figure.ci.layout.setSpacing(4)
-        here = EditHere(self.figure, self._held_at)
-        here.asked.connect(self.editing)
+        EditHere(self.figure, self._held_at).asked.connect(self.editing)
 
     def _make_pages(self) -> None:
         """The empty page, the picture and the error page, below the controls."""
@@ -168,15 +164,15 @@ class Panel(QWidget):
         """What is shown, by channel name, for CSV and NPZ."""
         return {}
 
-    # -- capture and refreshing
-
     def add_choice(self, text: str, name: str) -> QComboBox:
         """One more choice among the controls, under a short label; another choice draws the panel again."""
         box = chooser([], name)
-        self.controls.addWidget(caption(text))
-        self.controls.addWidget(box)
+        for widget in (caption(text), box):
+            self.controls.addWidget(widget)
         box.currentTextChanged.connect(self.redraw)
         return box
+
+    # -- capture and refreshing
 
     def set_capture(self, capture: Capture | None) -> None:
         """Show another capture, or none; of a difference of two frames the second where nothing can be subtracted."""
@@ -265,6 +261,7 @@ class Panel(QWidget):
 
     def redraw(self) -> None:
         """Draw, or show the empty page, or the error page if drawing raises; the other panels go on."""
+        self._drawn += 1
         try:
             self._settle_steps()
             if not self.channels():
@@ -288,8 +285,12 @@ class Panel(QWidget):
         self.stack.setCurrentIndex(2)
 
     def _broken(self, fault: str, details: str) -> None:
-        """An item of the figure could not be painted: the error page comes once the painting is over."""
-        QTimer.singleShot(0, self, lambda: self._show_error(fault, details))
+        """An item of the figure could not be painted: the error page comes once the painting is over.
+
+        If the panel was drawn again meanwhile, that drawing counts.
+        """
+        drawn = self._drawn
+        QTimer.singleShot(0, self, lambda: self._show_error(fault, details) if drawn == self._drawn else None)
 
     def _show_empty(self) -> None:
         refusals = self.capture.refusals if self.capture is not None else ()
@@ -394,13 +395,9 @@ class Panel(QWidget):
 
     def paint(self, painter: QPainter, rect: QRectF) -> None:
         """Draw the figure into any paint device, vectors as vectors; the background is painted too."""
-        painter.fillRect(rect, QColor(self.theme.window))
-        source = self.figure.sceneRect()
-        self.figure.scene().prepareForPaint()
-        self.figure.fault = ""
-        self.figure.scene().render(painter, rect, source, Qt.AspectRatioMode.KeepAspectRatio)
-        if self.figure.fault:
-            raise CaptureError(f"{self.title} could not be drawn: {self.figure.fault}.")
+        fault = self.figure.paint_into(painter, rect, self.theme.window)
+        if fault:
+            raise CaptureError(f"{self.title} could not be drawn: {fault}.")
 
 
 def answering(capture: Capture) -> frozenset[str]:

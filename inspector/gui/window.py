@@ -206,11 +206,9 @@ class Window(QMainWindow):
         if capture is None or self.session.spec is None:
             self.fail("Run a model first; then a token, a unit or a gate of that run can be changed.")
             return
-        position = self.looking.position
-        place = name.rpartition(":")[0] or position.place
+        place = name.rpartition(":")[0] or self.looking.position.place
         row = self.answer if name != INPUT and place in answering(capture) else self.sequence
-        position = row.looking.position
-        dialog = EditDialog(capture, position, self.session.edits, self, name)
+        dialog = EditDialog(capture, row.looking.position, self.session.edits, self, name)
         if dialog.exec():
             self.session.run(self.session.spec, dialog.edits())
             self._show_state()

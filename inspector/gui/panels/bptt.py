@@ -40,7 +40,7 @@ class Bptt(Panel):
     )
 
     extra = ("bptt",)
-    needs_height = 320
+    needs_height = 370
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

@@ -144,7 +144,7 @@ class Gates(Panel):
             self.scatter.removeItem(item)
         self.key_lines.clear()
         self.dots, self.moves = [], []
-        title = "saturation, from as it was to the dot" if self.differs else "saturation, a dot a unit"
+        title = "saturation; line: from where it was" if self.differs else "saturation, a dot a unit"
         self.scatter.setTitle(title, color=self.theme.text, size="9pt")
         for index, channel in enumerate(gates):
             before, after = self.before_and_after(channel)

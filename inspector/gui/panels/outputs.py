@@ -22,7 +22,6 @@ Array = npt.NDArray[Any]
 MOST_TEXTS = 600
 LEAST_WIDTH, LEAST_HEIGHT = 16, 11
 """Pixels of a cell from which on its token can be read."""
-UNBOUNDED = 16_777_215.0
 
 
 @PANELS.register("outputs")
@@ -98,7 +97,6 @@ class Outputs(Panel):
         there = values is not None and not self.differs  # the likeliest of two runs are not the same tokens
         for item in (self.row.plot, self.row.bar):
             item.setVisible(there)
-        self.figure.ci.layout.setRowMaximumHeight(1, UNBOUNDED if there else 0.0)
         if values is None or not there:
             return
         array = self.capture.array(values.name, self.frame)
@@ -109,7 +107,8 @@ class Outputs(Panel):
         )  # fmt: skip
         self.row.plot.set_title(f"{values.title}: most probable at the top")
         self.row.plot.step_axis.set_names(self.step_names())
-        self.row.plot.getAxis("left").setTicks([[(rank, str(rank + 1)) for rank in range(array.shape[1])]])
+        ends = sorted({0, array.shape[1] - 1})
+        self.row.plot.getAxis("left").setTicks([[(rank, str(rank + 1)) for rank in ends]])
         self._draw_texts(array, tokens)
 
     def _draw_texts(self, values: Array, tokens: Channel | None) -> None:

@@ -74,17 +74,20 @@ class ValueAxis(pg.AxisItem):  # type: ignore[misc]
         super().__init__(orientation)
         self.enableAutoSIPrefix(False)  # "value (x0.001)" reads as a unit
         self.whole = whole
-        self.gap = 24.0 if orientation == "left" else 56.0
+        self.gap = 20.0 if orientation == "left" else 46.0
         """Pixels that a tick needs."""
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
-        """Round numbers, as many as there is room for."""
+        """Round numbers, as many as there is room for, and two if there is room for two."""
         low, high = min(low, high), max(low, high)
-        step = round_step(high - low, max(2.0, size / self.gap))
-        if self.whole:
-            step = float(max(1, math.ceil(step)))
-        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-        return [(step, [count * step for count in range(first, last + 1)])]
+        room = max(2.0, size / self.gap)
+        for finer in (1.0, 1.5, 2.25):
+            step = round_step(high - low, room * finer)
+            step = float(max(1, math.ceil(step))) if self.whole else step
+            values = [n * step for n in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+            if len(values) > 1:
+                break
+        return [(step, values)]
 
 
 def round_step(span: float, room: float) -> float:
@@ -130,8 +133,12 @@ class LogAxis(pg.AxisItem):  # type: ignore[misc]
 
 def _between(low: float, high: float, room: float) -> list[float]:
     """log10 of round numbers between two numbers that are less than a decade apart."""
-    step = round_step(high - low, room)
-    return [math.log10(n * step) for n in range(math.ceil(low / step), math.floor(high / step) + 1) if n * step > 0]
+    for finer in (1.0, 2.0, 4.0):
+        step = round_step(high - low, room * finer)
+        values = [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1) if n * step > 0]
+        if len(values) > 1:
+            break
+    return [math.log10(value) for value in values]
 
 
 def _power(exponent: float, digits: int) -> str:

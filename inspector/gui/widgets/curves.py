@@ -37,6 +37,8 @@ class Curves:
         self.lines: dict[str, pg.PlotDataItem] = {}
         self.points: dict[str, pg.ScatterPlotItem] = {}
         """What no line reaches: a loss at the last step only, or a sequence of one step."""
+        self.unseen: list[str] = []
+        """Titles of those of which nothing in view can be drawn: NaN or infinite, or 0 on a logarithmic axis."""
         self._titles: list[str] = []
         self._numbers: dict[str, int] = {}
         self.one = pg.InfiniteLine(0 if log else 1, angle=0)
@@ -64,6 +66,7 @@ class Curves:
         ratios = bool(titles) and all(title.endswith(RATIO) for title in titles)
         self.plot.label_left(RATIO.removeprefix(", ") if ratios else self.label)
         low, high = [], []
+        self.unseen = []
         for channel in channels:
             x, y = line_of(capture, channel.name, frame, bounds)
             y = logarithm(y) if self.log else y.astype(np.float64)
@@ -71,7 +74,9 @@ class Curves:
             alone = isolated(x, y)
             self.points[channel.name].setData(x=x[alone], y=y[alone])
             finite = y[np.isfinite(y)]
-            if len(finite):
+            if not len(finite):
+                self.unseen.append(channel.title.removesuffix(RATIO))
+            else:
                 low.append(float(finite.min()))
                 high.append(float(finite.max()))
         self._fit(low, high)
@@ -82,7 +87,7 @@ class Curves:
         bottom, top = min(low), max(high)
         if self.log and self.one.scene() is not None:
             bottom, top = min(bottom, 0.0), max(top, 0.0)
-        margin = 0.06 * (top - bottom) or 0.5
+        margin = 0.06 * (top - bottom) or (0.5 if self.log else 0.5 * abs(top) or 0.5)
         self.plot.vb.setYRange(bottom - margin, top + margin, padding=0)
 
     def _remake(self, channels: list[Channel]) -> None:
