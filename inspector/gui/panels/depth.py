@@ -51,6 +51,11 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
         self.line.setSymbolBrush(pg.mkBrush(theme.series[0]))
         self.line.setSymbolPen(None)
 
+    def show(self, values: Array) -> None:
+        """Draw a value for each layer; NaN is a gap."""
+        shown = values if np.isfinite(values).any() else values[:0]
+        self.line.setData(np.arange(len(shown)), shown)
+
     def name_layers(self, names: tuple[str, ...]) -> None:
         """Names under the axis, numbers where there are many."""
         shown = brief(names) if len(names) <= self.named else [str(i) for i in range(len(names))]
@@ -173,7 +178,7 @@ class Depth(Panel):
         x = np.arange(rows.shape[1])
         for item in (self.band, self.low, self.high):
             item.setVisible(not self.differs)  # ratios of quantiles are no band
-        self.gradient.line.setData(x, rows[0])
+        self.gradient.show(rows[0])
         self.low.setData(x, rows[1])
         self.high.setData(x, rows[2])
         self.gradient.fit(rows)
@@ -197,14 +202,14 @@ class Depth(Panel):
     def _draw_size(self, channel: Channel | None) -> None:
         values = self._begin(self.rms, channel)
         if values is not None:
-            self.rms.line.setData(np.arange(len(values)), values)
+            self.rms.show(values)
             self.rms.fit(values, np.zeros(1))
 
     def _draw_parameters(self, channel: Channel | None) -> None:
         values = self._begin(self.parameters, channel)
         if values is not None:
             rows = logarithm(values[0])
-            self.parameters.line.setData(np.arange(len(rows)), rows)
+            self.parameters.show(rows)
             self.parameters.fit(rows)
 
     def _draw_map(self, channel: Channel | None) -> None:

@@ -18,6 +18,8 @@ from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 Array = npt.NDArray[Any]
 POINTS = 2400
+SMOOTH = 1000
+"""Points up to which a line is smoothed."""
 
 
 class Title(pg.LabelItem):  # type: ignore[misc]
@@ -163,12 +165,30 @@ def isolated(x: Array, y: Array) -> npt.NDArray[np.bool_]:
     return alone
 
 
+class Line(pg.PlotDataItem):  # type: ignore[misc]
+    """A line that is painted within a frame however many points it has.
+
+    Qt strokes a long path, smoothed and wider than a pixel, in seconds; piece by piece, or with edges as they are, it
+    takes milliseconds. Where points stand closer than pixels no smoothing is seen anyway.
+    """
+
+    def __init__(self, *, segmented: bool, **looks: Any) -> None:
+        super().__init__(**looks)
+        if segmented:  # a dashed line would begin its dashes anew at each point
+            self.curve.setSegmentedLineMode("on")
+
+    def setData(self, *data: Any, **looks: Any) -> None:
+        """As PlotDataItem.setData(x, y, …)."""
+        self.opts["antialias"] = not data or len(data[0]) <= SMOOTH
+        super().setData(*data, **looks)
+
+
 def curve(theme: Theme, number: int, *, width: float = 1.4, dashed: bool = False) -> pg.PlotDataItem:
     """An empty line in the theme's colour of that number; NaN is a gap."""
     pen = pg.mkPen(theme.series[number % len(theme.series)], width=width)
     if dashed:
         pen.setStyle(Qt.PenStyle.DashLine)
-    return pg.PlotDataItem(pen=pen, connect="finite", antialias=True)
+    return Line(pen=pen, connect="finite", segmented=not dashed)
 
 
 __all__ = ["POINTS", "StepPlot", "curve", "decimated", "isolated", "logarithm", "lone", "title_from_left"]
