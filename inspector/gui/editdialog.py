@@ -103,7 +103,6 @@ class EditDialog(QDialog):
         row.addStretch(1)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.go = buttons.addButton("Run with these", QDialogButtonBox.ButtonRole.AcceptRole)
-        self.go.setDefault(True)
         self.add.setAutoDefault(False)
         self.drop.setAutoDefault(False)
         buttons.accepted.connect(self._accept)
@@ -119,6 +118,7 @@ class EditDialog(QDialog):
                 layout.addWidget(item)
             else:
                 layout.addLayout(item)
+        self.go.setDefault(True)
         self.resize(460, 520)
 
     @Slot(str)

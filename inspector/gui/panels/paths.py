@@ -120,6 +120,10 @@ class Paths(Panel):
             self.figure.ci.layout.setRowStretchFactor(row, rows[row][1] if row < len(rows) else 0)
         for row, (plot, _) in enumerate(rows):
             self.figure.addItem(plot, row=row, col=0)
+            plot.show()
+        for plot in set(self.plots) - {plot for plot, _ in rows}:  # Qt deletes items that are in no scene out of order
+            plot.hide()
+            self.figure.scene().addItem(plot)
         self._rows = rows
 
     def _draw_curves(self) -> None:
