@@ -17,7 +17,7 @@ from inspector.gui.tokenstrip import TokenStrip
 from inspector.gui.widgets.atlas import CELL, thumbnail
 from inspector.gui.widgets.axes import LogAxis, ValueAxis
 from inspector.gui.widgets.quantise import Levels, extreme, levels_of
-from inspector.gui.widgets.stepplot import SMOOTH, curve, decimated, isolated, logarithm
+from inspector.gui.widgets.stepplot import SMOOTH, WIDE, curve, decimated, isolated, logarithm
 
 
 def test_colour_indices_keep_nan_and_infinity_apart() -> None:
@@ -198,10 +198,15 @@ def test_long_lines_are_painted_within_a_few_frames(qapp: object, qtbot: object)
     line = curve(LIGHT, 0, width=1.8)
     view.addItem(line)
     took = []
-    for count in (SMOOTH, len(values)):
+    for count in (WIDE, SMOOTH, len(values)):
         line.setData(np.arange(count), values[:count])
         qapp.processEvents()
         start = time.perf_counter()
         view.viewport().repaint()
         took.append(time.perf_counter() - start)
-    assert max(took) < 0.15, "one path, smoothed, takes half a second"
+        assert line.opts["pen"].widthF() == (1.8 if count == WIDE else 1.0)
+    assert max(took) < 0.15, "one wide path, smoothed, takes half a second"
+    line.setPen(pg.mkPen("#ffffff", width=3))
+    assert line.opts["pen"].widthF() == 1.0
+    line.setData([0.0, 1.0], [0.0, 1.0])
+    assert line.opts["pen"].widthF() == 3.0, "a short line is as wide as was asked"

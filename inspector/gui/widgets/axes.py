@@ -74,7 +74,7 @@ class ValueAxis(pg.AxisItem):  # type: ignore[misc]
         super().__init__(orientation)
         self.enableAutoSIPrefix(False)  # "value (x0.001)" reads as a unit
         self.whole = whole
-        self.gap = 20.0 if orientation == "left" else 46.0
+        self.gap = 24.0 if orientation == "left" else 42.0
         """Pixels that a tick needs."""
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
@@ -91,12 +91,12 @@ class ValueAxis(pg.AxisItem):  # type: ignore[misc]
 
 
 def round_step(span: float, room: float) -> float:
-    """The smallest of 1, 2, 2.5, 5 times a power of ten that goes at most `room` times into a span."""
+    """The smallest of 1, 2, 5 times a power of ten that goes at most `room` times into a span."""
     if not (math.isfinite(span) and span > 0):
         return 1.0
     least = span / room
     power = 10.0 ** math.floor(math.log10(least))
-    return next((part * power for part in (1, 2, 2.5, 5) if part * power >= least * (1 - 1e-9)), 10 * power)
+    return next((part * power for part in (1, 2, 5) if part * power >= least * (1 - 1e-9)), 10 * power)
 
 
 class LogAxis(pg.AxisItem):  # type: ignore[misc]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QPen
 
 from inspector.gui.steprange import StepRange
 from inspector.gui.text import escaped
@@ -18,8 +19,8 @@ from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 Array = npt.NDArray[Any]
 POINTS = 2400
-SMOOTH = 1000
-"""Points up to which a line is smoothed."""
+WIDE, SMOOTH = 150, 1000
+"""Points up to which a line is as wide as was asked, and up to which it is smoothed."""
 
 
 class Title(pg.LabelItem):  # type: ignore[misc]
@@ -168,19 +169,32 @@ def isolated(x: Array, y: Array) -> npt.NDArray[np.bool_]:
 class Line(pg.PlotDataItem):  # type: ignore[misc]
     """A line that is painted within a frame however many points it has.
 
-    Qt strokes a long path, smoothed and wider than a pixel, in seconds; piece by piece, or with edges as they are, it
-    takes milliseconds. Where points stand closer than pixels no smoothing is seen anyway.
+    Qt strokes a long path that is smoothed and wider than a pixel in a second, one of a pixel in milliseconds; where
+    points stand closer than pixels, no smoothing is seen anyway.
     """
 
-    def __init__(self, *, segmented: bool, **looks: Any) -> None:
-        super().__init__(**looks)
-        if segmented:  # a dashed line would begin its dashes anew at each point
-            self.curve.setSegmentedLineMode("on")
+    def __init__(self, pen: QPen) -> None:
+        self._asked, self._points = pen, 0
+        super().__init__(pen=pen, connect="finite", antialias=True)
 
     def setData(self, *data: Any, **looks: Any) -> None:
         """As PlotDataItem.setData(x, y, …)."""
-        self.opts["antialias"] = not data or len(data[0]) <= SMOOTH
+        self._points = len(data[0]) if data else 0
+        self.opts["antialias"] = self._points <= SMOOTH
+        self.opts["pen"] = self._fitting()
         super().setData(*data, **looks)
+
+    def setPen(self, *pen: Any, **looks: Any) -> None:
+        """Another pen, which long lines make narrower."""
+        self._asked = pg.mkPen(*pen, **looks)
+        super().setPen(self._fitting())
+
+    def _fitting(self) -> QPen:
+        if self._points <= WIDE or self._asked.widthF() <= 1:
+            return self._asked
+        narrow = QPen(self._asked)
+        narrow.setWidthF(1.0)
+        return narrow
 
 
 def curve(theme: Theme, number: int, *, width: float = 1.4, dashed: bool = False) -> pg.PlotDataItem:
@@ -188,7 +202,7 @@ def curve(theme: Theme, number: int, *, width: float = 1.4, dashed: bool = False
     pen = pg.mkPen(theme.series[number % len(theme.series)], width=width)
     if dashed:
         pen.setStyle(Qt.PenStyle.DashLine)
-    return Line(pen=pen, connect="finite", segmented=not dashed)
+    return Line(pen)
 
 
 __all__ = ["POINTS", "StepPlot", "curve", "decimated", "isolated", "logarithm", "lone", "title_from_left"]
