@@ -210,3 +210,5 @@ def test_long_lines_are_painted_within_a_few_frames(qapp: object, qtbot: object)
     assert line.opts["pen"].widthF() == 1.0
     line.setData([0.0, 1.0], [0.0, 1.0])
     assert line.opts["pen"].widthF() == 3.0, "a short line is as wide as was asked"
+    line.setData(np.arange(2400), np.arange(2400.0))
+    assert line.opts["pen"].widthF() == 3.0 and line.opts["antialias"], "and so is one that goes one way"

@@ -167,7 +167,7 @@ class Lags(Panel):
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The horizon, and how the numbers were found."""
         rows = []
-        for channel in self.of_kind("lag"):
+        for channel in self.of_kind("lag") if not self.differs else ():
             horizon = self.horizon_of(channel)
             rows.append(
                 (f"lag horizon in steps  {channel.place}", number(horizon) if math.isfinite(horizon) else "not reached")

@@ -19,8 +19,8 @@ from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 Array = npt.NDArray[Any]
 POINTS = 2400
-WIDE, SMOOTH = 150, 1000
-"""Points up to which a line is as wide as was asked, and up to which it is smoothed."""
+WIDE, SMOOTH, CALM = 150, 1000, 10.0
+"""Points up to which every line is as wide as was asked, up to which a busy one is smoothed; what is not yet busy."""
 
 
 class Title(pg.LabelItem):  # type: ignore[misc]
@@ -169,32 +169,41 @@ def isolated(x: Array, y: Array) -> npt.NDArray[np.bool_]:
 class Line(pg.PlotDataItem):  # type: ignore[misc]
     """A line that is painted within a frame however many points it has.
 
-    Qt strokes a long path that is smoothed and wider than a pixel in a second, one of a pixel in milliseconds; where
-    points stand closer than pixels, no smoothing is seen anyway.
+    Qt strokes a long path that goes up and down, is smoothed and wider than a pixel, in a second; one of a pixel in
+    milliseconds. Where points stand closer than pixels, no smoothing is seen anyway.
     """
 
     def __init__(self, pen: QPen) -> None:
-        self._asked, self._points = pen, 0
+        self._asked, self._busy = pen, False
         super().__init__(pen=pen, connect="finite", antialias=True)
 
     def setData(self, *data: Any, **looks: Any) -> None:
         """As PlotDataItem.setData(x, y, …)."""
-        self._points = len(data[0]) if data else 0
-        self.opts["antialias"] = self._points <= SMOOTH
+        count = len(data[0]) if data else 0
+        self._busy = count > WIDE and travel(np.asarray(data[1], dtype=np.float64)) > CALM
+        self.opts["antialias"] = not self._busy or count <= SMOOTH
         self.opts["pen"] = self._fitting()
         super().setData(*data, **looks)
 
     def setPen(self, *pen: Any, **looks: Any) -> None:
-        """Another pen, which long lines make narrower."""
+        """Another pen, which busy lines make narrower."""
         self._asked = pg.mkPen(*pen, **looks)
         super().setPen(self._fitting())
 
     def _fitting(self) -> QPen:
-        if self._points <= WIDE or self._asked.widthF() <= 1:
+        if not self._busy or self._asked.widthF() <= 1:
             return self._asked
         narrow = QPen(self._asked)
         narrow.setWidthF(1.0)
         return narrow
+
+
+def travel(y: Array) -> float:
+    """How often a line goes up and down: the way along y over the distance from its lowest to its highest point."""
+    with np.errstate(all="ignore"):
+        way, finite = np.abs(np.diff(y)), y[np.isfinite(y)]
+        span = float(np.ptp(finite)) if len(finite) else 0.0
+        return float(way[np.isfinite(way)].sum()) / span if span > 0 else 0.0
 
 
 def curve(theme: Theme, number: int, *, width: float = 1.4, dashed: bool = False) -> pg.PlotDataItem:
