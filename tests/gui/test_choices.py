@@ -170,3 +170,15 @@ def test_what_cannot_apply_to_the_model_is_not_offered(tmp_path: Path, qapp: QAp
                 assert (WITHOUT[missing] if missing else panel.hint) in panel._empty.text()
                 panel.set_capture(None)
                 panel.deleteLater()
+
+
+def test_the_offer_goes_when_the_run_has_ended(window: Window, qtbot: object) -> None:
+    for key in window.panels:
+        if key not in ("bptt", "dynamics"):
+            window.docks[key].close()
+    window.open_sample("char-transformer", "", InputSpec(kind="text", value="Alice was"))
+    finish(window, qtbot)
+    for key in ("bptt", "dynamics"):
+        page = window.panels[key]._empty
+        assert page.isVisible() and page.button.isHidden(), key
+        assert "No recurrence was found" in page.text()
