@@ -167,12 +167,15 @@ def test_axes_of_rows_count_whole_ones(qapp: object) -> None:
         assert values and all(float(value).is_integer() for value in values)
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.02, 0.15), (-0.7, 0.25), (0.0, 0.013), (-9, 1), (-0.9, 1.3), (-60, 3)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.02, 0.15), (-0.15, 0.15), (-0.7, 0.25), (0.0, 0.013), (-9, 1), (-0.9, 1.3), (-60, 3)]
+)
 def test_logarithmic_axes_never_have_one_label_alone(qapp: object, low: float, high: float) -> None:
     for size in (40, 60, 200):
         axis = LogAxis("left")
         ((spacing, values),) = axis.tickValues(low, high, size)
         assert len(values) > 1, (low, high, size)
+        assert np.diff(values).min() * size / (high - low) > 8, "labels do not touch"
         shown = axis.tickStrings(values, 1.0, spacing)
         assert len(set(shown)) == len(shown), shown
 
@@ -212,3 +215,19 @@ def test_long_lines_are_painted_within_a_few_frames(qapp: object, qtbot: object)
     assert line.opts["pen"].widthF() == 3.0, "a short line is as wide as was asked"
     line.setData(np.arange(2400), np.arange(2400.0))
     assert line.opts["pen"].widthF() == 3.0 and line.opts["antialias"], "and so is one that goes one way"
+
+
+def test_the_cursor_comes_back_to_its_step_when_a_run_is_made_again() -> None:
+    cursor = Cursor()
+    cursor.set_length(300)
+    cursor.move(step=120)
+    cursor.set_length(0)
+    assert cursor.position.step is None, "the new capture is empty at first"
+    cursor.set_length(64)
+    assert cursor.position.step == 63
+    cursor.set_length(300)
+    assert cursor.position.step == 120
+    cursor.set_length(64)
+    cursor.move(step=5)
+    cursor.set_length(300)
+    assert cursor.position.step == 5, "where the user went meanwhile counts"

@@ -138,7 +138,8 @@ def _between(low: float, high: float, room: float) -> list[float]:
         values = [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1) if n * step > 0]
         if len(values) > 1:
             break
-    return [math.log10(value) for value in values]
+    every = max(1, math.ceil(len(values) / max(2.0, room)))  # finer ones may be too many
+    return [math.log10(value) for value in values[::every]]
 
 
 def _power(exponent: float, digits: int) -> str:
