@@ -25,6 +25,7 @@ from inspector.gui.cursor import Cursor, Looking, Position
 from inspector.gui.edithere import EditHere
 from inspector.gui.emptypage import EmptyPage, refused
 from inspector.gui.figure import Figure, guard_painting, scrolled
+from inspector.gui.onerun import SAID, WHY, readable
 from inspector.gui.steprange import EitherRange, StepRange
 from inspector.gui.text import clean_block, plain_label
 from inspector.gui.theme import Theme
@@ -35,12 +36,6 @@ Array = npt.NDArray[Any]
 WHOSE = {"input": STEP_DOMAIN, "answer": ANSWER_DOMAIN}
 """Whose steps a panel shows, where the answer has its own: never both on one axis."""
 KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
-APART = frozenset({
-    "bptt", "clipping", "fixed_point", "health", "influence", "lyapunov", "memory", "opener", "spectrum", "trajectory",
-    "truncation",
-})  # fmt: skip
-"""Kinds of tables, spectra and verdicts of one run: numbers of two runs do not subtract to anything that is read."""
-ONE_RUN = "What this panel shows belongs to one run: it does not subtract. Choose frame 0 to see the run as it was."
 
 
 class Panel(QWidget):
@@ -94,8 +89,8 @@ class Panel(QWidget):
         self.whose.activated.connect(self._choose_steps)
         self.controls.addWidget(self.whose)
         self.whose.hide()
-        self.one_run = plain_label("edited run only")
-        self.one_run.setToolTip(ONE_RUN)
+        self.one_run = plain_label(SAID)
+        self.one_run.setToolTip(WHY)
         self.one_run.hide()
 
     def _make_figure(self) -> None:
@@ -176,10 +171,8 @@ class Panel(QWidget):
 
     def set_capture(self, capture: Capture | None) -> None:
         """Show another capture, or none; of a difference of two frames the second where nothing can be subtracted."""
-        self.source = self.capture = capture
-        self._second = None
-        if isinstance(self.source, Difference) and self._apart(self.source):
-            self.capture, self._second = self.source.capture, self.source.second
+        self.source = capture
+        self.capture, self._second = readable(capture, self.accepts)
         self.one_run.setVisible(self._second is not None)
         self.reset()
         self._turned(self.looking.position.place)
@@ -198,10 +191,6 @@ class Panel(QWidget):
     def differs(self) -> bool:
         """Whether what is drawn is what one run changed against another."""
         return isinstance(self.source, Difference) and self._second is None
-
-    def _apart(self, difference: Difference) -> bool:
-        """Whether something that would be shown belongs to one run."""
-        return any(c.kind in APART and self.accepts(c) for c in difference.capture.channels.values())
 
     def channels(self) -> list[Channel]:
         """The channels of the capture that this panel shows and that have data, over the steps that are shown."""

@@ -62,29 +62,8 @@ class Units(Panel):
 
     def build(self) -> None:
         """How many are on, the best units, and the passages where they are on together."""
-        self.which = chooser([], "Which state or gate")
-        self.threshold = QDoubleSpinBox(decimals=2, singleStep=0.05, minimum=0.0, maximum=1e6)
-        self.begin, self.end = QSpinBox(), QSpinBox()
-        for box, name in ((self.threshold, "A unit is on beyond"), (self.begin, BEGIN), (self.end, END)):
-            box.setAccessibleName(name)
-            box.setToolTip(name)
-            box.setKeyboardTracking(False)
-        for label, widget in (
-            ("State or gate", self.which), ("On beyond", self.threshold), ("Steps", self.begin), ("to", self.end),
-        ):  # fmt: skip
-            self.controls.addWidget(caption(label))
-            self.controls.addWidget(widget)
-        self.together = StepPlot(self.steps, self.theme, label="on together")
-        self.together.getAxis("left").setWidth(AXIS)
-        self.together.getAxis("bottom").setStyle(showValues=False)
-        self.together.getAxis("bottom").showLabel(False)
-        self.together.vb.setYRange(0, 1.05, padding=0)
-        self.line = curve(self.theme, 0)
-        self.brush = pg.LinearRegionItem(swapMode="sort")
-        self.shades = [pg.LinearRegionItem(movable=False) for _ in range(MOST_SPANS)]
-        self.together.addItem(self.line)
-        for item in (*self.shades, self.brush):
-            self.together.addItem(item, ignoreBounds=True)
+        self._make_boxes()
+        self._make_together()
         self.figure.addItem(self.together, row=0, col=0)
         self.row = MapRow(self.figure, 1, self.steps, self.theme, label="")
         self.row.plot.getAxis("left").setWidth(AXIS)
@@ -101,6 +80,35 @@ class Units(Panel):
         self.brush.sigRegionChangeFinished.connect(self._brushed)
         self.texts.chosen.connect(self._go_to)
         self.steps.changed.connect(self._in_view)
+
+    def _make_boxes(self) -> None:
+        """Which state, from which value on a unit is on, and the range."""
+        self.which = chooser([], "Which state or gate")
+        self.threshold = QDoubleSpinBox(decimals=2, singleStep=0.05, minimum=0.0, maximum=1e6)
+        self.begin, self.end = QSpinBox(), QSpinBox()
+        for box, name in ((self.threshold, "A unit is on beyond"), (self.begin, BEGIN), (self.end, END)):
+            box.setAccessibleName(name)
+            box.setToolTip(name)
+            box.setKeyboardTracking(False)
+        for label, widget in (
+            ("State or gate", self.which), ("On beyond", self.threshold), ("Steps", self.begin), ("to", self.end),
+        ):  # fmt: skip
+            self.controls.addWidget(caption(label))
+            self.controls.addWidget(widget)
+
+    def _make_together(self) -> None:
+        """The share of the searched units that is on, with the range and the passages."""
+        self.together = StepPlot(self.steps, self.theme, label="on together")
+        self.together.getAxis("left").setWidth(AXIS)
+        self.together.getAxis("bottom").setStyle(showValues=False)
+        self.together.getAxis("bottom").showLabel(False)
+        self.together.vb.setYRange(0, 1.05, padding=0)
+        self.line = curve(self.theme, 0)
+        self.brush = pg.LinearRegionItem(swapMode="sort")
+        self.shades = [pg.LinearRegionItem(movable=False) for _ in range(MOST_SPANS)]
+        self.together.addItem(self.line)
+        for item in (*self.shades, self.brush):
+            self.together.addItem(item, ignoreBounds=True)
 
     def reset(self) -> None:
         """No range yet, nothing found."""
