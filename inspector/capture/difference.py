@@ -16,6 +16,8 @@ from inspector.capture.reader import Capture
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
+RATIO = ", edited / as it was"
+"""What the title of a ratio ends with."""
 
 
 class Difference:
@@ -40,7 +42,7 @@ class Difference:
 
     def _described(self, channel: Channel) -> Channel:
         if channel.scale == "log":
-            return replace(channel, title=f"{channel.title}, edited / as it was", unit="1")
+            return replace(channel, title=f"{channel.title}{RATIO}", unit="1")
         return replace(channel, title=f"Δ {channel.title}", scale="diverging", limits=None)
 
     def frame_of(self, name: str, frame: int = -1) -> int:

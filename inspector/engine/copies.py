@@ -22,6 +22,7 @@ ENTRIES = 1 << 25
 """Numbers that the copies of one call may hold together (128 MB of float32), one copy at least."""
 KEPT_VALUES = 8
 """About how many numbers a recurrent step holds for every entry of its state."""
+AGAIN = "The model, called again on its sequence,"
 LEAST_WIDTH = 512
 """What a step is taken to hold at least: not all of a model is seen."""
 
@@ -73,7 +74,7 @@ def answer(trace: Trace, given: Batch, asked: Batch) -> tuple[Tensor | None, Ten
     Raises Unsupported with the sentence of what the model raised.
     """
     subject, shape = trace.subject, tuple(asked.inputs.shape[:2])
-    output = _ask("The model, called again on copies of its sequence,", subject.run, given)
+    output = _ask(AGAIN, subject.run, given)
     scores = _ask("logits, called again,", subject.scores, output)
     if not isinstance(scores, Tensor) or tuple(scores.shape[:2]) != shape:
         scores = None
@@ -81,8 +82,21 @@ def answer(trace: Trace, given: Batch, asked: Batch) -> tuple[Tensor | None, Ten
         return None, scores
     loss = _ask("The loss, called again on copies of the sequence,", subject.loss, output, asked)
     if not isinstance(loss, Tensor) or tuple(loss.shape) != shape:
-        raise Unsupported(f"The loss of {shape[0]} copies of the sequence is not one value a copy and step, {shape}.")
+        raise Unsupported(f"The loss, asked again, is not one value a sequence and step, {shape}.")
     return loss, scores
+
+
+def own_loss(trace: Trace) -> Tensor | None:
+    """Run the subject on its own batch again; the loss over whatever steps it has, or None.
+
+    Raises Unsupported with the sentence of what the model raised.
+    """
+    subject = trace.subject
+    if subject.loss is None:
+        return None
+    output = _ask(AGAIN, subject.run, trace.batch)
+    loss = _ask("The loss, called again,", subject.loss, output, trace.batch)
+    return loss if isinstance(loss, Tensor) else None
 
 
 def _ask(who: str, function: Callable[..., Any], *given: Any) -> Any:

@@ -12,8 +12,8 @@ from inspector.engine.steps.gru import GruStep
 from inspector.engine.steps.lstm import LstmStep
 from inspector.engine.steps.rnn import RnnStep
 
-LSTM = (("input", "U_i"), ("forget", "U_f"), ("candidate", "U_g"), ("output", "U_o"))
-GRU = (("reset", "U_r"), ("update", "U_z"), ("candidate", "U_n"))
+LSTM = (("input", "U of gate i"), ("forget", "U of gate f"), ("candidate", "U of g"), ("output", "U of gate o"))
+GRU = (("reset", "U of gate r"), ("update", "U of gate z"), ("candidate", "U of n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def recurrent_weights(cell: Cell) -> list[RecurrentWeight]:
     An LSTM with a projection W_hr feeds back U_g W_hr, so those products are given.
     """
     if isinstance(cell, RnnStep):
-        return [RecurrentWeight("hidden", "W_hh", cell.w_hh, cell.activation.largest)]
+        return [RecurrentWeight("hidden", "Wₕₕ", cell.w_hh, cell.activation.largest)]
     if isinstance(cell, GruStep):
         return [RecurrentWeight(*names, part) for names, part in zip(GRU, cell.w_hh.chunk(3), strict=True)]
     if isinstance(cell, LstmStep):
@@ -44,7 +44,7 @@ def recurrent_weights(cell: Cell) -> list[RecurrentWeight]:
         if cell.w_hr is None:
             return [RecurrentWeight(*names, part) for names, part in zip(LSTM, parts, strict=True)]
         return [
-            RecurrentWeight(name, f"{symbol} W_hr", part @ cell.w_hr)
+            RecurrentWeight(name, f"{symbol}, times Wₕᵣ", part @ cell.w_hr)
             for (name, symbol), part in zip(LSTM, parts, strict=True)
         ]
     if isinstance(cell, ReplayStep):

@@ -22,60 +22,85 @@ if TYPE_CHECKING:
 Standard = QKeySequence.StandardKey
 
 
-def make_menus(window: Window) -> list[QAction]:
-    """The menu bar; the actions, for the palette."""
-    made: list[QAction] = []
+class Menus:
+    """The menu bar while it is filled: one method a menu. `made` are the actions, for the palette."""
 
-    def add(menu: QMenu, text: str, do: Callable[[], object], key: QKeySequence | Standard | str = "") -> QAction:
-        action = QAction(text, window)
+    def __init__(self, window: Window) -> None:
+        self.window, self.bar = window, window.menuBar()
+        self.made: list[QAction] = []
+
+    def add(self, menu: QMenu, text: str, do: Callable[[], object], key: QKeySequence | Standard | str = "") -> QAction:
+        """One more entry, with a key where one is usual."""
+        action = QAction(text, self.window)
         action.setObjectName("action-" + "".join(c for c in text.lower() if c.isalnum()))
         action.setStatusTip(text.replace("&", ""))
         if key:
             action.setShortcut(QKeySequence(key))
         action.triggered.connect(lambda _checked=False: do())
         menu.addAction(action)
-        made.append(action)
+        self.made.append(action)
         return action
 
-    bar = window.menuBar()
-    file = bar.addMenu("&File")
-    add(file, "&Open capture…", lambda: _open_capture(window), Standard.Open)
-    add(file, "Open &model…", window.open_model, "Ctrl+M")
-    file.addSeparator()
-    add(file, "&Save capture as…", lambda: save_as(window), Standard.SaveAs)
-    add(file, "&Pack capture into one file…", lambda: pack_as(window))
-    add(file, "&Export all figures…", lambda: _export_all(window))
-    file.addSeparator()
-    add(file, "&Close window", window.close, Standard.Close)
-    add(file, "&Quit", window.close, Standard.Quit)
-    run = bar.addMenu("&Run")
-    add(run, "&Run again", window.session.again, "F5")
-    add(run, "&Edit and run…", window.edit, "Ctrl+E")
-    run.addMenu(window.compute_menu)
-    add(run, "&States of hand-written cells…", lambda: choose_states(window))
-    add(run, "&Cancel run", window.session.cancel, "Esc")
-    add(run, "&Play the steps", window.play)
-    view = bar.addMenu("&View")
-    add(view, "&Whole sequence", window.show_all_steps, "Ctrl+0")
-    add(view, "Zoom &in", lambda: _zoom(window, 0.5), Standard.ZoomIn)
-    add(view, "Zoom &out", lambda: _zoom(window, 2.0), Standard.ZoomOut)
-    add(view, "&Full screen", lambda: window.showNormal() if window.isFullScreen() else window.showFullScreen(), "F11")
-    add(view, "&Enlarge one panel", window.docking.enlarge_front, "F9")
-    themes, group = view.addMenu("&Theme"), QActionGroup(window)
-    for name in ("Auto", "Light", "Dark"):
-        action = add(themes, f"&{name}", lambda name=name: window.choose_theme(name))  # type: ignore[misc]
-        action.setCheckable(True)
-        action.setChecked(window.settings.text("theme", "Auto") == name)
-        group.addAction(action)
-    window.panel_menu = bar.addMenu("&Panels")  # type: ignore[attr-defined]
-    windows = bar.addMenu("&Window")
-    window.dock_menu = windows  # type: ignore[attr-defined]
-    add(windows, "&Reset layout", window.docking.reset)
-    windows.addSeparator()
-    help_ = bar.addMenu("&Help")
-    add(help_, "&Keys", lambda: show_keys(window), "F1")
-    add(help_, "&Do anything by its name…", lambda: Palette(window.menu_actions, window).exec(), "Ctrl+Shift+P")
-    return made
+    def file(self) -> None:
+        """What is opened and what is written."""
+        window, menu = self.window, self.bar.addMenu("&File")
+        self.add(menu, "&Open capture…", lambda: _open_capture(window), Standard.Open)
+        self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
+        menu.addSeparator()
+        self.add(menu, "&Save capture as…", lambda: save_as(window), Standard.SaveAs)
+        self.add(menu, "&Pack capture into one file…", lambda: pack_as(window))
+        self.add(menu, "&Export all figures…", lambda: _export_all(window))
+        menu.addSeparator()
+        self.add(menu, "&Close window", window.close, Standard.Close)
+        self.add(menu, "&Quit", window.close, Standard.Quit)
+
+    def run(self) -> None:
+        """What the model does next."""
+        window, menu = self.window, self.bar.addMenu("&Run")
+        self.add(menu, "&Run again", window.session.again, "F5")
+        self.add(menu, "&Edit and run…", window.edit, "Ctrl+E")
+        menu.addMenu(window.compute_menu)
+        self.add(menu, "&States of hand-written cells…", lambda: choose_states(window))
+        self.add(menu, "&Cancel run", window.session.cancel, "Esc")
+        self.add(menu, "&Play the steps", window.play)
+
+    def view(self) -> None:
+        """What is in view, and how it looks."""
+        window, menu = self.window, self.bar.addMenu("&View")
+        self.add(menu, "&Whole sequence", window.show_all_steps, "Ctrl+0")
+        self.add(menu, "Zoom &in", lambda: _zoom(window, 0.5), Standard.ZoomIn)
+        self.add(menu, "Zoom &out", lambda: _zoom(window, 2.0), Standard.ZoomOut)
+        self.add(menu, "&Full screen", lambda: _full_screen(window), "F11")
+        self.add(menu, "&Enlarge one panel", window.docking.enlarge_front, "F9")
+        themes, group = menu.addMenu("&Theme"), QActionGroup(window)
+        for name in ("Auto", "Light", "Dark"):
+            action = self.add(themes, f"&{name}", lambda name=name: window.choose_theme(name))  # type: ignore[misc]
+            action.setCheckable(True)
+            action.setChecked(window.settings.text("theme", "Auto") == name)
+            group.addAction(action)
+
+    def docks(self) -> None:
+        """Panels and docks, filled when they are there."""
+        self.window.panel_menu = self.bar.addMenu("&Panels")  # type: ignore[attr-defined]
+        menu = self.bar.addMenu("&Window")
+        self.window.dock_menu = menu  # type: ignore[attr-defined]
+        self.add(menu, "&Reset layout", self.window.docking.reset)
+        menu.addSeparator()
+
+    def help(self) -> None:
+        """Keys, and everything by its name."""
+        window, menu = self.window, self.bar.addMenu("&Help")
+        self.add(menu, "&Keys", lambda: show_keys(window), "F1")
+        palette = "&Do anything by its name…"
+        self.add(menu, palette, lambda: Palette(window.menu_actions, window).exec(), "Ctrl+Shift+P")
+
+
+def make_menus(window: Window) -> list[QAction]:
+    """The menu bar; the actions, for the palette."""
+    menus = Menus(window)
+    for fill in (menus.file, menus.run, menus.view, menus.docks, menus.help):
+        fill()
+    return menus.made
 
 
 def add_panel_menus(window: Window) -> None:
@@ -190,3 +215,10 @@ def _zoom(window: Window, factor: float) -> None:
     step = window.looking.position.step
     low, high = window.steps.bounds
     window.steps.zoom(factor, float(step) if step is not None and low <= step <= high else (low + high) / 2)
+
+
+def _full_screen(window: Window) -> None:
+    if window.isFullScreen():
+        window.showNormal()
+    else:
+        window.showFullScreen()

@@ -44,6 +44,8 @@ class Cursor(QObject):
         super().__init__(parent)
         self._position = Position()
         self._length = self._answer_length = 0
+        self._pulled: dict[str, int] = {}
+        """Where the cursor was before a sequence that is still growing was too short for it."""
 
     @property
     def position(self) -> Position:
@@ -61,15 +63,25 @@ class Cursor(QObject):
         return self._answer_length
 
     def set_length(self, steps: int, answer: int = 0) -> None:
-        """Tell how long the sequence and the answer are; a step beyond the end is pulled back."""
+        """Tell how long the sequence and the answer are; a step beyond the end is pulled back until they are longer.
+
+        So a run that is made again, with an edit for example, is looked at where the one before was.
+        """
         self._length, self._answer_length = max(0, steps), max(0, answer)
         for name, length in (("step", self._length), ("answer", self._answer_length)):
             step = getattr(self._position, name)
-            if step is not None and step >= length:
-                self.move(**{name: length - 1 if length else None})
+            wanted = self._pulled.get(name, step)
+            if wanted is None:
+                continue
+            self.move(**{name: min(wanted, length - 1) if length else None})
+            if wanted >= length:
+                self._pulled[name] = wanted
 
     def move(self, **changes: Any) -> None:
         """Change some coordinates; steps are clamped to the sequence."""
+        for name in ("step", "answer"):
+            if name in changes:
+                self._pulled.pop(name, None)
         for name, length in (("step", self._length), ("answer", self._answer_length)):
             step = changes.get(name)
             if step is not None and length:

@@ -14,6 +14,7 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 EVERY = "all layers"
+UNSEEN = "0, NaN or infinite at every step in view"
 
 
 class CurvePanel(Panel):
@@ -50,6 +51,11 @@ class CurvePanel(Panel):
         assert self.capture is not None
         self.curves.plot.step_axis.set_names(self.step_names())
         self.curves.show(self.capture, self.shown(), self.frame, self.steps.bounds)
+        unseen = list(dict.fromkeys(self.curves.unseen))
+        if unseen:
+            self.curves.plot.set_title(f"{UNSEEN}: {', '.join(unseen)}")
+        else:
+            self.curves.plot.setTitle(None)
 
     def follow(self, new: Position, old: Position) -> None:
         """A chosen place follows the cursor's place."""

@@ -194,6 +194,7 @@ KEYS = (
     ("Space", "play the steps, stop"),
     ("wheel over a plot", "zoom along the steps; drag to move"),
     ("Ctrl+0", "the whole sequence"),
+    ("Double-click", "on a token: another one there; on a row of States or Gates: hold that unit from there on"),
     ("F9", "one panel gets the room of all, or all again"),
     ("Enter in the text", "run it"),
     ("F5", "run again"),

@@ -172,7 +172,10 @@ class Docking:
         group = {self.docks[key]: key for key in panels}
         for key, panel in panels.items():
             dock = self.docks[key]
-            if key not in self.seen or panel.state != "empty" or dock.isFloating():
+            if key not in self.seen or panel.state != "empty":
+                continue
+            panel.redraw()  # what cannot apply to the model is known once its run has ended
+            if panel.state != "empty" or dock.isFloating():
                 continue
             others = [panels[group[d]] for d in self.window.tabifiedDockWidgets(dock) if d in group]
             for other in others:

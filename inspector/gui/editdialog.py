@@ -22,21 +22,43 @@ from PySide6.QtWidgets import (
 
 from inspector.capture import Capture
 from inspector.gui.cursor import Position
-from inspector.gui.text import clean, plain_label
-from inspector.records import Edit, parse_edit
+from inspector.gui.text import clean, plain_label, token
+from inspector.records import STEP_DOMAIN, Edit, parse_edit
 
 INPUT = "input"
 KINDS = ("state", "gate")
 
 
 class EditDialog(QDialog):
-    """A list of edits, begun at the cursor's place, unit and step."""
+    """A list of edits, begun at the cursor's place, unit and step, or with what `name` says.
 
-    def __init__(self, capture: Capture, position: Position, known: Sequence[Edit], parent: QWidget | None) -> None:
+    `name` is a channel ("rnn.l0:gate/forget") whose unit is to be held, or "input" for the token at the step.
+    """
+
+    def __init__(
+        self, capture: Capture, position: Position, known: Sequence[Edit], parent: QWidget | None, name: str = ""
+    ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Edit and run")
         self.signals = signals_of(capture)
-        length = max([1, *(capture.extent(name)[0] for names in self.signals.values() for name in names.values())])
+        self.tokens = capture.labels(STEP_DOMAIN, position.frame)
+        extents = [capture.extent(channel)[0] for known in self.signals.values() for channel in known.values()]
+        length = max([1, len(self.tokens), *extents])
+        self._make_fields(length)
+        self.list = QListWidget()
+        self.list.addItems([str(edit) for edit in known])
+        self.problem = plain_label()
+        self._build()
+        self.place.currentTextChanged.connect(self._arrange)
+        self.start.valueChanged.connect(self._say_token)
+        self._begin(position, name)
+        self._pending = bool(name)
+        """Whether the fields were asked for or touched since something was added: then they are meant too."""
+        for changed in (self.token.textChanged, *(box.valueChanged for box in (self.unit, self.start, self.stop))):
+            changed.connect(self._touched)
+        self.value.valueChanged.connect(self._touched)
+
+    def _make_fields(self, length: int) -> None:
         self.place, self.signal = QComboBox(), QComboBox()
         self.place.addItems([*self.signals, INPUT])
         self.unit, self.start, self.stop = QSpinBox(), QSpinBox(), QSpinBox()
@@ -44,22 +66,24 @@ class EditDialog(QDialog):
         self.unit.setSpecialValueText("all units")
         self.start.setRange(0, length - 1)
         self.stop.setRange(0, length)
-        self.stop.setSpecialValueText("the end")
         self.value = QDoubleSpinBox()
         self.value.setRange(-1e9, 1e9)
         self.value.setDecimals(4)
         self.token = QLineEdit()
-        self.token.setPlaceholderText("the token that is put in, or a number")
-        self.list = QListWidget()
-        self.list.addItems([str(edit) for edit in known])
-        self.problem = plain_label()
-        self._build()
-        self.place.currentTextChanged.connect(self._arrange)
-        if position.place in self.signals:
-            self.place.setCurrentText(position.place)
+
+    def _begin(self, position: Position, name: str) -> None:
+        """The fields as the cursor stands, the one that is still to be filled in under the keyboard."""
+        place, _, signal = name.partition(":")
+        wanted = place if name else position.place
+        if wanted in self.signals or wanted == INPUT:
+            self.place.setCurrentText(wanted)
         self._arrange(self.place.currentText())
-        self.unit.setValue(-1 if position.unit is None else position.unit)
+        self.signal.setCurrentText(signal or self.signal.currentText())
+        self.unit.setValue(-1 if position.unit is None or wanted == INPUT else position.unit)
         self.start.setValue(position.step or 0)
+        self._say_token(self.start.value())
+        (self.token if wanted == INPUT else self.value).setFocus()
+        self.value.selectAll()
 
     def _build(self) -> None:
         self.form = QFormLayout()
@@ -79,6 +103,8 @@ class EditDialog(QDialog):
         row.addStretch(1)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.go = buttons.addButton("Run with these", QDialogButtonBox.ButtonRole.AcceptRole)
+        self.add.setAutoDefault(False)
+        self.drop.setAutoDefault(False)
         buttons.accepted.connect(self._accept)
         buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)
@@ -92,15 +118,24 @@ class EditDialog(QDialog):
                 layout.addWidget(item)
             else:
                 layout.addLayout(item)
+        self.go.setDefault(True)
         self.resize(460, 520)
 
     @Slot(str)
     def _arrange(self, place: str) -> None:
-        token = place == INPUT
+        tokens = place == INPUT
         self.signal.clear()
         self.signal.addItems(list(self.signals.get(place, {})))
-        for widget, shown in ((self.signal, not token), (self.value, not token), (self.token, token)):
-            self.form.setRowVisible(widget, shown)
+        self.stop.setSpecialValueText("that step alone" if tokens else "the end")
+        for widget in (self.signal, self.unit, self.value):
+            self.form.setRowVisible(widget, not tokens)
+        self.form.setRowVisible(self.token, tokens)
+
+    @Slot(int)
+    def _say_token(self, step: int) -> None:
+        """Say which token stands at the step now."""
+        now = f"instead of {token(self.tokens[step])}" if step < len(self.tokens) else "a number, or a token"
+        self.token.setPlaceholderText(clean(f"what is put in, {now}"))
 
     def edit(self) -> Edit:
         """The edit that the fields describe. Raises ValueError with one sentence."""
@@ -120,18 +155,25 @@ class EditDialog(QDialog):
         return tuple(parse_edit(self.list.item(n).text()) for n in range(self.list.count()))
 
     @Slot()
+    def _touched(self) -> None:
+        self._pending = True
+
+    @Slot()
     def _add(self) -> None:
         try:
             self.list.addItem(str(parse_edit(str(self.edit()))))
             self.problem.setText("")
+            self._pending = False
         except ValueError as problem:
             self.problem.setText(clean(str(problem)))
 
     @Slot()
     def _accept(self) -> None:
-        if not self.list.count():
+        """Run with what is in the list and what was filled in last, unless that is no edit."""
+        if self._pending or not self.list.count():
+            self._pending = True
             self._add()
-        if self.list.count():
+        if self.list.count() and not self._pending:
             self.accept()
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from inspector.gui.text import clean, plain_label
+from inspector.records import Refusal
+
+MOST_REASONS, MOST_NAMES = 4, 4
 
 
 class EmptyPage(QWidget):
@@ -41,3 +44,11 @@ class EmptyPage(QWidget):
         """The hint, then what was refused with its reason; `offer` shows the button."""
         self.words.setText("\n\n".join([hint, *map(clean, reasons)]))
         self.button.setVisible(offer)
+
+
+def refused(refusals: Iterable[Refusal]) -> list[str]:
+    """One line a reason, with the first channels that were refused for it."""
+    found: dict[str, list[str]] = {}
+    for refusal in refusals:
+        found.setdefault(refusal.reason, []).append(refusal.channel)
+    return [f"{', '.join(names[:MOST_NAMES])}: {reason}" for reason, names in found.items()][:MOST_REASONS]

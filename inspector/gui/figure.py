@@ -14,7 +14,9 @@ from typing import Any
 
 import pyqtgraph as pg
 from pyqtgraph.graphicsItems.GraphicsItem import GraphicsItem
-from PySide6.QtGui import QKeyEvent, QPaintEvent
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QScrollArea
 
 Told = Callable[[str, str], None]
 GUARDED = "_guarded"
@@ -28,6 +30,16 @@ class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self.fault = ""
         """What could not be painted, in a sentence; text, for a traceback would keep painters alive."""
         super().__init__()
+        self.ci.layout.setContentsMargins(4, 4, 4, 4)
+        self.ci.layout.setSpacing(4)
+
+    def paint_into(self, painter: QPainter, rect: QRectF, ground: str) -> str:
+        """Draw the scene, on a ground of a colour, into any paint device, vectors as vectors; what failed, or ""."""
+        painter.fillRect(rect, QColor(ground))
+        self.scene().prepareForPaint()
+        self.fault = ""
+        self.scene().render(painter, rect, self.sceneRect(), Qt.AspectRatioMode.KeepAspectRatio)
+        return self.fault
 
     def failed(self, fault: BaseException) -> None:
         """Something in this figure raised while it was painted."""
@@ -44,6 +56,18 @@ class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrow keys move the shared cursor, not the scene."""
         event.ignore()
+
+
+def scrolled(figure: Figure, height: int) -> QScrollArea:
+    """A figure in an area that scrolls where there is less height than it can be read at."""
+    figure.setMinimumHeight(height)
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setMinimumHeight(60)
+    area.setWidget(figure)
+    return area
 
 
 def guard_painting() -> None:

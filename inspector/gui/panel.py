@@ -5,15 +5,12 @@ from __future__ import annotations
 import traceback
 from typing import Any, ClassVar
 
-import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QColor, QKeyEvent, QPainter
+from PySide6.QtGui import QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QComboBox,
-    QFrame,
     QHBoxLayout,
-    QLabel,
     QPlainTextEdit,
     QScrollArea,
     QStackedWidget,
@@ -21,12 +18,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from inspector.capture import Capture, CaptureError
+from inspector.capture import Capture, CaptureError, Difference
+from inspector.gui.applies import why_not
+from inspector.gui.controls import caption, chooser, keep_room, number, set_options
 from inspector.gui.cursor import Cursor, Looking, Position
-from inspector.gui.emptypage import EmptyPage
-from inspector.gui.figure import Figure, guard_painting
+from inspector.gui.edithere import EditHere
+from inspector.gui.emptypage import EmptyPage, refused
+from inspector.gui.figure import Figure, guard_painting, scrolled
+from inspector.gui.onerun import SAID, WHY, readable
 from inspector.gui.steprange import EitherRange, StepRange
-from inspector.gui.text import clean, clean_block, plain_label
+from inspector.gui.text import clean_block, plain_label
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
@@ -51,49 +52,67 @@ class Panel(QWidget):
     """Pixels of height below which the picture scrolls instead of being squeezed."""
     wanted = Signal(tuple)
     """The user asks for `extra`."""
+    editing = Signal(str)
+    """The user wants to hold the unit under the cursor, from its step on, in the channel of this name."""
 
     def __init__(self, cursor: Cursor, steps: StepRange, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.looking, self.steps, self.theme = Looking(cursor, parent=self), EitherRange(steps, self), theme
         self.capture: Capture | None = None
+        self.source: Any = None
+        """What was given to be shown: the capture, or the difference of two of its frames."""
+        self._second: int | None = None
+        self._drawn = 0
         self.plots: list[StepPlot] = []
         self.computed = False
         """Whether the run that is shown was asked for `extra`."""
         self.setObjectName(f"panel-{self.key}")
         self.setAccessibleName(self.title)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._make_controls()
+        self._make_figure()
+        self._make_pages()
+        self.build()
+        self.controls.addStretch(1)
+        self.controls.addWidget(self.one_run)
+        self.figure.scene().sigMouseMoved.connect(self._hover)
+        self.looking.moved.connect(self._cursor_moved)
+        self.set_theme(theme)
+
+    def _make_controls(self) -> None:
+        """The row above the picture, with the choice of whose steps are shown; `build` adds to it."""
         self.control_row = QWidget()
         self.controls = QHBoxLayout(self.control_row)
         self.controls.setContentsMargins(8, 2, 8, 2)
-        policy = self.control_row.sizePolicy()
-        policy.setRetainSizeWhenHidden(True)
-        self.control_row.setSizePolicy(policy)
+        keep_room(self.control_row)
         self.whose = chooser(list(WHOSE), "Steps of the input or of the answer")
         self.whose.activated.connect(self._choose_steps)
         self.controls.addWidget(self.whose)
         self.whose.hide()
+        self.one_run = plain_label(SAID)
+        self.one_run.setToolTip(WHY)
+        self.one_run.hide()
+
+    def _make_figure(self) -> None:
         guard_painting()
         self.figure = Figure(self._broken)
         self.figure.setFocusProxy(self)
-        self.figure.ci.layout.setContentsMargins(4, 4, 4, 4)
-        self.figure.ci.layout.setSpacing(4)
+        EditHere(self.figure, self._held_at).asked.connect(self.editing)
+
+    def _make_pages(self) -> None:
+        """The empty page, the picture and the error page, below the controls."""
         self._empty = EmptyPage(self.hint)
         self._empty.asked.connect(lambda: self.wanted.emit(self.extra))
         self._error = QPlainTextEdit()
         self._error.setReadOnly(True)
         self.stack = QStackedWidget()
-        for page in (self._empty, self._scrolled(self.picture()), self._error):
+        for page in (self._empty, self._page(), self._error):
             self.stack.addWidget(page)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(self.control_row)
         layout.addWidget(self.stack, 1)
-        self.build()
-        self.controls.addStretch(1)
-        self.figure.scene().sigMouseMoved.connect(self._hover)
-        self.looking.moved.connect(self._cursor_moved)
-        self.set_theme(theme)
 
     # -- what subclasses provide
 
@@ -106,18 +125,10 @@ class Panel(QWidget):
         """The widget that holds the picture: the figure, unless a subclass has something else (a table)."""
         return self.figure
 
-    def _scrolled(self, picture: QWidget) -> QWidget:
-        """The figure in an area that scrolls where there is less height than it can be read at."""
-        if picture is not self.figure:
-            return picture
-        self.figure.setMinimumHeight(self.needs_height)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setMinimumHeight(60)
-        area.setWidget(self.figure)
-        return area
+    def _page(self) -> QWidget:
+        """The picture; a figure scrolls where there is less height than it can be read at."""
+        picture = self.picture()
+        return picture if picture is not self.figure else scrolled(self.figure, self.needs_height)
 
     def picture_size(self) -> QSize:
         """The size at which the picture is laid out, seen whole or scrolled."""
@@ -136,6 +147,10 @@ class Panel(QWidget):
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The mouse is over a plot, at data coordinates."""
 
+    def held(self, plot: Any) -> Channel | None:
+        """The channel of units whose map a plot is, where a unit of it can be held at a value; else None."""
+        return None
+
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """Exact numbers under the cursor, as (what, value)."""
         return []
@@ -144,19 +159,21 @@ class Panel(QWidget):
         """What is shown, by channel name, for CSV and NPZ."""
         return {}
 
-    # -- capture and refreshing
-
     def add_choice(self, text: str, name: str) -> QComboBox:
         """One more choice among the controls, under a short label; another choice draws the panel again."""
         box = chooser([], name)
-        self.controls.addWidget(caption(text))
-        self.controls.addWidget(box)
+        for widget in (caption(text), box):
+            self.controls.addWidget(widget)
         box.currentTextChanged.connect(self.redraw)
         return box
 
+    # -- capture and refreshing
+
     def set_capture(self, capture: Capture | None) -> None:
-        """Show another capture, or none."""
-        self.capture = capture
+        """Show another capture, or none; of a difference of two frames the second where nothing can be subtracted."""
+        self.source = capture
+        self.capture, self._second = readable(capture, self.accepts)
+        self.one_run.setVisible(self._second is not None)
         self.reset()
         self._turned(self.looking.position.place)
         self.redraw()
@@ -168,7 +185,12 @@ class Panel(QWidget):
     def frame(self) -> int:
         """The frame that is shown; -1 for the newest."""
         frame: int = self.looking.position.frame
-        return frame
+        return frame if self._second is None else self._second
+
+    @property
+    def differs(self) -> bool:
+        """Whether what is drawn is what one run changed against another."""
+        return isinstance(self.source, Difference) and self._second is None
 
     def channels(self) -> list[Channel]:
         """The channels of the capture that this panel shows and that have data, over the steps that are shown."""
@@ -228,6 +250,7 @@ class Panel(QWidget):
 
     def redraw(self) -> None:
         """Draw, or show the empty page, or the error page if drawing raises; the other panels go on."""
+        self._drawn += 1
         try:
             self._settle_steps()
             if not self.channels():
@@ -251,18 +274,21 @@ class Panel(QWidget):
         self.stack.setCurrentIndex(2)
 
     def _broken(self, fault: str, details: str) -> None:
-        """An item of the figure could not be painted: the error page comes once the painting is over."""
-        QTimer.singleShot(0, self, lambda: self._show_error(fault, details))
+        """An item of the figure could not be painted: the error page comes once the painting is over.
+
+        If the panel was drawn again meanwhile, that drawing counts.
+        """
+        drawn = self._drawn
+        QTimer.singleShot(0, self, lambda: self._show_error(fault, details) if drawn == self._drawn else None)
 
     def _show_empty(self) -> None:
-        refused: dict[str, list[str]] = {}
-        for refusal in self.capture.refusals if self.capture is not None else ():
-            if self.concerns(refusal.channel):
-                refused.setdefault(refusal.reason, []).append(refusal.channel)
-        reasons = [f"{', '.join(channels[:4])}: {reason}" for reason, channels in refused.items()][:4]
+        refusals = self.capture.refusals if self.capture is not None else ()
+        reasons = refused(refusal for refusal in refusals if self.concerns(refusal.channel))
         self.control_row.setVisible(False)
-        if self.capture is not None and self.extra and self.computed and not reasons:
-            reasons = ["It was computed in this run, and nothing in this model is of that kind."]
+        if self.capture is not None and self.extra and not reasons:
+            why = why_not(self.capture, self.extra)
+            done = "It was computed in this run, and nothing in this model is of that kind." if self.computed else ""
+            reasons = [reason for reason in (why or done,) if reason]
         self._empty.show_reasons(
             self.hint, reasons, offer=self.capture is not None and bool(self.extra) and not reasons
         )
@@ -298,12 +324,24 @@ class Panel(QWidget):
 
     @Slot(object)
     def _hover(self, position: QPointF) -> None:
-        for item in self.figure.ci.items:
-            box = getattr(item, "vb", None)
-            if box is not None and item.isVisible() and box.sceneBoundingRect().contains(position):
-                point = box.mapSceneToView(position)
-                self.pointed(item, point.x(), point.y())
-                return
+        plot = self._plot_at(position)
+        if plot is not None:
+            point = plot.vb.mapSceneToView(position)
+            self.pointed(plot, point.x(), point.y())
+
+    def _plot_at(self, position: QPointF) -> Any:
+        """The plot under a position of the scene, or None."""
+        seen = (item for item in self.figure.ci.items if getattr(item, "vb", None) is not None and item.isVisible())
+        return next((item for item in seen if item.vb.sceneBoundingRect().contains(position)), None)
+
+    def _held_at(self, position: QPointF) -> tuple[str, str] | None:
+        """(name, title) of what can be held under a position, the cursor moved there; None for nothing."""
+        plot = self._plot_at(position)
+        channel = None if plot is None else self.held(plot)
+        if channel is None:
+            return None
+        self._hover(position)
+        return channel.name, channel.title
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Left and right walk the steps (with Shift by ten), Home and End jump, up and down change the unit."""
@@ -346,13 +384,9 @@ class Panel(QWidget):
 
     def paint(self, painter: QPainter, rect: QRectF) -> None:
         """Draw the figure into any paint device, vectors as vectors; the background is painted too."""
-        painter.fillRect(rect, QColor(self.theme.window))
-        source = self.figure.sceneRect()
-        self.figure.scene().prepareForPaint()
-        self.figure.fault = ""
-        self.figure.scene().render(painter, rect, source, Qt.AspectRatioMode.KeepAspectRatio)
-        if self.figure.fault:
-            raise CaptureError(f"{self.title} could not be drawn: {self.figure.fault}.")
+        fault = self.figure.paint_into(painter, rect, self.theme.window)
+        if fault:
+            raise CaptureError(f"{self.title} could not be drawn: {fault}.")
 
 
 def answering(capture: Capture) -> frozenset[str]:
@@ -360,39 +394,4 @@ def answering(capture: Capture) -> frozenset[str]:
     return frozenset(c.place for c in capture.channels.values() if c.step_domain == ANSWER_DOMAIN)
 
 
-def chooser(options: list[str], name: str) -> QComboBox:
-    """A combo box with an accessible name whose entries are plain text."""
-    box = QComboBox()
-    box.addItems([clean(option) for option in options])
-    box.setAccessibleName(name)
-    box.setToolTip(name)
-    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-    box.setMinimumWidth(56)  # in a narrow window it is cut before it widens the window
-    return box
-
-
-def set_options(box: QComboBox, options: list[str]) -> None:
-    """Other entries, the present choice kept where it still exists; no signal if nothing changed."""
-    if [box.itemText(i) for i in range(box.count())] == options:
-        return
-    present = box.currentText()
-    box.blockSignals(True)
-    box.clear()
-    box.addItems(options)
-    box.setCurrentIndex(options.index(present) if present in options else 0)
-    box.blockSignals(False)
-
-
-def caption(text: str) -> QLabel:
-    """A short label beside a control."""
-    return plain_label(text)
-
-
-def number(value: Any) -> str:
-    """A number with all digits that its type holds."""
-    if isinstance(value, (np.floating, float)):
-        if np.isnan(value):
-            return "NaN"
-        digits = {2: 4, 4: 7, 8: 10}.get(getattr(np.asarray(value).dtype, "itemsize", 8), 7)
-        return f"{float(value):.{digits}g}"
-    return str(value)
+__all__ = ["Panel", "answering", "caption", "chooser", "number", "set_options"]

@@ -26,6 +26,8 @@ from inspector.records import Log
 from inspector.streams.samples import Sample, step_of
 
 DATA = Qt.ItemDataRole.UserRole
+WIDEST = 150
+"""Pixels of the column of numbers at most: what they are is to be read too."""
 
 
 class Opener(QTreeWidget):
@@ -163,7 +165,7 @@ class Readout(QTableWidget):
         self.verticalHeader().hide()
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        self.horizontalHeader().resizeSection(1, 124)
+        self.horizontalHeader().setMinimumSectionSize(60)
         self.setAccessibleName("Exact numbers under the cursor")
         self.setAlternatingRowColors(True)
         self.setShowGrid(False)
@@ -188,6 +190,7 @@ class Readout(QTableWidget):
                 item.setText(clean(text))
                 item.setToolTip(tooltip(text))
                 item.setFont(plain if value else bold)
+        self.horizontalHeader().resizeSection(1, min(WIDEST, self.sizeHintForColumn(1) + 6))
         self.resizeRowsToContents()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

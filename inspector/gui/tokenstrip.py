@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtCore import QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
@@ -17,10 +17,15 @@ from inspector.gui.theme import Theme
 from inspector.gui.widgets.quantise import levels_of
 
 SHADES = 64
+DOUBLE = " · double-click to put in another token"
+BESIDE = 90
+"""Pixels of the sequence that stay in view before and after the cursor's step, where there are any."""
 
 
 class TokenStrip(QWidget):
-    """One box a step; the cursor's box is framed and kept in view."""
+    """One box a step; the cursor's box is framed and kept in view. `editing()` after a double-click on a box."""
+
+    editing = Signal()
 
     def __init__(self, cursor: Cursor | Looking, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -32,6 +37,7 @@ class TokenStrip(QWidget):
         self._left = 0
         self._caption = ""
         self._diverging = False
+        self._pointed = False
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("The sequence, step by step")
@@ -122,17 +128,30 @@ class TokenStrip(QWidget):
     def _follow(self, new: Position, old: Position) -> None:
         if new.step is not None and new.step + 1 < len(self._edges):
             left, right = int(self._edges[new.step]), int(self._edges[new.step + 1])
-            if left < self._left:
-                self._left = left
-            elif right > self._left + self.width():
-                self._left = right - self.width()
+            beside = 0 if self._pointed else min(BESIDE, self.width() // 3)  # nothing runs away from the mouse
+            last = max(0, int(self._edges[-1]) - self.width())
+            if left < self._left + beside:
+                self._left = max(0, min(self._left, left - beside))
+            elif right > self._left + self.width() - beside:
+                self._left = min(last, right - self.width() + beside)
         self.update()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """A click moves the cursor."""
         step = self.step_at(event.position().toPoint().x())
         if step is not None:
-            self.cursor_.move(step=step)
+            self._go_to(step)
+
+    def _go_to(self, step: int) -> None:
+        """The cursor goes to what the mouse points at, which stays where it is."""
+        self._pointed = True
+        self.cursor_.move(step=step)
+        self._pointed = False
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """A double-click asks for another token where the cursor went with its first click."""
+        if event.button() == Qt.MouseButton.LeftButton and self.step_at(event.position().toPoint().x()) is not None:
+            self.editing.emit()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """The cursor follows a drag; a tooltip tells what is pointed at."""
@@ -141,9 +160,9 @@ class TokenStrip(QWidget):
             return
         name = clean(repr(self._names[step])) if step < len(self._names) else ""
         whose = "answer " if isinstance(self.cursor_, Looking) and self.cursor_.answers else ""
-        self.setToolTip(tooltip(f"{whose}step {step} {name} {self._caption}".strip()))
+        self.setToolTip(tooltip(f"{whose}step {step} {name} {self._caption}{'' if whose else DOUBLE}".strip()))
         if event.buttons() & Qt.MouseButton.LeftButton:
-            self.cursor_.move(step=step)
+            self._go_to(step)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll along the sequence."""

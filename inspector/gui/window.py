@@ -14,6 +14,7 @@ from inspector.gui.choices import ComputeMenu, compute_also, remembered_states
 from inspector.gui.cursor import Cursor, Position
 from inspector.gui.dialogs import OpenModelDialog, ReportDialog, ask_trust
 from inspector.gui.docking import SIDE, Docking
+from inspector.gui.editdialog import INPUT
 from inspector.gui.framebar import DIFFERENCE, FrameBar
 from inspector.gui.inputbar import InputBar
 from inspector.gui.player import Player
@@ -78,6 +79,7 @@ class Window(QMainWindow):
         self.tree.place_chosen.connect(lambda place: self.looking.move(place=self._captured_place(place)))
         self.sequence = SequenceRow(self.looking, self.theme, self.settings)
         self.answer = SequenceRow(self.looking, self.theme, self.settings, ANSWER_DOMAIN)
+        self.sequence.strip.editing.connect(lambda: self.edit(INPUT))
         self.input = InputBar()
         self.input.asked.connect(self.run)
         self.input.cancelled.connect(self.session.cancel)
@@ -114,6 +116,7 @@ class Window(QMainWindow):
             panel = make(self.looking, self.steps, self.theme)
             self.panels[key] = panel
             panel.wanted.connect(self.compute_also)
+            panel.editing.connect(self.edit)
             dock = self.docking.add_panel(key, panel)
             dock.visibilityChanged.connect(lambda seen, panel=panel: self._seen(panel) if seen else None)
         add_panel_menus(self)
@@ -194,8 +197,8 @@ class Window(QMainWindow):
         panel.redraw()
         self._reader.start()
 
-    def edit(self) -> None:
-        """Ask for changes, and run as it is and with them."""
+    def edit(self, name: str = "") -> None:
+        """Ask for changes, begun with a channel or the "input" where one is named; run as it is and with them."""
         from inspector.gui.editdialog import EditDialog
         from inspector.gui.panel import answering
 
@@ -203,9 +206,9 @@ class Window(QMainWindow):
         if capture is None or self.session.spec is None:
             self.fail("Run a model first; then a token, a unit or a gate of that run can be changed.")
             return
-        position = self.looking.position
-        position = (self.answer if position.place in answering(capture) else self.sequence).looking.position
-        dialog = EditDialog(capture, position, self.session.edits, self)
+        place = name.rpartition(":")[0] or self.looking.position.place
+        row = self.answer if name != INPUT and place in answering(capture) else self.sequence
+        dialog = EditDialog(capture, row.looking.position, self.session.edits, self, name)
         if dialog.exec():
             self.session.run(self.session.spec, dialog.edits())
             self._show_state()
@@ -219,7 +222,7 @@ class Window(QMainWindow):
         if frame == DIFFERENCE:
             shown = Difference(capture, capture.frames[0].index, capture.frames[1].index)
         for panel in self.panels.values():
-            if panel.capture is not shown and (frame == DIFFERENCE or isinstance(panel.capture, Difference)):
+            if panel.source is not shown and (frame == DIFFERENCE or isinstance(panel.source, Difference)):
                 panel.set_capture(shown)
         self.looking.move(frame=frame if frame >= 0 else -1)
         self._reader.start()

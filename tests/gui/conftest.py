@@ -115,19 +115,19 @@ def make_capture(
             [3, 1, 0.1, 1e-5, 0], dtype=np.float32
         )
         put(Channel(name="rnn.l0:jacobian/singular_values", kind="spectrum", dims=("step", "rank"), shape=(steps, 5),
-                    title="singular values of J_t", scale="log", labels={"rank": tuple("13579")}), spread)  # fmt: skip
+                    title="singular values of Jₜ", scale="log", labels={"rank": tuple("13579")}), spread)  # fmt: skip
         put(Channel(name="rnn.l0:jacobian/isometry", kind="spectrum", dims=("step",), shape=(steps,), scale="log",
                     title="mean squared singular value"), (spread**2).mean(1))  # fmt: skip
         circle = np.stack((np.cos(np.arange(steps * 4.0)), np.sin(np.arange(steps * 4.0))), -1).reshape(steps, 4, 2)
         put(Channel(name="rnn.l0:jacobian/eigenvalues", kind="spectrum", dims=("step", "eigenvalue", "part"),
-                    shape=(steps, 4, 2), dtype="float64", title="eigenvalues of J_t"), circle)  # fmt: skip
+                    shape=(steps, 4, 2), dtype="float64", title="eigenvalues of Jₜ"), circle)  # fmt: skip
         weight = "rnn.l0:weight/hidden"
         for name, value in (("spectral_radius", 1.04), ("spectral_norm", 1.84), ("bound", 1.84)):
             writer.write(Scalar(f"{weight}/{name}", 0, value))
         put(Channel(name=f"{weight}/eigenvalues", kind="spectrum", dims=("eigenvalue", "part"), shape=(units, 2),
-                    dtype="float64", title="W_hh: eigenvalues"), random.normal(size=(units, 2)))  # fmt: skip
+                    dtype="float64", title="Wₕₕ: eigenvalues"), random.normal(size=(units, 2)))  # fmt: skip
         put(Channel(name=f"{weight}/singular_values", kind="spectrum", dims=("rank",), shape=(units,), dtype="float64",
-                    title="W_hh: singular values", scale="log"), np.sort(random.random(units))[::-1].copy())  # fmt: skip
+                    title="Wₕₕ: singular values", scale="log"), np.sort(random.random(units))[::-1].copy())  # fmt: skip
         running = np.cumsum(random.normal(size=(steps, 5)), 0) / np.arange(1, steps + 1)[:, None] - np.arange(5)
         running[: steps // 10], running[:, 4] = np.nan, -np.inf
         put(Channel(name="rnn.l0:lyapunov/running", kind="lyapunov", dims=("step", "exponent"), shape=(steps, 5),

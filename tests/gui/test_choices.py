@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
+from inspector.capture import Writer, open_capture
 from inspector.gui.app import begin, make_window
+from inspector.gui.applies import LOSS, RECURRENCE, WITHOUT, why_not
 from inspector.gui.choices import ComputeMenu, StatesDialog, carried, remember_states, remembered_states
+from inspector.gui.cursor import Cursor
 from inspector.gui.settings import Settings
+from inspector.gui.shelf import PANELS
+from inspector.gui.steprange import StepRange
+from inspector.gui.theme import LIGHT
 from inspector.gui.window import Window
-from inspector.records import Catalog, Entry, InputSpec
+from inspector.records import Catalog, Channel, Entry, Frame, InputSpec, Page, RunStart, RunStop
 
 CATALOG = Catalog(
     torch="2", threads=1, devices=("cpu",),
@@ -131,3 +139,46 @@ def test_a_model_without_hand_written_cells_says_so(window: Window, qtbot: objec
     window.fail = lambda sentence, details="": said.append(sentence)
     choose_states(window)
     assert said == [NO_RECURRENCE]
+
+
+def test_what_cannot_apply_to_the_model_is_not_offered(tmp_path: Path, qapp: QApplication) -> None:
+    """No recurrence, no loss: said in one sentence instead of a button that brings nothing."""
+    state = Channel(name="rnn:h", kind="state", dims=("step", "unit"), shape=(3, 2))
+    score = Channel(name="output:probability", kind="output", dims=("step", "rank"), shape=(3, 2))
+    loss = Channel(name="output:loss", kind="output", dims=("step",), shape=(3,))
+    cases = {
+        "nothing": ((score, loss), {"bptt": RECURRENCE, "dynamics": RECURRENCE, "depth": "", "influence": ""}),
+        "no loss": ((state, score), {"bptt": LOSS, "truncation": LOSS, "dynamics": "", "depth": LOSS}),
+        "all": ((state, score, loss), {"bptt": "", "truncation": "", "depth": ""}),
+    }
+    for name, (channels, expected) in cases.items():
+        path = tmp_path / f"{name}.inspect"
+        with Writer(path, RunStart(run="r", title="t")) as writer:
+            writer.write(Frame(index=0))
+            for channel in channels:
+                writer.write(channel)
+                writer.write(Page(channel.name, 0, (0,) * len(channel.dims), np.zeros(channel.shape, np.float32)))
+            with open_capture(path) as growing:
+                assert why_not(growing, ("bptt",)) == "", "what is not there may still come"
+            writer.write(RunStop("done"))
+        with open_capture(path) as capture:
+            for key, missing in expected.items():
+                panel = PANELS[key](Cursor(), StepRange(), LIGHT)
+                panel.set_capture(capture)
+                assert panel.state == "empty" and panel.hint in panel._empty.text()
+                assert panel._empty.button.isHidden() is bool(missing), (name, key)
+                assert (WITHOUT[missing] if missing else panel.hint) in panel._empty.text()
+                panel.set_capture(None)
+                panel.deleteLater()
+
+
+def test_the_offer_goes_when_the_run_has_ended(window: Window, qtbot: object) -> None:
+    for key in window.panels:
+        if key not in ("bptt", "dynamics"):
+            window.docks[key].close()
+    window.open_sample("char-transformer", "", InputSpec(kind="text", value="Alice was"))
+    finish(window, qtbot)
+    for key in ("bptt", "dynamics"):
+        page = window.panels[key]._empty
+        assert page.isVisible() and page.button.isHidden(), key
+        assert "No recurrence was found" in page.text()

@@ -49,7 +49,7 @@ def test_eigenvalues_of_the_jacobian_follow_the_cursor(a_capture: Path) -> None:
         stage = Stage(capture, (900, 520))
         panel = stage.panel("spectra")
         assert isinstance(panel, Spectra)
-        panel.which.setCurrentText("eigenvalues of J_t, cursor")
+        panel.which.setCurrentText("eigenvalues of Jₜ, cursor")
         whole = capture.array("rnn.l0:jacobian/eigenvalues")
         for step in (7, 120):
             stage.cursor.move(step=step)

@@ -91,3 +91,67 @@ def test_panels_draw_a_difference(two_frames: Path, qapp: Any) -> None:
         a, b = (capture.array("rnn.l0:h", frame) for frame in (0, 1))
         np.testing.assert_allclose(next(iter(panel.data().values())), b - a, rtol=1e-6)
         stage.close()
+
+
+@pytest.fixture
+def edited(tmp_path: Path) -> Path:
+    """Two frames with gates and their saturation, counts of health and shares of paths."""
+    random = np.random.default_rng(1)
+    path = tmp_path / "edited.inspect"
+    shares = random.random((3, 4))
+    with Writer(path, RunStart(run="r", title="t")) as writer:
+        for frame in (0, 1):
+            writer.write(Frame(index=frame, label=("as it is", "rnn.l0:gate/forget[1]=0@2:")[frame]))
+            gate = Channel(name="rnn.l0:gate/forget", kind="gate", dims=("step", "unit"), shape=(9, 4), limits=(0, 1))
+            unit = Channel(
+                name="rnn.l0:gate/forget/saturation", kind="unit", dims=("statistic", "unit"), shape=(3, 4),
+                dtype="float64", labels={"statistic": ("left", "right", "graded")},
+            )  # fmt: skip
+            share = Channel(name="rnn.l0:path/share", kind="path", dims=("step",), shape=(9,), limits=(0, 1))
+            lags = Channel(name="rnn.l0:bptt/w/lag", kind="bptt", dims=("statistic", "lag"), shape=(3, 9), scale="log")
+            values = (random.random((9, 4)), shares.copy(), random.random(9), random.random((3, 9)))
+            values[1][:, 1] = (0.9, 0.05, 0.05) if frame else shares[:, 1]
+            for channel, array in zip((gate, unit, share, lags), values, strict=True):
+                writer.write(channel)
+                writer.write(Page(channel.name, frame, (0,) * array.ndim, array.astype(channel.dtype)))
+        writer.write(RunStop("done"))
+    return path
+
+
+def test_saturation_of_two_runs_is_where_each_dot_went(edited: Path, qapp: Any) -> None:
+    with open_capture(edited) as capture:
+        stage = Stage(capture, (800, 600))
+        panel = stage.panel("gates", place="rnn.l0")
+        panel.set_capture(Difference(capture, 0, 1))
+        before, after = (capture.array("rnn.l0:gate/forget/saturation", frame) for frame in (0, 1))
+        x, y = panel.dots[0].getData()
+        np.testing.assert_allclose((y, x), after[:2])
+        (line,) = panel.moves
+        x, y = line.getData()
+        np.testing.assert_allclose(np.stack((x, y)), [[before[1, 1], after[1, 1]], [before[0, 1], after[0, 1]]])
+        stage.cursor.move(step=3, unit=1, place="rnn.l0")
+        told = dict(panel.readout(stage.cursor.position))
+        assert any(value.endswith(" → 0.90 / 0.05 / 0.05") for value in told.values()), told
+        panel.set_capture(capture)
+        assert not panel.moves
+        stage.close()
+
+
+def test_what_belongs_to_one_run_is_shown_of_the_second(edited: Path, qapp: Any) -> None:
+    with open_capture(edited) as capture:
+        stage = Stage(capture, (800, 600))
+        panel = stage.panel("bptt", place="rnn.l0")
+        both = Difference(capture, 0, 1)
+        panel.set_capture(both)
+        assert panel.source is both and not panel.differs and not panel.one_run.isHidden()
+        np.testing.assert_array_equal(panel.data()["rnn.l0:bptt/w/lag"], capture.array("rnn.l0:bptt/w/lag", 1))
+        panel.set_capture(capture)
+        assert panel.one_run.isHidden() and panel.frame == -1
+        paths = stage.panel("paths", place="rnn.l0")
+        low, high = paths.shares.plot.vb.viewRange()[1]
+        assert (low, high) == pytest.approx((-0.05, 1.05))
+        paths.set_capture(both)
+        change = both.array("rnn.l0:path/share")
+        low, high = paths.shares.plot.vb.viewRange()[1]
+        assert low < change.min() and high > change.max() and high - low < 1.3 * (change.max() - change.min())
+        stage.close()

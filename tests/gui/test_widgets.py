@@ -15,8 +15,9 @@ from inspector.gui.text import clean, escaped, plain_label, token, tooltip
 from inspector.gui.theme import DARK, INFINITE, LAST, LIGHT, MASKED, NOT_A_NUMBER, colour_table
 from inspector.gui.tokenstrip import TokenStrip
 from inspector.gui.widgets.atlas import CELL, thumbnail
+from inspector.gui.widgets.axes import LogAxis, ValueAxis
 from inspector.gui.widgets.quantise import Levels, extreme, levels_of
-from inspector.gui.widgets.stepplot import decimated, logarithm
+from inspector.gui.widgets.stepplot import SMOOTH, WIDE, curve, decimated, isolated, logarithm
 
 
 def test_colour_indices_keep_nan_and_infinity_apart() -> None:
@@ -148,3 +149,85 @@ def test_the_strip_paints_only_what_is_seen_and_finds_steps(qtbot: object) -> No
     strip.set_sequence([], 0)
     strip.grab()
     assert strip.step_at(5) is None
+
+
+@pytest.mark.parametrize("size", [40, 90, 400])
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-0.05, 1.05), (-3e-5, 7e-5), (1e30, 4e31), (99.9, 100.1)])
+def test_plain_axes_have_two_labels_or_more_and_room_for_each(qapp: object, low: float, high: float, size: int) -> None:
+    ((_, values),) = ValueAxis("left").tickValues(low, high, size)
+    assert 2 <= len(values) <= max(5, size / 18)
+    near = 1e-9 * (high - low)
+    assert all(low - near <= value <= high + near for value in values)
+    assert np.diff(values).min() * size / (high - low) > 9
+
+
+def test_axes_of_rows_count_whole_ones(qapp: object) -> None:
+    for rows in (1, 2, 7, 2000):
+        ((_, values),) = ValueAxis("left", whole=True).tickValues(rows - 0.5, -0.5, 90)
+        assert values and all(float(value).is_integer() for value in values)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.02, 0.15), (-0.15, 0.15), (-0.7, 0.25), (0.0, 0.013), (-9, 1), (-0.9, 1.3), (-60, 3)]
+)
+def test_logarithmic_axes_never_have_one_label_alone(qapp: object, low: float, high: float) -> None:
+    for size in (40, 60, 200):
+        axis = LogAxis("left")
+        ((spacing, values),) = axis.tickValues(low, high, size)
+        assert len(values) > 1, (low, high, size)
+        assert np.diff(values).min() * size / (high - low) > 8, "labels do not touch"
+        shown = axis.tickStrings(values, 1.0, spacing)
+        assert len(set(shown)) == len(shown), shown
+
+
+def test_points_that_no_line_reaches(qapp: object) -> None:
+    nan = np.nan
+    y = np.array([nan, 1, nan, 2, 3, nan, 4, 4, nan, 5])
+    x = np.array([0, 1, 2, 3, 4, 5, 6, 6, 7, 8.0])
+    assert list(np.flatnonzero(isolated(x, y))) == [1, 6, 7, 9]
+    assert isolated(x[:0], y[:0]).shape == (0,)
+
+
+def test_long_lines_are_painted_within_a_few_frames(qapp: object, qtbot: object) -> None:
+    import time
+
+    import pyqtgraph as pg
+
+    view = pg.PlotWidget()
+    qtbot.addWidget(view)
+    view.resize(900, 500)
+    view.show()
+    values = np.random.default_rng(0).normal(size=2400)
+    line = curve(LIGHT, 0, width=1.8)
+    view.addItem(line)
+    took = []
+    for count in (WIDE, SMOOTH, len(values)):
+        line.setData(np.arange(count), values[:count])
+        qapp.processEvents()
+        start = time.perf_counter()
+        view.viewport().repaint()
+        took.append(time.perf_counter() - start)
+        assert line.opts["pen"].widthF() == (1.8 if count == WIDE else 1.0)
+    assert max(took) < 0.15, "one wide path, smoothed, takes half a second"
+    line.setPen(pg.mkPen("#ffffff", width=3))
+    assert line.opts["pen"].widthF() == 1.0
+    line.setData([0.0, 1.0], [0.0, 1.0])
+    assert line.opts["pen"].widthF() == 3.0, "a short line is as wide as was asked"
+    line.setData(np.arange(2400), np.arange(2400.0))
+    assert line.opts["pen"].widthF() == 3.0 and line.opts["antialias"], "and so is one that goes one way"
+
+
+def test_the_cursor_comes_back_to_its_step_when_a_run_is_made_again() -> None:
+    cursor = Cursor()
+    cursor.set_length(300)
+    cursor.move(step=120)
+    cursor.set_length(0)
+    assert cursor.position.step is None, "the new capture is empty at first"
+    cursor.set_length(64)
+    assert cursor.position.step == 63
+    cursor.set_length(300)
+    assert cursor.position.step == 120
+    cursor.set_length(64)
+    cursor.move(step=5)
+    cursor.set_length(300)
+    assert cursor.position.step == 5, "where the user went meanwhile counts"

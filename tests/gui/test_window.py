@@ -243,3 +243,29 @@ def test_many_emits_and_frames_take_no_references_from_none_and_true(qapp: QAppl
         after = sys.getrefcount(None), sys.getrefcount(True)
         stage.close()
     assert after[0] > before[0] - 200 and after[1] > before[1] - 50
+
+
+def test_a_double_click_on_the_strip_edits_and_runs(
+    window: Window, qtbot: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from inspector.gui.editdialog import EditDialog
+    from inspector.records import Edit
+
+    def put_in(dialog: EditDialog) -> int:
+        dialog.token.setText("x")
+        dialog.go.click()
+        return dialog.result()
+
+    monkeypatch.setattr(EditDialog, "exec", put_in)
+    window.open_sample("char-elman", "", InputSpec(kind="text", value="the white rabbit"))
+    finish(window, qtbot)
+    window.looking.move(step=4)
+    window.sequence.strip.editing.emit()
+    finish(window, qtbot)
+    capture = window.session.capture
+    assert window.session.edits == (Edit(place="input", text="x", start=4),)
+    assert "".join(capture.labels("step", 1)) == "the xhite rabbit" and len(capture.frames) == 2
+    window.looking.move(step=6, unit=2)
+    window.panels["states"].editing.emit("rnn.l0:h")
+    finish(window, qtbot)
+    assert window.session.edits[-1] == Edit(place="rnn.l0", signal="h", unit=2, start=6), "a panel asks the same dialog"

@@ -28,7 +28,7 @@ RATIO = Describe(
 )  # fmt: skip
 RMS = Describe(kind="depth", title="state RMS", formula="root mean square of h over all real steps and samples")
 MAP = Describe(
-    kind="depth", unit="nat", title="‖∂L/∂h_t‖ by layer and step", scale="log", source=SOURCE,
+    kind="depth", unit="nat", title="‖∂L/∂hₜ‖ by layer and step", scale="log", source=SOURCE,
     formula="‖∂L/∂h_t‖₂ of every layer at every step of the sample looked at",
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inspector.engine.copies import answer, undisturbed
+from inspector.engine.copies import own_loss, undisturbed
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import Unsupported
 from inspector.engine.quantity import Describe, per_run
@@ -58,7 +58,7 @@ def gradients(trace: Trace) -> tuple[dict[str, int], dict[str, Tensor]]:
     model = trace.subject.model
     asked = {name: value for name, value in model.named_parameters() if value.requires_grad}
     with torch.enable_grad(), _calls(model) as order:
-        loss, _ = answer(trace, trace.batch, trace.batch)
+        loss = own_loss(trace)
         if loss is None or not loss.requires_grad or not asked:
             raise Unsupported("No parameter is connected to the loss by autograd (frozen, or no_grad in the model).")
         found = torch.autograd.grad(loss.nansum(), list(asked.values()), allow_unused=True)

@@ -12,13 +12,13 @@ from inspector.records import ANSWER_DOMAIN
 SIGNAL = "gradient/embedding_norm"
 CHANGED = "The model changed what {} returned in place, so the gradient that reached it is not known."
 NORM = Describe(
-    kind="gradient", unit="nat", title="‖∂L/∂e(x_t)‖", scale="log", source="Simonyan, Vedaldi & Zisserman 2014",
+    kind="gradient", unit="nat", title="‖∂L/∂e(xₜ)‖", scale="log", source="Simonyan, Vedaldi & Zisserman 2014",
     formula="‖∂L/∂e_t‖₂, e_t what was looked up at step t (a decoder: what came before), L = Σ_t ℓ_t of the sample",
 )  # fmt: skip
 
 
 @QUANTITIES.register("gradients/embedding")
-@per_run(summary="‖∂L/∂e(x_t)‖, the gradient at the embedding of every token", order=26)
+@per_run(summary="‖∂L/∂e(xₜ)‖, the gradient at the embedding of every token", order=26)
 def embedding_gradients(trace: Trace, emit: Emitter) -> None:
     """Write `PLACE:gradient/embedding_norm`, (step,), of the sample looked at; a place read again gets `#2`, `#3`, ….
 

@@ -11,11 +11,11 @@ from inspector.engine.trace import Recurrence
 
 DESCRIBE = {
     "h": Describe(
-        kind="gradient", title="‖∂L/∂h_t‖", unit="nat", scale="log", source="Pascanu, Mikolov & Bengio 2013",
+        kind="gradient", title="‖∂L/∂hₜ‖", unit="nat", scale="log", source="Pascanu, Mikolov & Bengio 2013",
         formula="‖∂L/∂h_t‖₂, L = Σ_t ℓ_t of the sample; total derivative: all later losses count",
     ),
     "c": Describe(
-        kind="gradient", title="‖∂L/∂c_t‖", unit="nat", scale="log", source="Pascanu, Mikolov & Bengio 2013",
+        kind="gradient", title="‖∂L/∂cₜ‖", unit="nat", scale="log", source="Pascanu, Mikolov & Bengio 2013",
         formula="‖∂L/∂c_t‖₂ with h_t held fixed (the state is (h, c)), L = Σ_t ℓ_t of the sample",
     ),
 }  # fmt: skip
@@ -23,7 +23,7 @@ SIGNALS = {"h": "gradient/state_norm", "c": "gradient/cell_norm"}
 
 
 @QUANTITIES.register("gradients")
-@per_recurrence(signal="gradient/state_norm", summary="‖∂L/∂h_t‖ and ‖∂L/∂c_t‖ at every step", order=25)
+@per_recurrence(signal="gradient/state_norm", summary="‖∂L/∂hₜ‖ and ‖∂L/∂cₜ‖ at every step", order=25)
 def gradients(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write the norms, (step,). Without a loss there is nothing to write and nothing is refused."""
     if recurrence.delta is None:
@@ -40,5 +40,5 @@ def gradients(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
 def _other(part: str) -> Describe:
     """Of a state that a user's own code names."""
     return replace(
-        DESCRIBE["h"], title=f"‖∂L/∂{part}_t‖", formula=f"‖∂L/∂{part}_t‖₂ with the other states of step t held fixed"
+        DESCRIBE["h"], title=f"‖∂L/∂{part}ₜ‖", formula=f"‖∂L/∂{part}_t‖₂ with the other states of step t held fixed"
     )

@@ -79,10 +79,12 @@ def _by_token(trace: Trace, recurrence: Recurrence, ids: Tensor, emit: Emitter) 
     known = vocabulary is not None and int(seen.max()) < len(vocabulary)
     names = tuple(str(vocabulary[int(i)]) if known and vocabulary is not None else str(int(i)) for i in seen)
     told = f"exact; the {len(seen)} most frequent tokens" if len(seen) == MOST_TOKENS else "exact"
+    domain = {"token": f"{recurrence.place} token"}
+    emit.labels(domain["token"], names)  # of this frame: an edited sequence may have other tokens
     about = Describe(kind="opener", title="occurrences", formula="times a token occurs in the batch", method=told)
     channel = about.channel(
         f"{recurrence.place}:gate/tokens", ("token",), (len(seen),), "int64", labels={"token": names},
-        module=recurrence.module,
+        domains=domain, module=recurrence.module,
     )  # fmt: skip
     emit.array(channel, counts)
     for signal, total in sums.items():
@@ -93,10 +95,10 @@ def _by_token(trace: Trace, recurrence: Recurrence, ids: Tensor, emit: Emitter) 
         )  # fmt: skip
         values = (total / counts[:, None]).to(recurrence.states.dtype)
         name = f"{recurrence.place}:{signal}/by_token"
-        emit.array(
-            about.channel(name, ("token", "unit"), tuple(values.shape), dtype_name(values), module=recurrence.module),
-            values,
+        channel = about.channel(
+            name, ("token", "unit"), tuple(values.shape), dtype_name(values), domains=domain, module=recurrence.module
         )
+        emit.array(channel, values)
 
 
 def _sums_by_token(recurrence: Recurrence, ids: Tensor, seen: Tensor, emit: Emitter) -> dict[str, Tensor]:

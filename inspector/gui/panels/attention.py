@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from inspector.gui.widgets.atlas import Atlas, thumbnail
 from inspector.gui.widgets.axes import StepAxis, style_axis
 from inspector.gui.widgets.linesview import MOST, LinesView
 from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.quantise import Levels, levels_of
 from inspector.gui.widgets.stepplot import StepPlot, curve
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
+UNBOUNDED = 16_777_215.0
 
 
 @PANELS.register("attention")
@@ -116,6 +118,9 @@ class Attention(Panel):
         maps = self.maps()
         rows = [self._row_of(channel) for channel in maps]
         self.atlas.set_maps([channel.place for channel in maps], rows)
+        layout = self.figure.ci.layout  # statistics without maps, which may be too large to keep, take the whole width
+        layout.setColumnMaximumWidth(0, UNBOUNDED if maps else 0.0)
+        layout.setRowMaximumHeight(0, UNBOUNDED if maps else 0.0)
         set_options(self.which, [channel.title for channel in self.statistics()])
         self._draw_head()
 
@@ -125,7 +130,8 @@ class Attention(Panel):
         known = self._thumbnails.get(channel.name)
         if known is None or known[0] != revision:
             heads = range(self._heads(channel))
-            pictures = [thumbnail(self.capture.block(channel.name, self.frame, (slice(h, h + 1),))[0]) for h in heads]
+            blocks = [self.capture.block(channel.name, self.frame, (slice(h, h + 1),))[0] for h in heads]
+            pictures = [thumbnail(np.abs(block) if self.differs else block) for block in blocks]
             known = self._thumbnails[channel.name] = (revision, pictures)
         return known[1]
 
@@ -161,9 +167,10 @@ class Attention(Panel):
         top = float(np.nanmax(shown)) if np.isfinite(shown).any() else 1.0
         if causal:
             shown[np.triu_indices(len(shown), 1)] = -np.inf  # those keys were never looked at
-        self.row.show_array(
-            shown.T, Levels(0.0, top or 1.0, "attention", masked=causal, root=True), "1", revision=id(weights)
-        )
+        levels = Levels(0.0, top or 1.0, "attention", masked=causal, root=True)
+        if self.differs:
+            levels = replace(levels_of(weights, "diverging", None), masked=causal)
+        self.row.show_array(shown.T, levels, "1", revision=id(weights))
         self.row.plot.set_title(title)
         keys = self._key_names()
         self.row.plot.step_axis.set_names(keys if len(keys) == weights.shape[1] else ())
@@ -183,7 +190,7 @@ class Attention(Panel):
             return
         values = self.capture.block(channel.name, self.frame, (slice(head, head + 1),))[0]
         self.trace.setData(np.arange(len(values)), values.astype(np.float64))
-        self.strip.getAxis("left").setLabel(channel.unit if channel.unit != "1" else "")
+        self.strip.label_left({"1": "", "step": "steps"}.get(channel.unit, channel.unit))
         self.strip.step_axis.set_names(names)
         self.strip.vb.enableAutoRange(axis="y")
 

@@ -40,7 +40,7 @@ class Bptt(Panel):
     )
 
     extra = ("bptt",)
-    needs_height = 320
+    needs_height = 340
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

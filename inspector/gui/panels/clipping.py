@@ -53,27 +53,44 @@ class Clipping(Panel):
     def build(self) -> None:
         """What a threshold does; the norms of training; the parameters."""
         self.threshold = math.nan
+        self._make_plots()
+        self._make_marks()
+        self.legends = [
+            Legend(self.effect, self.lines, SHOWN),
+            Legend(self.parameters, [*self.dots, self.dash], ("norm", "largest entry", "norm of all")),
+        ]
+        self.figure.addItem(self.effect, row=0, col=0)
+        self.figure.addItem(self.history, row=1, col=0)
+        self.figure.addItem(self.parameters, row=0, col=1, rowspan=2)
+        self.figure.ci.layout.setColumnStretchFactor(0, 3)
+        self.figure.ci.layout.setColumnStretchFactor(1, 2)
+        self.plots = [self.effect, self.history, self.parameters]
+
+    def _make_plots(self) -> None:
+        """The three plots and their curves and dots."""
         self.effect = StepPlot(None, self.theme, label="after clipping", bottom="threshold c (drag the line)", log=True)
         self.history = StepPlot(None, self.theme, label="‖g‖", bottom="training step")
+        self.history.setAxisItems({"left": LogAxis()})
+        self.history.getAxis("left").setWidth(58)
         self.parameters = StepPlot(None, self.theme, bottom="gradient", log=True)
         self.name_axis = StepAxis("left")
         self.name_axis.longest = 30
-        self.history.setAxisItems({"left": LogAxis()})
-        self.history.getAxis("left").setWidth(58)
         self.parameters.setAxisItems({"left": self.name_axis})
         self.parameters.invertY(True)
         self.lines = [curve(self.theme, n, width=1.8) for n in range(3)]
-        for line in self.lines:
-            self.effect.addItem(line)
         self.noted = curve(self.theme, 0, width=1.0)
-        self.history.addItem(self.noted)
         self.dots = [pg.ScatterPlotItem(size=8, symbol=symbol, pen=None) for symbol in ("o", "t")]
-        for dots in self.dots:
-            self.parameters.addItem(dots)
+        drawn = ((self.effect, self.lines), (self.history, [self.noted]), (self.parameters, self.dots))
+        for plot, items in drawn:
+            plot.vb.setMouseEnabled(False, False)
+            for item in items:
+                plot.addItem(item)
+
+    def _make_marks(self) -> None:
+        """The threshold in two plots, where it can be dragged, and the norm of all gradients together."""
         self.line = pg.InfiniteLine(angle=90, movable=True)
         self.level = pg.InfiniteLine(angle=0, movable=True)
-        self.global_norm = pg.InfiniteLine(angle=90)
-        self.dash = pg.PlotDataItem()
+        self.global_norm, self.dash = pg.InfiniteLine(angle=90), pg.PlotDataItem()
         for plot, mark in ((self.effect, self.line), (self.history, self.level), (self.parameters, self.global_norm)):
             mark.setZValue(60)
             plot.addItem(mark, ignoreBounds=True)
@@ -81,18 +98,6 @@ class Clipping(Panel):
             mark.setCursor(Qt.CursorShape.SizeHorCursor if mark is self.line else Qt.CursorShape.SizeVerCursor)
             mark.sigPositionChanged.connect(self._dragged)
             mark.sigPositionChangeFinished.connect(self.redraw)
-        self.legends = [
-            Legend(self.effect, self.lines, SHOWN),
-            Legend(self.parameters, [*self.dots, self.dash], ("norm", "largest entry", "norm of all")),
-        ]
-        for plot in (self.effect, self.history, self.parameters):
-            plot.vb.setMouseEnabled(False, False)
-        self.figure.addItem(self.effect, row=0, col=0)
-        self.figure.addItem(self.history, row=1, col=0)
-        self.figure.addItem(self.parameters, row=0, col=1, rowspan=2)
-        self.figure.ci.layout.setColumnStretchFactor(0, 3)
-        self.figure.ci.layout.setColumnStretchFactor(1, 2)
-        self.plots = [self.effect, self.history, self.parameters]
 
     def reset(self) -> None:
         """Another capture has another threshold."""
@@ -208,8 +213,8 @@ class Clipping(Panel):
         shown = max((min(len(name), self.name_axis.longest) for name in names), default=4)
         self.name_axis.setWidth(20 + 6.5 * shown)
         terms = self.scalar("loss_terms")
-        over = f"mean of {terms:,.0f} losses" if math.isfinite(terms) else "mean loss"
-        self.parameters.set_title(f"gradient of the {over}")
+        over = f"mean over {terms:,.0f} loss{'' if terms == 1 else 'es'}" if math.isfinite(terms) else "mean loss"
+        self.parameters.set_title("gradient by parameter", over)
 
     def names(self) -> tuple[str, ...]:
         """The parameters' names."""

@@ -12,7 +12,7 @@ from inspector.gui.cursor import Position
 from inspector.gui.panel import Panel, number
 from inspector.gui.shelf import PANELS
 from inspector.gui.theme import Theme
-from inspector.gui.widgets.axes import LogAxis, style_axis
+from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.source import glance, overview_of
@@ -32,14 +32,13 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
     """A plot over layers (or modules), the lowest on the left, on a logarithmic or a plain axis."""
 
     def __init__(self, *, log: bool, over: str = "layer", named: int = FEW) -> None:
-        super().__init__(axisItems={"left": LogAxis()} if log else {}, enableMenu=False)
+        super().__init__(axisItems={"left": LogAxis() if log else ValueAxis()}, enableMenu=False)
         self.over, self.named = over, named
         title_from_left(self)
         self.hideButtons()
         self.vb.setMouseEnabled(x=False, y=False)
         self.getAxis("left").setWidth(52)
-        for side in ("left", "bottom"):
-            self.getAxis(side).enableAutoSIPrefix(False)
+        self.getAxis("bottom").enableAutoSIPrefix(False)
         self.line = curve_of()
         self.addItem(self.line)
 
@@ -51,6 +50,11 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
         self.line.setPen(pg.mkPen(theme.series[0], width=1.8))
         self.line.setSymbolBrush(pg.mkBrush(theme.series[0]))
         self.line.setSymbolPen(None)
+
+    def show(self, values: Array) -> None:
+        """Draw a value for each layer; NaN is a gap."""
+        shown = values if np.isfinite(values).any() else values[:0]
+        self.line.setData(np.arange(len(shown)), shown)
 
     def name_layers(self, names: tuple[str, ...]) -> None:
         """Names under the axis, numbers where there are many."""
@@ -172,7 +176,9 @@ class Depth(Panel):
             return
         rows = logarithm(values)
         x = np.arange(rows.shape[1])
-        self.gradient.line.setData(x, rows[0])
+        for item in (self.band, self.low, self.high):
+            item.setVisible(not self.differs)  # ratios of quantiles are no band
+        self.gradient.show(rows[0])
         self.low.setData(x, rows[1])
         self.high.setData(x, rows[2])
         self.gradient.fit(rows)
@@ -196,14 +202,14 @@ class Depth(Panel):
     def _draw_size(self, channel: Channel | None) -> None:
         values = self._begin(self.rms, channel)
         if values is not None:
-            self.rms.line.setData(np.arange(len(values)), values)
+            self.rms.show(values)
             self.rms.fit(values, np.zeros(1))
 
     def _draw_parameters(self, channel: Channel | None) -> None:
         values = self._begin(self.parameters, channel)
         if values is not None:
             rows = logarithm(values[0])
-            self.parameters.line.setData(np.arange(len(rows)), rows)
+            self.parameters.show(rows)
             self.parameters.fit(rows)
 
     def _draw_map(self, channel: Channel | None) -> None:

@@ -12,7 +12,7 @@ from inspector.gui.cursor import Position
 from inspector.gui.panel import Panel, caption, chooser, number, set_options
 from inspector.gui.shelf import PANELS
 from inspector.gui.theme import Theme
-from inspector.gui.widgets.axes import style_axis
+from inspector.gui.widgets.axes import ValueAxis, style_axis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.source import glance, overview_of
@@ -51,7 +51,7 @@ class Gates(Panel):
         self.controls.addWidget(self.where)
         self.where.currentTextChanged.connect(self._chosen)
         self.rows: list[MapRow] = []
-        self.scatter = pg.PlotItem(enableMenu=False)
+        self.scatter = pg.PlotItem(axisItems={s: ValueAxis(s) for s in ("left", "bottom")}, enableMenu=False)
         title_from_left(self.scatter)
         self.scatter.hideButtons()
         self.scatter.setXRange(0, 1, padding=0.04)
@@ -59,6 +59,7 @@ class Gates(Panel):
         self.scatter.setMouseEnabled(False, False)
         self.scatter.setAspectLocked(False)
         self.dots: list[pg.ScatterPlotItem] = []
+        self.moves: list[pg.PlotDataItem] = []
         self.edge = pg.PlotDataItem([0, 1], [1, 0])
         self.scatter.addItem(self.edge)
         self.key_lines = Legend(self.scatter)
@@ -126,22 +127,44 @@ class Gates(Panel):
             return None
         return self.capture.array(name, self.frame)
 
+    def before_and_after(self, channel: Channel) -> tuple[Array | None, Array | None]:
+        """(3, unit) saturation of a gate in the run as it was and in the one that is shown; the first of two runs only.
+
+        Shares of two runs are drawn side by side and never subtracted: what is asked is where a unit's dot went.
+        """
+        if not self.differs:
+            return None, self.saturation(channel)
+        name, both = f"{channel.name}/saturation", self.source
+        if name not in both.channels:
+            return None, None
+        return both.capture.array(name, both.first), both.capture.array(name, both.second)
+
     def _draw_scatter(self, gates: list[Channel]) -> None:
-        for dots in self.dots:
-            self.scatter.removeItem(dots)
+        for item in (*self.dots, *self.moves):
+            self.scatter.removeItem(item)
         self.key_lines.clear()
-        self.dots = []
-        self.scatter.setTitle("saturation, a dot a unit", color=self.theme.text, size="9pt")
+        self.dots, self.moves = [], []
+        title = "saturation; line: from where it was" if self.differs else "saturation, a dot a unit"
+        self.scatter.setTitle(title, color=self.theme.text, size="9pt")
         for index, channel in enumerate(gates):
-            values = self.saturation(channel)
-            if values is None:
+            before, after = self.before_and_after(channel)
+            if after is None:
                 continue
-            dots = pg.ScatterPlotItem(
-                x=values[1], y=values[0], size=6, pen=None, brush=pg.mkBrush(self.theme.series[index] + "b0")
-            )
+            colour = self.theme.series[index % len(self.theme.series)]
+            if before is not None:
+                self._draw_moves(before, after, colour)
+            dots = pg.ScatterPlotItem(x=after[1], y=after[0], size=6, pen=None, brush=pg.mkBrush(colour + "b0"))
             self.scatter.addItem(dots)
-            self.key_lines.addItem(dots, channel.title)
+            self.key_lines.addItem(dots, channel.title.removeprefix("Δ "))
             self.dots.append(dots)
+
+    def _draw_moves(self, before: Array, after: Array, colour: str) -> None:
+        """A line from where each unit was, for those that moved."""
+        moved = (before[:2] != after[:2]).any(0) & np.isfinite(before[:2] + after[:2]).all(0)
+        x, y = (np.stack((before[row, moved], after[row, moved]), -1).reshape(-1) for row in (1, 0))
+        line = pg.PlotDataItem(x, y, connect="pairs", pen=pg.mkPen(colour, width=1.2), antialias=True)
+        self.scatter.addItem(line)
+        self.moves.append(line)
 
     def follow(self, new: Position, old: Position) -> None:
         """Another place shows its gates; another unit is marked."""
@@ -158,6 +181,10 @@ class Gates(Panel):
             unit = round(y) if 0 <= round(y) < extent[1] else None
             self.looking.move(step=round(x), unit=unit, place=self.where.currentText())
 
+    def held(self, plot: Any) -> Channel | None:
+        """The gate whose map it is."""
+        return self.shown()[self.plots.index(plot)] if plot in self.plots else None
+
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """Every gate at step and unit, and the unit's saturation."""
         rows: list[tuple[str, str]] = []
@@ -171,10 +198,11 @@ class Gates(Panel):
                 cut = (slice(position.step, position.step + 1), slice(position.unit, position.unit + 1))
                 value = self.capture.block(channel.name, self.frame, cut)[0, 0]
                 rows.append((f"{channel.title} [{position.step}, {position.unit}]", number(value)))
-            shares = self.saturation(channel)
-            if shares is not None:
-                text = " / ".join(f"{share:.2f}" for share in shares[:, position.unit])
-                rows.append((f"{channel.title}: {' / '.join(SATURATION)} saturation", text))
+            shown = [shares for shares in self.before_and_after(channel) if shares is not None]
+            if shown:
+                texts = [" / ".join(f"{share:.2f}" for share in shares[:, position.unit]) for shares in shown]
+                what = f"{channel.title.removeprefix('Δ ')}: {' / '.join(SATURATION)} saturation"
+                rows.append((what, " → ".join(texts)))
         return rows
 
     def data(self) -> dict[str, Array]:

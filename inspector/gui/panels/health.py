@@ -41,6 +41,7 @@ class Health(Panel):
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.verticalHeader().hide()
+        self.table.verticalHeader().setDefaultSectionSize(self.table.fontMetrics().height() + 8)
         self.table.setAlternatingRowColors(True)
         self.table.setAccessibleName("Health of every captured tensor")
         self.table.cellClicked.connect(self._clicked)

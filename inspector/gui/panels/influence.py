@@ -22,6 +22,7 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 INFLUENTIAL, VANISHED, EXPLODED = 0.05, 1e-3, 1e3
 """The thresholds that the verdict names: shares of the reference lag."""
+LEVELS = ((INFLUENTIAL, "influence counts above 5 %"), (VANISHED, "gradient has vanished below 10⁻³"))
 DEEPEST, FEW = -9.0, 80
 ORDER = ("influence/loss", "gradient/lag", "influence/divergence")
 
@@ -109,14 +110,8 @@ class Influence(Panel):
         self.legend = Legend(self.plot)
         self.low, self.high = curve(self.theme, 0, width=0.4), curve(self.theme, 0, width=0.4)
         self.band = pg.FillBetweenItem(self.low, self.high)
-        place = {"position": 0.5, "anchors": [(0.5, 1), (0.5, 1)]}
-        self.marks = [
-            pg.InfiniteLine(math.log10(share), angle=0, label=text, labelOpts=place)
-            for share, text in (
-                (INFLUENTIAL, "influence counts above 5 %"),
-                (VANISHED, "gradient has vanished below 10⁻³"),
-            )
-        ]
+        self.marks = [pg.InfiniteLine(math.log10(share), angle=0) for share, _ in LEVELS]
+        self.samples = [pg.PlotDataItem() for _ in LEVELS]
         for item in (self.band, self.low, self.high):
             self.plot.addItem(item)
         for mark in self.marks:
@@ -129,9 +124,10 @@ class Influence(Panel):
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
-        for line in self.marks:
-            line.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DotLine))
-            line.label.setColor(theme.muted)
+        styles = (pg.QtCore.Qt.PenStyle.DashLine, pg.QtCore.Qt.PenStyle.DotLine)
+        for line, sample, style in zip(self.marks, self.samples, styles, strict=True):
+            line.setPen(pg.mkPen(theme.muted, width=1, style=style))
+            sample.setPen(pg.mkPen(theme.muted, width=1.4, style=style))
         for edge in (self.low, self.high):
             edge.setPen(pg.mkPen(theme.series[0] + "60", width=0.4))
         self.band.setBrush(pg.mkBrush(theme.series[0] + "38"))
@@ -212,6 +208,8 @@ class Influence(Panel):
             self.plot.addItem(line)
             self.legend.addItem(line, channel.title)
             self.lines[channel.name] = line
+        for sample, (_, name) in zip(self.samples, LEVELS, strict=True):
+            self.legend.addItem(sample, name)
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """How far both reach."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.capture import Difference
+from inspector.capture.difference import RATIO
 from inspector.gui.cursor import Position
 from inspector.gui.panel import Panel, number, set_options
 from inspector.gui.shelf import PANELS
@@ -94,10 +94,14 @@ class Lags(Panel):
         self.plot.setVisible(channel is not None)
         if channel is None:
             return
-        values = np.clip(logarithm(self.capture.array(channel.name, self.frame)), FLOOR, -FLOOR)
+        norms = self.capture.array(channel.name, self.frame)
+        values = np.clip(logarithm(norms), FLOOR, -FLOOR)
         lag = np.arange(values.shape[1])
+        beyond = np.where(np.isposinf(norms), -FLOOR, values)  # what is infinite leaves the plot at its top
         for item, row in ((self.mean, 0), (self.low, 1), (self.high, 2)):
-            item.setData(lag, values[row])
+            item.setData(lag, beyond[row])
+        for item in (self.band, self.low, self.high):
+            item.setVisible(not self.differs)  # ratios of quantiles are no band
         finite = values[np.isfinite(values)]
         if len(finite):
             bottom, top = (
@@ -115,20 +119,16 @@ class Lags(Panel):
     def horizon_of(self, channel: Channel) -> float:
         """The lag at which the mean passes 10⁻³ or 10³; NaN if it does not."""
         assert self.capture is not None
-        if self._of_two_runs():
+        if self.differs:
             return math.nan  # of a ratio of two runs there is none
         wanted = f"{channel.place}:jacobian/lag_horizon"
         frame = self.capture.frame_of(channel.name, self.frame)
         return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
 
-    def _of_two_runs(self) -> bool:
-        shown: Any = self.capture  # stands in for a capture wherever one is read
-        return isinstance(shown, Difference)
-
     def sentence(self, channel: Channel, logs: Array, horizon: float) -> str:
         """What the curve says, in words."""
-        if self._of_two_runs():
-            return f"{channel.place}: norm by lag, edited / as it was"
+        if self.differs:
+            return f"{channel.place}: norm by lag{RATIO}"
         if not math.isfinite(horizon):
             within = f"within {logs.shape[1] - 1} steps the mean stays between 10⁻³ and 10³"
             return f"{channel.place}: {within} ({channel.method})"
@@ -167,7 +167,7 @@ class Lags(Panel):
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The horizon, and how the numbers were found."""
         rows = []
-        for channel in self.of_kind("lag"):
+        for channel in self.of_kind("lag") if not self.differs else ():
             horizon = self.horizon_of(channel)
             rows.append(
                 (f"lag horizon in steps  {channel.place}", number(horizon) if math.isfinite(horizon) else "not reached")

@@ -25,9 +25,11 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 TALLEST = 1 << 24  # Qt's own limit
-MEAN, ONE = "mean of all units", "unit under the cursor"
+MEAN, ONE = "all units", "one unit"
 LONGEST_SPAN, FIRST_SPAN = 512, 10
 LEAST = ("1", "3", "10", "30")
+WHICH = "The mean of all units, or the unit under the cursor"
+SEEN = "Tokens that are seen at least so many times"
 WANTED = {
     ("opener", ("token", "unit")), ("opener", ("feature", "unit")), ("opener", ("token",)),
     ("memory", ("step", "unit")), ("memory", ("statistic", "unit")), ("gate", ("step", "unit")),
@@ -61,19 +63,19 @@ class Openers(Panel):
     def build(self) -> None:
         """Bars above; retention and histogram below; sentences at the bottom."""
         self.where, self.which = chooser([], "Place in the model"), chooser([], "Which gate")
-        self.units, self.least = chooser([MEAN, ONE], "Which units"), chooser(list(LEAST), "Least occurrences")
+        self.units, self.least = chooser([MEAN, ONE], WHICH), chooser(list(LEAST), SEEN)
         self.span = QSpinBox()
         self.span.setRange(1, LONGEST_SPAN)
         self.span.setValue(FIRST_SPAN)
+        self.span.setSuffix(" steps")
         self.span.setAccessibleName("Span of the retention in steps")
         self.span.setToolTip("Retention at a step: what is left there of the state this many steps before")
         for name, widget in (
-            ("Layer", self.where), ("Gate", self.which), ("Units", self.units), ("At least", self.least),
-            ("times; retention over", self.span),
+            ("Layer", self.where), ("Gate", self.which), ("of", self.units), ("seen ≥", self.least),
+            ("Retention", self.span),
         ):  # fmt: skip
             self.controls.addWidget(caption(name))
             self.controls.addWidget(widget)
-        self.controls.addWidget(caption("steps"))
         self.where.currentTextChanged.connect(self._chosen)
         for box in (self.which, self.units, self.least):
             box.currentTextChanged.connect(self.redraw)
@@ -107,6 +109,11 @@ class Openers(Panel):
         self.redraw()
 
     # -- what there is
+
+    def channels(self) -> list[Channel]:
+        """What is shown; shares of units alone, of a layer without gates, are nothing to show."""
+        found = super().channels()
+        return found if any(c.kind != "unit" or c.unit == "step" for c in found) else []
 
     def of(self, kind: str, *dims: tuple[str, ...]) -> list[Channel]:
         """Channels of the chosen place by kind and axes."""
@@ -142,6 +149,7 @@ class Openers(Panel):
         known = {c.place: None for c in self.channels() if c.kind in ("opener", "gate", "memory")}
         set_options(self.where, list(known) or list(dict.fromkeys(c.place for c in self.channels())))
         set_options(self.which, [channel.title for channel in self.tables()])
+        self.which.setEnabled(self.which.count() > 0)
         self._draw_bars()
         self._draw_retention()
         self._draw_timescales()
@@ -160,7 +168,7 @@ class Openers(Panel):
             seen = ~np.isnan(values)
             sized = values if channel.dims[0] == "token" else np.abs(values)  # correlations of units would cancel
             column = np.where(seen, sized, 0).sum(1) / np.where(seen.any(1), seen.sum(1), np.nan)
-        names = list(channel.labels.get(channel.dims[0], ())) or [str(i) for i in range(len(column))]
+        names = self.rows_named(channel, len(column))
         counts = self.values(next(iter(self.of("opener", ("token",))), None))
         if channel.dims[0] != "token" or counts is None or len(counts) != len(column):
             order = np.argsort(-np.nan_to_num(column, nan=-np.inf), kind="stable")
@@ -170,6 +178,13 @@ class Openers(Panel):
         enough = enough if len(enough) else np.arange(len(counts))
         order = enough[np.argsort(-np.nan_to_num(column[enough], nan=-np.inf), kind="stable")]
         return [names[i] for i in order], column[order], [int(counts[i]) for i in order], mean
+
+    def rows_named(self, channel: Channel, count: int) -> list[str]:
+        """The tokens or features of a table in the frame that is shown; numbers where they are not known."""
+        assert self.capture is not None
+        axis = channel.dims[0]
+        names = self.capture.labels(channel.domain(axis), self.frame) or channel.labels.get(axis, ())
+        return list(names) if len(names) == count else [str(i) for i in range(count)]
 
     def _draw_bars(self) -> None:
         channel = self.table()
@@ -181,7 +196,7 @@ class Openers(Panel):
             return
         names, values, counts, mean = self.sorted_table()
         unit, one = self.looking.position.unit, self.units.currentText() == ONE
-        who = f"unit {unit if unit is not None else 0}" if one else MEAN
+        who = f"unit {unit if unit is not None else 0}" if one else "mean of all units"
         correlation = "correlation" if one else "|correlation|"
         what = "mean of the gate" if channel.dims[0] == "token" else correlation
         self.bars.show(names, values, counts, mean, what)
@@ -242,7 +257,8 @@ class Openers(Panel):
         never, broken = int(np.isposinf(values).sum()), int(np.isnan(values).sum())
         more = (f", {never} never forget" if never else "") + (f", {broken} NaN" if broken else "")
         title = f"timescales of {len(values)} units{more}"
-        self.scales.show(values, float(self.steps.length), f"sequence: {self.steps.length:,} steps", title)
+        long = f"sequence: {self.steps.length:,} step{'' if self.steps.length == 1 else 's'}"
+        self.scales.show(values, float(self.steps.length), long, title)
 
     def _draw_words(self, unit: int | None) -> None:
         chosen = 0 if unit is None else unit

@@ -20,6 +20,8 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 MOST_TEXTS = 600
+LEAST_WIDTH, LEAST_HEIGHT = 16, 11
+"""Pixels of a cell from which on its token can be read."""
 
 
 @PANELS.register("outputs")
@@ -70,13 +72,18 @@ class Outputs(Panel):
         return values, next((channel for channel in tables if channel.value_domain), None)
 
     def summary(self) -> str:
-        """Mean loss and perplexity over all sequences of the run, where they are known."""
+        """Mean loss and perplexity over all sequences of the run, where they are known; of two runs both."""
         assert self.capture is not None
-        frame = self.capture.frame_of(self.channels()[0].name, self.frame)
-        own = [scalar for scalar in self.capture.scalars if scalar.frame == frame and self.concerns(scalar.name)]
-        found = {scalar.name.partition(":")[2]: scalar.value for scalar in own}
+        frames = [self.capture.frame_of(self.channels()[0].name, self.frame)]
+        if self.differs:
+            frames = [self.source.first, self.source.second]
         words = {"loss/mean": "mean loss {} nat", "perplexity": "perplexity {}"}
-        return ", ".join(text.format(f"{found[name]:.4g}") for name, text in words.items() if name in found)
+        said = []
+        for name, text in words.items():
+            found = {s.frame: s.value for s in self.capture.scalars if s.name == f"output:{name}"}
+            values = [number(round_to(found[frame])) for frame in frames if frame in found]
+            said += [text.format(" → ".join(values))] if values else []
+        return ", ".join(said)
 
     def update_contents(self) -> None:
         """Lines in view, and the table with its tokens where they can be read."""
@@ -87,9 +94,10 @@ class Outputs(Panel):
         self.curves.plot.set_title(self.summary())
         self.curves.show(self.capture, lines, self.frame, self.steps.bounds)
         values, tokens = self.ranked()
+        there = values is not None and not self.differs  # the likeliest of two runs are not the same tokens
         for item in (self.row.plot, self.row.bar):
-            item.setVisible(values is not None)
-        if values is None:
+            item.setVisible(there)
+        if values is None or not there:
             return
         array = self.capture.array(values.name, self.frame)
         levels = Levels(0.0, 1.0) if values.scale != "diverging" else levels_of(array, values.scale, None)
@@ -99,6 +107,8 @@ class Outputs(Panel):
         )  # fmt: skip
         self.row.plot.set_title(f"{values.title}: most probable at the top")
         self.row.plot.step_axis.set_names(self.step_names())
+        ends = sorted({0, array.shape[1] - 1})
+        self.row.plot.getAxis("left").setTicks([[(rank, str(rank + 1)) for rank in ends]])
         self._draw_texts(array, tokens)
 
     def _draw_texts(self, values: Array, tokens: Channel | None) -> None:
@@ -108,7 +118,9 @@ class Outputs(Panel):
         low, high = self.steps.bounds
         first, stop = max(0, int(low + 0.5)), min(len(values), int(high + 0.5) + 1)
         width = self.row.plot.vb.width() / max(1.0, high - low)
-        if tokens is None or self.capture is None or width < 16 or (stop - first) * values.shape[1] > MOST_TEXTS:
+        height = self.row.plot.vb.height() / max(1, values.shape[1])
+        seen = width >= LEAST_WIDTH and height >= LEAST_HEIGHT and (stop - first) * values.shape[1] <= MOST_TEXTS
+        if tokens is None or self.capture is None or not seen:
             return
         ids = self.capture.block(tokens.name, self.frame, (slice(first, stop),))
         names = self.capture.labels(tokens.value_domain, self.frame)
@@ -148,3 +160,8 @@ class Outputs(Panel):
         """Lines and tables, whole."""
         assert self.capture is not None
         return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
+
+
+def round_to(value: float) -> float:
+    """Four digits of it, for a title."""
+    return float(f"{value:.4g}")

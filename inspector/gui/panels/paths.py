@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inspector.capture.difference import RATIO
 from inspector.gui.cursor import Position
 from inspector.gui.panel import Panel, caption, chooser, number, set_options
 from inspector.gui.shelf import PANELS
@@ -28,7 +29,9 @@ MOST_ROWS = 128
 SPOKEN = 20
 """The lag of which the title speaks, where the sequence is long enough."""
 NAMED = (1, 10, 100)
-ROW = 130
+COLOURS = {"path/lag_direct": 0, "path/lag_difference": 1, "path/lag_whole": 3, "path/retention": 2}
+"""Colours by lag: the direct path and the others have those that they have step by step."""
+ROW = 150
 """Pixels of height that a plot needs."""
 
 
@@ -61,7 +64,7 @@ class Paths(Panel):
         self.norms = Curves(self.steps, self.theme, label="norm", log=True, one=True)
         self.open_units = MapRow(self.figure, 1, self.steps, self.theme, label="unit")
         self.shares = Curves(self.steps, self.theme, label="share", log=False)
-        self.lags = LagPlot(self.theme, label="product over the lag")
+        self.lags = LagPlot(self.theme, label="product")
         self.figure.removeItem(self.open_units.bar)
         self.figure.removeItem(self.open_units.plot)
         self.plots = [self.norms.plot, self.open_units.plot, self.shares.plot, self.lags.plot]
@@ -117,6 +120,10 @@ class Paths(Panel):
             self.figure.ci.layout.setRowStretchFactor(row, rows[row][1] if row < len(rows) else 0)
         for row, (plot, _) in enumerate(rows):
             self.figure.addItem(plot, row=row, col=0)
+            plot.show()
+        for plot in set(self.plots) - {plot for plot, _ in rows}:  # Qt deletes items that are in no scene out of order
+            plot.hide()
+            self.figure.scene().addItem(plot)
         self._rows = rows
 
     def _draw_curves(self) -> None:
@@ -128,7 +135,8 @@ class Paths(Panel):
             curves.plot.step_axis.set_names(self.step_names())
             curves.show(self.capture, self.by_step(log=log), self.frame, self.steps.bounds)
             curves.plot.set_title(f"{title}, {self.where.currentText()}")
-        self.shares.plot.vb.setYRange(0, 1, padding=0.05)
+        if not self.differs:
+            self.shares.plot.vb.setYRange(0, 1, padding=0.05)
 
     def _draw_mask(self, channel: Channel) -> None:
         assert self.capture is not None
@@ -145,7 +153,8 @@ class Paths(Panel):
             self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
         )  # fmt: skip
         some = "; between: some of many" if steps > MOST_STEPS or units > MOST_ROWS else ""
-        self.open_units.plot.set_title(f"{channel.title} (bright: open{some}), {channel.place}")
+        what = "red: open now and not before" if self.differs else f"bright: open{some}"
+        self.open_units.plot.set_title(f"{channel.title} ({what}), {channel.place}")
         self.open_units.plot.step_axis.set_names(self.step_names())
 
     def _draw_lags(self) -> None:
@@ -154,9 +163,11 @@ class Paths(Panel):
         curves = []
         for channel, values in found:
             three = values if values.ndim == 2 else values[None]
-            names = channel.labels.get("statistic", ())
+            names = () if self.differs else channel.labels.get("statistic", ())  # ratios of quantiles are no band
             edges = [three[names.index(name)] if name in names else None for name in ("p10", "p90")]
-            curves.append(LagCurve(channel.title, three[0], *edges))
+            low, high = edges
+            title = channel.title.removesuffix(RATIO)
+            curves.append(LagCurve(title, three[0], low, high, COLOURS.get(channel.signal)))
         self.lags.show(curves)
         self._mark_unit(self.looking.position.unit)
         if curves:
@@ -167,7 +178,16 @@ class Paths(Panel):
         """What the first curves say at one lag, in words."""
         lag = min(SPOKEN, *(len(one.mean) - 1 for one in curves))
         said = ", ".join(f"{one.title} {one.mean[lag]:.2g}" for one in curves[:3])
-        return f"{self.where.currentText()}: {lag} step{'' if lag == 1 else 's'} on, {said}"
+        what = RATIO if self.differs else ""
+        return f"{self.where.currentText()}: {lag} step{'' if lag == 1 else 's'} on{what}, {said}"
+
+    def mask_word(self, value: float) -> str:
+        """Whether a unit is open, or what an edit did to it."""
+        if np.isnan(value):
+            return "NaN"
+        if self.differs:
+            return {1.0: "opened", -1.0: "closed by the edit"}.get(float(value), "unchanged")
+        return "open" if value else "closed"
 
     def _retention(self, unit: int | None) -> Array | None:
         """The (lag,) curve of one unit, or None."""
@@ -216,7 +236,7 @@ class Paths(Panel):
                 value = self.capture.block(channel.name, self.frame, (slice(step, step + 1), slice(unit, unit + 1)))[
                     0, 0
                 ]
-                rows.append((f"unit {unit} [{step}]", "NaN" if np.isnan(value) else "open" if value else "closed"))
+                rows.append((f"unit {unit} [{step}]", self.mask_word(value)))
         kept = self._retention(unit)
         if kept is not None:
             lags = [lag for lag in NAMED if lag < len(kept)]

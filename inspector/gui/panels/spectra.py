@@ -192,7 +192,7 @@ class Spectra(Panel):
         channel = self.matrix()
         if channel is None:
             return ""
-        return f"J_t at step {self.step_shown(channel)}" if channel.dims[0] == "step" else self.which.currentText()
+        return f"Jₜ at step {self.step_shown(channel)}" if channel.dims[0] == "step" else self.which.currentText()
 
     def numbers(self) -> dict[str, float]:
         """The scalars of the chosen matrix, by symbol; nothing for a Jacobian."""

@@ -15,7 +15,7 @@ from inspector.gui.theme import Theme
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.ordering import ORDERS, order_units
 from inspector.gui.widgets.source import glance, overview_of
-from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.stepplot import StepPlot, curve, lone
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -117,7 +117,7 @@ class States(Panel):
         unit = min(unit if unit is not None else self.unit_at(0), units - 1)
         stride = max(1, steps // 4000)
         values = self.capture.block(channel.name, self.frame, (slice(None), slice(unit, unit + 1)))[::stride, 0]
-        self.line.setData(np.arange(0, steps, stride), values)
+        self.line.setData(np.arange(0, steps, stride), values, **lone(values))
         self.trace.set_title(f"unit {unit}")
         self.row.show_row(self.row_of(unit) if self.looking.position.unit is not None else None)
 
@@ -145,6 +145,10 @@ class States(Panel):
             if plot is self.row.plot and 0 <= round(y) < self.capture.extent(channel.name, self.frame)[1]:
                 changes["unit"] = self.unit_at(round(y))
         self.looking.move(**changes)
+
+    def held(self, plot: Any) -> Channel | None:
+        """The state whose map it is."""
+        return self.chosen() if plot is self.row.plot else None
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The value at step and unit, of every state of the place."""

@@ -64,10 +64,8 @@ class Truncation(Panel):
         self.lines = [curve(self.theme, n, width=1.8, dashed=n == 2) for n in range(3)]
         for line, plot in zip(self.lines, (self.error, self.rest, self.rest), strict=True):
             plot.addItem(line)
-        where = {"position": 0.985, "movable": False, "anchors": [(1, 1), (1, 1)]}
-        self.levels = [
-            pg.InfiniteLine(math.log10(level), angle=0, label=text, labelOpts=where) for level, text in TOLERANCES
-        ]
+        self.levels = [pg.InfiniteLine(math.log10(level), angle=0) for level, _ in TOLERANCES]
+        self.samples = [pg.PlotDataItem() for _ in TOLERANCES]
         self.marks = [pg.InfiniteLine(angle=90) for _ in range(2 * len(TOLERANCES))]
         for number_, mark in enumerate((*self.levels, *self.marks)):
             (self.error if number_ < 4 else self.rest).addItem(mark, ignoreBounds=True)
@@ -75,6 +73,7 @@ class Truncation(Panel):
         for trail in self.trails:
             self.by_step.addItem(trail)
         self.legends = [
+            Legend(self.error, self.samples, tuple(f"{text} and the smallest K within it" for _, text in TOLERANCES)),
             Legend(self.rest, self.lines[1:], ("cosine to the exact gradient", "share of the cost")),
             Legend(self.by_step, self.trails, tuple(f"within {text}" for _, text in TOLERANCES)),
         ]
@@ -95,8 +94,7 @@ class Truncation(Panel):
             trail.setPen(pg.mkPen(theme.series[(4, 1)[n]], width=1.4))
         for n in range(len(TOLERANCES)):
             pen = pg.mkPen(theme.series[(4, 1)[n]], width=1, style=Qt.PenStyle.DashLine)
-            self.levels[n].label.setColor(pg.mkColor(theme.series[(4, 1)[n]]))
-            for mark in (self.levels[n], *self.marks[n :: len(TOLERANCES)]):
+            for mark in (self.levels[n], self.samples[n], *self.marks[n :: len(TOLERANCES)]):
                 mark.setPen(pen)
         for legend in self.legends:
             legend.set_theme(theme)
@@ -130,7 +128,7 @@ class Truncation(Panel):
         seen = seen[np.isfinite(seen)] if seen is not None else np.zeros(0)
         low = max(LOWEST, min(float(seen.min()), -2.0)) if len(seen) else -3.0
         top = max(float(seen.max()) if len(seen) else 0.0, 0.0)
-        self.error.vb.setYRange(low - 0.2, top + 0.3 * (top - low), padding=0)  # room for the names of the levels
+        self.error.vb.setYRange(low - 0.2, top + 0.1 * (top - low), padding=0)
         finite = cosine[np.isfinite(cosine)]
         self.rest.vb.setYRange(min(-0.04, float(finite.min()) - 0.04) if len(finite) else -0.04, 1.08, padding=0)
         self.error.vb.setXRange(0, max(0.3, float(x[-1]) if math.isfinite(x[-1]) else 0.3), padding=0.02)

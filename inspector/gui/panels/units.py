@@ -39,9 +39,10 @@ SEARCH_BYTES = 1 << 30
 LIVE_BYTES = 16 << 20
 """What is searched at every tick while a run goes on; larger channels are searched when it has ended."""
 LISTED, CONTEXT, AXIS = 8, 40, 96
-ROW, ABOVE_AND_BELOW = 15, 200
-"""Pixels of height of a unit, and of all the rest."""
+ROW, AROUND_ROWS, ABOVE_AND_BELOW = 15, 62, 240
+"""Pixels of height of a unit's row, of the map's title and axis, and of all the rest."""
 """Units that are listed at least, steps of text around a passage, and the width of the axis with the units."""
+WIDE = "\u2007"  # a space that is as wide as a digit
 BEGIN, END = "First step of the range", "Last step of the range"
 
 
@@ -61,29 +62,8 @@ class Units(Panel):
 
     def build(self) -> None:
         """How many are on, the best units, and the passages where they are on together."""
-        self.which = chooser([], "Which state or gate")
-        self.threshold = QDoubleSpinBox(decimals=2, singleStep=0.05, minimum=0.0, maximum=1e6)
-        self.begin, self.end = QSpinBox(), QSpinBox()
-        for box, name in ((self.threshold, "A unit is on beyond"), (self.begin, BEGIN), (self.end, END)):
-            box.setAccessibleName(name)
-            box.setToolTip(name)
-            box.setKeyboardTracking(False)
-        for label, widget in (
-            ("State or gate", self.which), ("On beyond", self.threshold), ("Steps", self.begin), ("to", self.end),
-        ):  # fmt: skip
-            self.controls.addWidget(caption(label))
-            self.controls.addWidget(widget)
-        self.together = StepPlot(self.steps, self.theme, label="on together")
-        self.together.getAxis("left").setWidth(AXIS)
-        self.together.getAxis("bottom").setStyle(showValues=False)
-        self.together.getAxis("bottom").showLabel(False)
-        self.together.vb.setYRange(0, 1.05, padding=0)
-        self.line = curve(self.theme, 0)
-        self.brush = pg.LinearRegionItem(swapMode="sort")
-        self.shades = [pg.LinearRegionItem(movable=False) for _ in range(MOST_SPANS)]
-        self.together.addItem(self.line)
-        for item in (*self.shades, self.brush):
-            self.together.addItem(item, ignoreBounds=True)
+        self._make_boxes()
+        self._make_together()
         self.figure.addItem(self.together, row=0, col=0)
         self.row = MapRow(self.figure, 1, self.steps, self.theme, label="")
         self.row.plot.getAxis("left").setWidth(AXIS)
@@ -100,6 +80,35 @@ class Units(Panel):
         self.brush.sigRegionChangeFinished.connect(self._brushed)
         self.texts.chosen.connect(self._go_to)
         self.steps.changed.connect(self._in_view)
+
+    def _make_boxes(self) -> None:
+        """Which state, from which value on a unit is on, and the range."""
+        self.which = chooser([], "Which state or gate")
+        self.threshold = QDoubleSpinBox(decimals=2, singleStep=0.05, minimum=0.0, maximum=1e6)
+        self.begin, self.end = QSpinBox(), QSpinBox()
+        for box, name in ((self.threshold, "A unit is on beyond"), (self.begin, BEGIN), (self.end, END)):
+            box.setAccessibleName(name)
+            box.setToolTip(name)
+            box.setKeyboardTracking(False)
+        for label, widget in (
+            ("State or gate", self.which), ("On beyond", self.threshold), ("Steps", self.begin), ("to", self.end),
+        ):  # fmt: skip
+            self.controls.addWidget(caption(label))
+            self.controls.addWidget(widget)
+
+    def _make_together(self) -> None:
+        """The share of the searched units that is on, with the range and the passages."""
+        self.together = StepPlot(self.steps, self.theme, label="on together")
+        self.together.getAxis("left").setWidth(AXIS)
+        self.together.getAxis("bottom").setStyle(showValues=False)
+        self.together.getAxis("bottom").showLabel(False)
+        self.together.vb.setYRange(0, 1.05, padding=0)
+        self.line = curve(self.theme, 0)
+        self.brush = pg.LinearRegionItem(swapMode="sort")
+        self.shades = [pg.LinearRegionItem(movable=False) for _ in range(MOST_SPANS)]
+        self.together.addItem(self.line)
+        for item in (*self.shades, self.brush):
+            self.together.addItem(item, ignoreBounds=True)
 
     def reset(self) -> None:
         """No range yet, nothing found."""
@@ -245,10 +254,12 @@ class Units(Panel):
         self.row.show(self._overview, steps, len(self.matches), levels, channel.unit, 0, nan=nan, infinite=infinite)
         self.row.plot.set_title(
             f"units on beyond {self.threshold.value():g} in steps {self._range[0]} to {self._range[1]}, by F1  "
-            "(✓ on throughout, off just before and after; ● searched)"
+            "(✓ on throughout, off just before and after; • searched)"
         )
-        ticks = [(i, label(match, match in self.searched)) for i, match in enumerate(self.matches)]
+        digits = max((len(str(match.unit)) for match in self.matches), default=1)
+        ticks = [(i, label(match, match in self.searched, digits)) for i, match in enumerate(self.matches)]
         self.row.plot.getAxis("left").setTicks([ticks])
+        self.figure.ci.layout.setRowMinimumHeight(1, ROW * len(self.matches) + AROUND_ROWS)
         self.figure.setMinimumHeight(max(self.needs_height, ABOVE_AND_BELOW + ROW * len(self.matches)))
         for plot in self.plots:
             plot.step_axis.set_names(self.step_names())
@@ -298,7 +309,7 @@ class Units(Panel):
         """A span with the text around it."""
         steps = f"{span.first}" if span.first == span.last else f"{span.first} to {span.last}"
         heading = f"{steps}   {100 * span.share:.0f} % on"
-        spaces = any(len(name) > 1 for name in names[span.first : span.last + 1])
+        spaces = any(len(name) > 1 for name in names[max(0, span.first - CONTEXT) : span.last + 1 + CONTEXT])
         before, marked, after = (
             "".join(shown(name, spaces) for name in names[max(0, cut.start) : max(0, cut.stop)])
             for cut in (
@@ -345,9 +356,32 @@ class Units(Panel):
             self.looking.move(unit=units[min(max(0, at), len(units) - 1)])
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
-        """How well the unit under the cursor fits the range."""
-        found = (match for match in self.matches if match.unit == position.unit)
-        return [(f"F1 of unit {match.unit} in the range", number(match.f1)) for match in found]
+        """The value of the unit at the step and whether it is on, how many others are, and how it fits the range."""
+        rows: list[tuple[str, str]] = []
+        channel, step, unit = self.chosen(), position.step, position.unit
+        if channel is None or self.capture is None or step is None:
+            return rows
+        steps, units = self.capture.extent(channel.name, self.frame)
+        if unit is not None and unit < units and step < steps:
+            value = self.capture.block(channel.name, self.frame, (slice(step, step + 1), slice(unit, unit + 1)))[0, 0]
+            rows.append((f"{channel.signal}[{step}, {unit}]  {channel.place}", f"{number(value)}, {self.word(value)}"))
+        if 0 <= step - self._offset < len(self._values) and self.searched:
+            on = self.on(self._values[step - self._offset : step - self._offset + 1])
+            rows.append((f"searched units that are on [{step}]", f"{int(on.sum())} of {len(self.searched)}"))
+        for match in self.matches:
+            if match.unit == unit:
+                rows.append((f"F1 of unit {unit} in the range", number(match.f1)))
+        return rows
+
+    def word(self, value: float) -> str:
+        """Whether a value is beyond the threshold, to which side."""
+        if np.isnan(value):
+            return "neither on nor off"
+        if value > self.threshold.value():
+            return "on"
+        channel = self.chosen()
+        signed = channel is not None and channel.limits != (0, 1)
+        return "on, negative" if signed and value < -self.threshold.value() else "off"
 
     def data(self) -> dict[str, Array]:
         """The units (unit, sign, F1, exact, searched), and the spans (first, last, share on, score)."""
@@ -357,10 +391,11 @@ class Units(Panel):
         }
 
 
-def label(match: Match, searched: bool) -> str:
-    """A unit on the axis: its number, − where it is on by being negative, its score."""
-    mark = "● " if searched else ""
-    return f"{mark}{'−' if match.sign < 0 else ''}{match.unit}  {match.f1:.2f}{' ✓' if match.exact else ''}"
+def label(match: Match, searched: bool, digits: int = 1) -> str:
+    """A unit on the axis: its number, − where it is on by being negative, its score; columns as wide as digits are."""
+    sign = "−" if match.sign < 0 else ""
+    unit = f"{sign}{match.unit}".rjust(digits + 1, WIDE)
+    return f"{'•' if searched else WIDE} {'✓' if match.exact else WIDE} {unit}  {match.f1:.2f}"
 
 
 def shown(name: str, spaces: bool) -> str:

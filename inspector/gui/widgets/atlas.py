@@ -16,7 +16,7 @@ from inspector.gui.theme import LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
 
 Array = npt.NDArray[Any]
 CELL, GAP = 48, 4
-HEADER = 16
+HEADER = 20.0
 
 
 def thumbnail(weights: Array, size: int = CELL) -> npt.NDArray[np.uint8]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyqtgraph as pg
@@ -11,6 +12,9 @@ from PySide6.QtGui import QFont, QFontMetricsF
 
 from inspector.gui.text import token
 from inspector.gui.theme import Theme
+
+CLOSE = 0.7
+"""The part of a tick's usual room that two neighbours need at least."""
 
 
 class StepAxis(pg.AxisItem):  # type: ignore[misc]
@@ -63,6 +67,38 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
         return shown if len(shown) <= self.longest else shown[: self.longest - 1] + "…"
 
 
+class ValueAxis(pg.AxisItem):  # type: ignore[misc]
+    """An axis of plain numbers whose labels never touch; with `whole` it counts rows, and 0.5 is none."""
+
+    def __init__(self, orientation: str = "left", *, whole: bool = False) -> None:
+        super().__init__(orientation)
+        self.enableAutoSIPrefix(False)  # "value (x0.001)" reads as a unit
+        self.whole = whole
+        self.gap = 24.0 if orientation == "left" else 42.0
+        """Pixels that a tick needs."""
+
+    def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
+        """Round numbers, as many as there is room for, and two if there is room for two."""
+        low, high = min(low, high), max(low, high)
+        room = max(2.0, size / self.gap)
+        for finer in (1.0, 1.5, 2.25):
+            step = round_step(high - low, room * finer)
+            step = float(max(1, math.ceil(step))) if self.whole else step
+            values = [n * step for n in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+            if len(values) > 1:
+                break
+        return [(step, values)]
+
+
+def round_step(span: float, room: float) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that goes at most `room` times into a span."""
+    if not (math.isfinite(span) and span > 0):
+        return 1.0
+    least = span / room
+    power = 10.0 ** math.floor(math.log10(least))
+    return next((part * power for part in (1, 2, 5) if part * power >= least * (1 - 1e-9)), 10 * power)
+
+
 class LogAxis(pg.AxisItem):  # type: ignore[misc]
     """An axis of powers of ten for data that are already log10; few ticks, none on top of another."""
 
@@ -73,20 +109,43 @@ class LogAxis(pg.AxisItem):  # type: ignore[misc]
         """Pixels that a tick needs."""
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
-        """Whole decades, every so many of them; 1, 2, 5 where less than two decades are seen."""
+        """Whole decades, every so many of them; parts of a decade, or any round numbers, where few decades are seen."""
         room = max(2.0, size / self.gap)
         if high - low >= 2:
             gap = max(1, math.ceil((high - low) / room))
-            first = math.ceil(low / gap) * gap
-            return [(float(gap), [float(v) for v in range(first, math.floor(high) + 1, gap)])]
-        parts = (1, 2, 5) if (high - low) * 3 <= room else (1, 3) if (high - low) * 2 <= room else (1,)
+            while gap > 1 and math.floor(high / gap) - math.ceil(low / gap) < 1:
+                gap -= 1  # one tick alone tells no scale
+            return [(float(gap), [float(gap * n) for n in range(math.ceil(low / gap), math.floor(high / gap) + 1)])]
         decades = range(math.floor(low), math.ceil(high) + 1)
-        values = [decade + math.log10(part) for decade in decades for part in parts]
-        return [(1.0, [value for value in values if low <= value <= high])]
+        for parts in (range(1, 10), (1, 2, 5), (1, 3), (1,)):
+            every = [decade + math.log10(part) for decade in decades for part in parts]
+            values = [value for value in every if low <= value <= high]
+            closest = min((b - a for a, b in pairwise(values)), default=0.0)
+            if len(values) > 1 and closest * size >= (high - low) * self.gap * CLOSE:
+                return [(1.0, values)]
+        return [(1.0, _between(10**low, 10**high, room))]
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
-        """Plain numbers near 1, powers of ten farther away."""
-        return [f"{float(f'{10**v:.3g}'):g}" if -3 < v < 4 else f"10{_raised(round(v))}" for v in values]
+        """Plain numbers near 1, powers of ten farther away; more digits where three would say the same twice."""
+        shown = [_power(v, 3) for v in values]
+        return shown if len(set(shown)) == len(shown) else [_power(v, 6) for v in values]
+
+
+def _between(low: float, high: float, room: float) -> list[float]:
+    """log10 of round numbers between two numbers that are less than a decade apart."""
+    for finer in (1.0, 2.0, 4.0):
+        step = round_step(high - low, room * finer)
+        values = [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1) if n * step > 0]
+        if len(values) > 1:
+            break
+    every = max(1, math.ceil(len(values) / max(2.0, room)))  # finer ones may be too many
+    return [math.log10(value) for value in values[::every]]
+
+
+def _power(exponent: float, digits: int) -> str:
+    if -3 < exponent < 4:
+        return f"{float(f'{10**exponent:.{digits}g}'):g}"
+    return f"10{_raised(round(exponent))}" if abs(exponent - round(exponent)) < 1e-9 else f"{10**exponent:.3g}"
 
 
 def _raised(exponent: int) -> str:

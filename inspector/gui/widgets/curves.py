@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyqtgraph as pg
 
 from inspector.capture import Capture
+from inspector.capture.difference import RATIO
 from inspector.gui.steprange import StepRange
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.source import line_of
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
+from inspector.gui.widgets.stepplot import StepPlot, curve, isolated, logarithm
 from inspector.records import Channel
+
+OWN = {
+    "jacobian/frobenius_norm": 0, "jacobian/frobenius_norm_scaled": 1, "jacobian/carousel_norm": 2,
+    "jacobian/spectral_norm": 3, "jacobian/spectral_radius": 4, "jacobian/bound": 5,
+}  # fmt: skip
+"""Colours that do not depend on which others are there; a look only: what is drawn is chosen by kind and axes."""
 
 
 class Curves:
@@ -20,12 +29,18 @@ class Curves:
 
     def __init__(self, steps: StepRange, theme: Theme, *, label: str, log: bool, one: bool = False) -> None:
         self.plot = StepPlot(steps, theme, label=label)
-        self.log = log
+        self.log, self.label = log, label
         if log:
             self.plot.setAxisItems({"left": LogAxis()})
             self.plot.getAxis("left").setWidth(58)
         self.legend = Legend(self.plot)
         self.lines: dict[str, pg.PlotDataItem] = {}
+        self.points: dict[str, pg.ScatterPlotItem] = {}
+        """What no line reaches: a loss at the last step only, or a sequence of one step."""
+        self.unseen: list[str] = []
+        """Titles of those of which nothing in view can be drawn: NaN or infinite, or 0 on a logarithmic axis."""
+        self._titles: list[str] = []
+        self._numbers: dict[str, int] = {}
         self.one = pg.InfiniteLine(0 if log else 1, angle=0)
         if one:
             self.plot.addItem(self.one, ignoreBounds=True)
@@ -37,21 +52,31 @@ class Curves:
         self.plot.set_theme(theme)
         self.one.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
         self.legend.set_theme(theme)
-        for number, line in enumerate(self.lines.values()):
-            line.setPen(pg.mkPen(theme.series[number % len(theme.series)], width=1.4))
+        for name, line in self.lines.items():
+            colour = theme.series[self._numbers[name] % len(theme.series)]
+            line.setPen(pg.mkPen(colour, width=1.4, style=line.opts["pen"].style()))
+            self.points[name].setBrush(pg.mkBrush(colour))
 
     def show(self, capture: Capture, channels: list[Channel], frame: int, bounds: tuple[float, float]) -> None:
         """Draw these channels over the steps in view."""
-        names = [channel.name for channel in channels]
-        if names != list(self.lines):
+        names, titles = [channel.name for channel in channels], [channel.title for channel in channels]
+        if names != list(self.lines) or titles != self._titles:
             self._remake(channels)
+            self._titles = titles
+        ratios = bool(titles) and all(title.endswith(RATIO) for title in titles)
+        self.plot.label_left(RATIO.removeprefix(", ") if ratios else self.label)
         low, high = [], []
+        self.unseen = []
         for channel in channels:
             x, y = line_of(capture, channel.name, frame, bounds)
             y = logarithm(y) if self.log else y.astype(np.float64)
-            self.lines[channel.name].setData(x, y, **lone(y))
+            self.lines[channel.name].setData(x, y)
+            alone = isolated(x, y)
+            self.points[channel.name].setData(x=x[alone], y=y[alone])
             finite = y[np.isfinite(y)]
-            if len(finite):
+            if not len(finite):
+                self.unseen.append(channel.title.removesuffix(RATIO))
+            else:
                 low.append(float(finite.min()))
                 high.append(float(finite.max()))
         self._fit(low, high)
@@ -62,17 +87,34 @@ class Curves:
         bottom, top = min(low), max(high)
         if self.log and self.one.scene() is not None:
             bottom, top = min(bottom, 0.0), max(top, 0.0)
-        margin = 0.06 * (top - bottom) or 0.5
+        margin = 0.06 * (top - bottom) or (0.5 if self.log else 0.5 * abs(top) or 0.5)
         self.plot.vb.setYRange(bottom - margin, top + margin, padding=0)
 
     def _remake(self, channels: list[Channel]) -> None:
-        for line in self.lines.values():
-            self.plot.removeItem(line)
+        for item in (*self.lines.values(), *self.points.values()):
+            self.plot.removeItem(item)
         self.legend.clear()
         several = len({channel.place for channel in channels}) > 1
-        self.lines = {}
-        for number, channel in enumerate(channels):
+        self.lines, self.points = {}, {}
+        self._numbers = dict(zip([c.name for c in channels], colours(channels, several), strict=True))
+        for channel in channels:
+            number = self._numbers[channel.name]
             line = curve(self.theme, number, dashed=number >= len(self.theme.series))
             self.plot.addItem(line)
-            self.legend.addItem(line, f"{channel.title}  {channel.place}" if several else channel.title)
+            title = channel.title.removesuffix(RATIO)
+            self.legend.addItem(line, f"{title}  {channel.place}" if several else title)
             self.lines[channel.name] = line
+            dots = self.points[channel.name] = pg.ScatterPlotItem(size=7, pen=None, brush=line.opts["pen"].color())
+            self.plot.addItem(dots)
+
+
+def colours(channels: Sequence[Channel], several: bool) -> list[int]:
+    """The number of each channel's colour: its own where it has one, so that it looks the same for every model.
+
+    Of several places the lines are told apart by their order.
+    """
+    if several:
+        return list(range(len(channels)))
+    taken = {OWN[c.signal] for c in channels if c.signal in OWN}
+    free = iter(number for number in range(len(channels) + len(OWN)) if number not in taken)
+    return [OWN[c.signal] if c.signal in OWN else next(free) for c in channels]

@@ -34,7 +34,6 @@ class Fan:
         if log:
             self.plot.setAxisItems({"left": LogAxis()})
             self.plot.getAxis("left").setWidth(58)
-        self.plot.getAxis("left").enableAutoSIPrefix(False)
         self.edges = [pg.PlotDataItem(connect="finite") for _ in range(4)]
         self.bands = [
             pg.FillBetweenItem(self.edges[0], self.edges[3]),

@@ -22,12 +22,13 @@ MOST_DECADES = 12.0
 
 @dataclass(frozen=True, slots=True)
 class LagCurve:
-    """One curve: its name, its values by lag, and a band around it or None."""
+    """One curve: its name, its values by lag, a band around it or None, and the number of its colour or None."""
 
     title: str
     mean: Array
     low: Array | None = None
     high: Array | None = None
+    colour: int | None = None
 
 
 class LagPlot:
@@ -63,7 +64,8 @@ class LagPlot:
             self.plot.removeItem(item)
         self.legend.clear()
         self.items, self.curves = [], curves
-        for number, one in enumerate(curves):
+        for place, one in enumerate(curves):
+            number = place if one.colour is None else one.colour
             lag = np.arange(len(one.mean))
             if one.low is not None and one.high is not None:
                 there = one.mean > 0

@@ -11,6 +11,7 @@ import pyqtgraph as pg
 
 from inspector.gui.steprange import StepRange
 from inspector.gui.theme import Theme
+from inspector.gui.widgets.axes import ValueAxis
 from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.heatmap import Heatmap
 from inspector.gui.widgets.quantise import Levels
@@ -26,6 +27,8 @@ class MapRow:
         self, layout: Any, row: int, steps: StepRange | None, theme: Theme, *, label: str, bottom: str = "step"
     ) -> None:
         self.plot = StepPlot(steps, theme, label=label, bottom=bottom)
+        self.plot.setAxisItems({"left": ValueAxis("left", whole=True)})
+        self.plot.getAxis("left").setWidth(58)
         self.plot.invertY(True)
         self.map = Heatmap()
         self.plot.addItem(self.map)

@@ -10,7 +10,7 @@ import pyqtgraph as pg
 
 from inspector.gui.text import escaped
 from inspector.gui.theme import LAST, Theme, colour_table
-from inspector.gui.widgets.axes import style_axis
+from inspector.gui.widgets.axes import ValueAxis, style_axis
 from inspector.gui.widgets.stepplot import title_from_left
 
 Array = npt.NDArray[Any]
@@ -28,13 +28,11 @@ class Plane(pg.PlotItem):  # type: ignore[misc]
     steps = None
 
     def __init__(self, theme: Theme, *, circle: bool = False, labels: tuple[str, str] = ("", "")) -> None:
-        super().__init__(enableMenu=False)
+        super().__init__(axisItems={side: ValueAxis(side) for side in ("left", "bottom")}, enableMenu=False)
         self.theme, self.labels = theme, labels
         title_from_left(self)
         self.hideButtons()
         self.getAxis("left").setWidth(58)
-        for side in ("left", "bottom"):
-            self.getAxis(side).enableAutoSIPrefix(False)
         self.has_circle = circle
         self.setAspectLocked(circle)
         angle = np.linspace(0, 2 * np.pi, 361)

@@ -9,15 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QPen
 
 from inspector.gui.steprange import StepRange
 from inspector.gui.text import escaped
 from inspector.gui.theme import Theme
-from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
+from inspector.gui.widgets.axes import LogAxis, StepAxis, ValueAxis, style_axis
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 Array = npt.NDArray[Any]
 POINTS = 2400
+WIDE, SMOOTH, CALM = 150, 1000, 10.0
+"""Points up to which every line is as wide as was asked, up to which a busy one is smoothed; what is not yet busy."""
 
 
 class Title(pg.LabelItem):  # type: ignore[misc]
@@ -49,14 +52,13 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
     ) -> None:
         self.step_axis = StepAxis("bottom")
         self._bottom = LogAxis("bottom") if log else self.step_axis
-        super().__init__(axisItems={"bottom": self._bottom}, enableMenu=False)
+        super().__init__(axisItems={"bottom": self._bottom, "left": ValueAxis("left")}, enableMenu=False)
         self.steps, self.theme = steps, theme
         title_from_left(self)
         self.hideButtons()
         self.vb.setMouseEnabled(x=True, y=False)
         self.vb.setDefaultPadding(0.0)
         self.getAxis("left").setWidth(58)
-        self.getAxis("left").enableAutoSIPrefix(False)  # "value (x0.001)" reads as a unit
         self._line = pg.InfiniteLine(angle=90, movable=False)
         self._line.setZValue(50)
         self._line.hide()
@@ -75,6 +77,12 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         style_axis(self._bottom, theme, self._labels[1])
         self.vb.setBackgroundColor(theme.base)
         self._line.setPen(pg.mkPen(theme.cursor, width=1))
+
+    def label_left(self, text: str) -> None:
+        """Another label of the vertical axis."""
+        if text != self._labels[0]:
+            self._labels = (text, self._labels[1])
+            style_axis(self.getAxis("left"), self.theme, text)
 
     def name_steps(self, word: str) -> None:
         """Say whose steps the axis counts ("step", "answer step"), where it counts those that are shared."""
@@ -148,12 +156,62 @@ def lone(values: Array) -> dict[str, Any]:
     return {"symbol": "o" if len(values) == 1 and np.isfinite(values).all() else None, "symbolSize": 7}
 
 
+def isolated(x: Array, y: Array) -> npt.NDArray[np.bool_]:
+    """Which finite points stand alone between gaps, so that no line reaches them; x may repeat within a cell."""
+    finite = np.concatenate(([False], np.isfinite(y), [False]))
+    edges = np.flatnonzero(np.diff(finite.astype(np.int8)))
+    alone = np.zeros(len(y), dtype=bool)
+    for first, stop in zip(edges[0::2], edges[1::2], strict=True):
+        alone[first:stop] = x[first] == x[stop - 1]
+    return alone
+
+
+class Line(pg.PlotDataItem):  # type: ignore[misc]
+    """A line that is painted within a frame however many points it has.
+
+    Qt strokes a long path that goes up and down, is smoothed and wider than a pixel, in a second; one of a pixel in
+    milliseconds. Where points stand closer than pixels, no smoothing is seen anyway.
+    """
+
+    def __init__(self, pen: QPen) -> None:
+        self._asked, self._busy = pen, False
+        super().__init__(pen=pen, connect="finite", antialias=True)
+
+    def setData(self, *data: Any, **looks: Any) -> None:
+        """As PlotDataItem.setData(x, y, …)."""
+        count = len(data[0]) if data else 0
+        self._busy = count > WIDE and travel(np.asarray(data[1], dtype=np.float64)) > CALM
+        self.opts["antialias"] = not self._busy or count <= SMOOTH
+        self.opts["pen"] = self._fitting()
+        super().setData(*data, **looks)
+
+    def setPen(self, *pen: Any, **looks: Any) -> None:
+        """Another pen, which busy lines make narrower."""
+        self._asked = pg.mkPen(*pen, **looks)
+        super().setPen(self._fitting())
+
+    def _fitting(self) -> QPen:
+        if not self._busy or self._asked.widthF() <= 1:
+            return self._asked
+        narrow = QPen(self._asked)
+        narrow.setWidthF(1.0)
+        return narrow
+
+
+def travel(y: Array) -> float:
+    """How often a line goes up and down: the way along y over the distance from its lowest to its highest point."""
+    with np.errstate(all="ignore"):
+        way, finite = np.abs(np.diff(y)), y[np.isfinite(y)]
+        span = float(np.ptp(finite)) if len(finite) else 0.0
+        return float(way[np.isfinite(way)].sum()) / span if span > 0 else 0.0
+
+
 def curve(theme: Theme, number: int, *, width: float = 1.4, dashed: bool = False) -> pg.PlotDataItem:
-    """An empty line in the theme's colour of that number; single points between gaps are still seen."""
+    """An empty line in the theme's colour of that number; NaN is a gap."""
     pen = pg.mkPen(theme.series[number % len(theme.series)], width=width)
     if dashed:
         pen.setStyle(Qt.PenStyle.DashLine)
-    return pg.PlotDataItem(pen=pen, connect="finite", antialias=True)
+    return Line(pen)
 
 
-__all__ = ["POINTS", "StepPlot", "curve", "decimated", "logarithm", "lone", "title_from_left"]
+__all__ = ["POINTS", "StepPlot", "curve", "decimated", "isolated", "logarithm", "lone", "title_from_left"]

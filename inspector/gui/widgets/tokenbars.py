@@ -40,7 +40,6 @@ class TokenBars:
     def __init__(self, theme: Theme) -> None:
         self.plot = StepPlot(None, theme, bottom="")
         self.plot.vb.setMouseEnabled(x=False, y=False)
-        self.plot.getAxis("left").enableAutoSIPrefix(False)
         self.bars = pg.BarGraphItem(x=[0], height=[0], width=0.8)
         self.mean = pg.InfiniteLine(angle=0)
         self.plot.addItem(self.bars)

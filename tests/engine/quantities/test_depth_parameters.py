@@ -67,6 +67,25 @@ def test_frozen_models_are_refused_in_a_sentence() -> None:
     assert "No parameter is connected" in next(r.reason for r in kept.records if isinstance(r, Refusal))
 
 
+def test_a_loss_over_other_steps_than_the_input_has() -> None:
+    """An answer with steps of its own (an encoder and decoder): the gradient is that of its losses."""
+    torch.manual_seed(1)
+    model = Deep().double().eval()
+    batch = Batch(torch.randn(1, 7, 3, dtype=torch.float64), torch.tensor([7]))
+    kept = Kept()
+    subject = Subject(
+        model=model, kind="vectors", width=3, loss=lambda out, _: out[:, -2:].square().sum(-1),
+        answer=lambda out, _: torch.zeros(len(out), 2, dtype=torch.long),
+    )  # fmt: skip
+    perform(subject, batch, kept, quantities=("depth/parameters",))
+    other = copy.deepcopy(model)
+    other(batch.inputs)[:, -2:].square().sum().backward()
+    _, norm = next(r.array for r in kept.records if isinstance(r, Page))
+    expected = torch.cat([p.grad.flatten() for p in other.head.parameters()]).norm()
+    channel = next(r for r in kept.records if isinstance(r, Channel))
+    np.testing.assert_allclose(norm[channel.labels["module"].index("head")], float(expected), rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("name", "place"),
     [
