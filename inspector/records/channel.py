@@ -16,7 +16,7 @@ DTYPES = (
 DIMS = (
     "step", "unit", "head", "query", "key", "source", "lag", "start", "rank", "statistic",
     "count", "class", "feature", "layer", "parameter", "bin", "exponent", "eigenvalue", "part", "component", "point",
-    "token",
+    "token", "input",
 )  # fmt: skip
 """Known axis names. Others are allowed (lower-case words); these have axis labels in the window."""
 

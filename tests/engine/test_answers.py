@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from inspector.engine.aligned import aligned_inputs
 from inspector.engine.answers import Answer, read_answer
 from inspector.engine.errors import ModelError, Unsupported
-from inspector.engine.quantities.openers import aligned_inputs
 from inspector.engine.run import perform
 from inspector.engine.subject import Batch, Subject, adopt
 from inspector.engine.trace import Trace

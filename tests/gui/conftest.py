@@ -142,11 +142,14 @@ def make_capture(
             state[:, 0] ** 2)  # fmt: skip
         put(Channel(name="rnn.l0:trajectory", kind="trajectory", dims=("step", "component"), shape=way.shape,
                     dtype="float64", title="state in principal components", scale="diverging"), way)  # fmt: skip
-        put(Channel(name="rnn.l0:fixed_points/statistics", kind="fixed_point", dims=("statistic", "point"), shape=(2, 3),
-                    dtype="float64", title="fixed points", labels={"statistic": ("speed", "stable")}),
-            np.array([[0, 0, 0.1], [1, 0, 0]]))  # fmt: skip
-        put(Channel(name="rnn.l0:fixed_points", kind="fixed_point", dims=("point", "component"), shape=(3, way.shape[1]),
-                    dtype="float64", title="fixed points"), np.array([[0.5], [1.0], [1e6]]) * np.ones(way.shape[1]))  # fmt: skip
+        put(Channel(name="rnn.l0:fixed_points/inputs", kind="fixed_point", dims=("input",), shape=(3,), dtype="int64",
+                    title="fixed points", labels={"input": ("mean input", "'<b>\n'", "zero input")}),
+            np.array([3, 1, 0]))  # fmt: skip
+        put(Channel(name="rnn.l0:fixed_points/statistics", kind="fixed_point", dims=("statistic", "point"), shape=(3, 4),
+                    dtype="float64", title="fixed points", labels={"statistic": ("speed", "stable", "input")}),
+            np.array([[0, 0, 0.1, 0], [1, 0, 0, 1], [0, 0, 0, 1]]))  # fmt: skip
+        put(Channel(name="rnn.l0:fixed_points", kind="fixed_point", dims=("point", "component"), shape=(4, way.shape[1]),
+                    dtype="float64", title="fixed points"), np.array([[0.5], [1.0], [1e6], [2]]) * np.ones(way.shape[1]))  # fmt: skip
         keys = min(steps, 200)
         weights = random.random((2, keys, keys)).astype(np.float16)
         put(Channel(name="attn:attention", kind="attention", dims=("head", "query", "key"), shape=(2, keys, keys),
