@@ -24,6 +24,7 @@ KINDS = (
     "input", "state", "gate", "jacobian", "lag", "map", "gradient", "attention", "attention_statistic",
     "output", "unit", "health", "parameter", "path", "mask", "memory", "opener", "influence", "depth",
     "spectrum", "lyapunov", "trajectory", "fixed_point", "bptt", "truncation", "clipping",
+    "training",
 )  # fmt: skip
 """Known kinds. A kind says which picture fits; a new kind needs a new panel, a new name does not."""
 

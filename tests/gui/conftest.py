@@ -254,6 +254,15 @@ def put_clipping(put: Put, writer: Writer, count: int, hostile: bool, nan: bool)
     noted[1, 7] = np.nan
     put(Channel(name="parameters:clipping/history", kind="clipping", dims=("statistic", "iteration"),
                 shape=(2, 50_000), dtype="float64", title="history"), noted)  # fmt: skip
+    names = ("step", "loss", "<b>W</b>: largest", "<b>W</b>: smallest", "constant")
+    table = np.stack((np.arange(9_000.0), *np.exp(random.normal(size=(3, 9_000))), np.ones(9_000)))
+    table[1:, 5] = np.nan
+    table[1, 6:8] = (np.inf, -1.0) if nan else (1.0, 1.0)
+    put(Channel(name="parameters:training", kind="training", dims=("statistic", "iteration"), shape=table.shape,
+                dtype="float64", title="training", labels={"statistic": names}), table)  # fmt: skip
+    put(Channel(name="parameters:training/measured", kind="training", dims=("statistic", "iteration"), shape=(2, 1),
+                dtype="float64", title="training", labels={"statistic": ("step", "accuracy")}),
+        np.array([[0.0], [np.nan if nan else 0.5]]))  # fmt: skip
     for signal, value in (("gradient_norm", float("nan") if nan else 2.0), ("used", 0.5), ("loss_terms", 9.0)):
         writer.write(Scalar(f"parameters:clipping/{signal}", 0, value))
 
