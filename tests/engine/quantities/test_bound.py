@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from inspector.engine.quantities import bound as bound_file
+from inspector.engine.quantities import weight_spectra as spectra_file
 from inspector.engine.run import perform
 from inspector.engine.subject import Batch, Subject
+from inspector.records import Scalar
 from sample_models import cells
 
 D = torch.float64
@@ -112,6 +114,60 @@ class Halfway(cells.ElmanCell):
 
     def forward(self, x: Tensor, h: Tensor) -> Tensor:
         return 0.5 * h + 0.5 * super().forward(x, h)
+
+
+class Stack(nn.Module):
+    """Layers one above the other: depth is the step axis, and every step has a weight of its own."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor], carry: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(IN, IN) for _ in range(6))
+        self.function, self.carry = function, carry
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = x
+        for layer in self.layers:
+            after = self.function(layer(h))
+            h = after + self.carry * h if self.carry else after
+        return h
+
+
+@pytest.mark.parametrize("kind", ["tanh", "relu", "logistic"])
+def test_of_layers_every_one_has_its_own(kind: str) -> None:
+    torch.manual_seed(0)
+    model, kept = Stack(SLOPES[kind], 0.0).double(), Kept()
+    subject = Subject(model=model, kind="vectors", width=IN)
+    keys = (*KEYS, "weight/spectrum", "masks")
+    perform(subject, Batch(torch.randn(1, 1, IN, dtype=D), torch.tensor([1])), kept, quantities=keys)
+    weights = [layer.weight.detach() for layer in model.layers]
+    expected = [steepest(SLOPES[kind]) * largest_stretch(weight) for weight in weights]
+    found, norms = (kept.array(f"model:{key}") for key in KEYS)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert found.shape == (6,) and (norms <= found * (1 + 1e-12)).all() and not kept.reasons()
+    for n, weight in enumerate(weights):
+        place = f"model:weight/layers.{n}.weight"
+        singular = np.linalg.svd(weight.numpy(), compute_uv=False)
+        np.testing.assert_allclose(kept.array(f"{place}/singular_values"), singular, rtol=1e-9)
+        defect = np.linalg.norm(weight.numpy().T @ weight.numpy() - np.eye(IN))
+        assert kept.scalar(f"{place}/orthogonality_defect") == pytest.approx(defect)
+    said = [record.name for record in kept.of(Scalar)]
+    assert not [name for name in said if name.endswith("/bound")], "one layer alone says nothing of all"
+    masks = {name for name in kept.names() if ":mask" in name}
+    assert masks == ({"model:mask", "model:mask/open_share"} if kind == "relu" else set())
+
+
+def test_layers_with_a_carry_have_weights_and_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    subject = Subject(model=Stack(torch.tanh, 0.5), kind="vectors", width=IN)
+    batch = Batch(torch.randn(1, 1, IN), torch.tensor([1]))
+    kept = Kept()
+    perform(subject, batch, kept, quantities=("jacobian/bound", "weight/spectrum"))
+    assert "model:weight/layers.5.weight/eigenvalues" in kept.names()
+    assert "model:jacobian/bound" not in kept.names() and not kept.reasons()
+    monkeypatch.setattr(spectra_file, "BUDGET", 5 * IN**3)
+    kept = Kept()
+    perform(subject, batch, kept, quantities=("weight/spectrum",))
+    assert kept.reasons() == ["Spectra of 6 weights of 3 × 3 cost too much; 5 are done."]
 
 
 @pytest.mark.parametrize("make", [
