@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -43,13 +42,7 @@ class Listed(list[Any]):
         return {record.name: record.value for record in self if isinstance(record, Scalar)}
 
 
-@pytest.fixture(autouse=True)
-def seeded() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def traced(inputs: Tensor, lengths: list[int], look_at: int = 0, **subject: Any) -> Trace:
