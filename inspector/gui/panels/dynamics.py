@@ -60,7 +60,7 @@ class Dynamics(Panel):
             self.controls.addWidget(caption(text))
             self.controls.addWidget(box)
             box.currentTextChanged.connect(self._chosen if box is self.where else self.redraw)
-        self.held, self.held_caption = chooser([], "Input that is held at the fixed points"), caption("Held")
+        self.held, self.held_caption = chooser([], "Input that is held at the fixed points"), caption("Held input")
         for widget in (self.held_caption, self.held):
             self.controls.addWidget(widget)
         self.held.currentTextChanged.connect(self.redraw)

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from listed import Listed
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
@@ -21,14 +22,6 @@ from inspector.engine.probes.attention import AttentionProbe
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Attention, Trace
 from inspector.records import Refusal
-
-
-class Listed(list[Any]):
-    """A sink that keeps what it gets."""
-
-    def write(self, record: Any) -> None:
-        self.append(record)
-
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

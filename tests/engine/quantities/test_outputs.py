@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from listed import Listed
 from torch import Tensor, nn
 
 from inspector.engine.emitter import Emitter
@@ -18,29 +19,7 @@ from inspector.engine.quantities.health import COUNTS, count, merge
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Attention, Trace
-from inspector.records import Channel, Page, Refusal, Scalar
-
-
-class Listed(list[Any]):
-    """A sink that keeps what it gets."""
-
-    def write(self, record: Any) -> None:
-        self.append(record)
-
-    def channel(self, name: str) -> Channel:
-        return next(record for record in self if isinstance(record, Channel) and record.name == name)
-
-    def array(self, name: str) -> np.ndarray:
-        channel = self.channel(name)
-        out = np.full(channel.shape, np.nan if "float" in channel.dtype else 0, channel.dtype)
-        for page in self:
-            if isinstance(page, Page) and page.channel == name:
-                out[tuple(slice(o, o + n) for o, n in zip(page.offset, page.array.shape, strict=True))] = page.array
-        return out
-
-    def scalars(self) -> dict[str, float]:
-        return {record.name: record.value for record in self if isinstance(record, Scalar)}
-
+from inspector.records import Channel, Refusal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
