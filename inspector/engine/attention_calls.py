@@ -95,9 +95,8 @@ def attend(
     Rows that are padding of the sample are cut off, and so are keys that none of the rest may look at.
     """
     q = query.shape[-2]
-    if mask is not None:
-        triangular, mask = _settle(looked, mask, source)
-        causal = causal or triangular
+    triangular, mask = (False, None) if mask is None else _settle(looked, mask, source)
+    causal = causal or triangular
     if cross is None:
         cross = q != key.shape[-2] or any(word in place.lower() for word in CROSS_NAMES)
     steps = q in (looked.padded, looked.length) and not looked.over_answer(place)

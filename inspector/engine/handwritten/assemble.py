@@ -16,7 +16,7 @@ from inspector.engine.handwritten.program import Program, Slicer
 from inspector.engine.handwritten.replay import LARGEST, ReplayRecurrence, ReplayStep
 from inspector.engine.handwritten.slots import Flow, Slot
 from inspector.engine.handwritten.trained import ParameterUse, key_of
-from inspector.engine.handwritten.weights import fed_back, of_each_layer, squashed_by
+from inspector.engine.handwritten.weights import fed_back, squashed_by
 from inspector.engine.steps.cell import Check
 from inspector.engine.subject import Batch
 
@@ -25,6 +25,10 @@ Parameters = Mapping[int, str]
 MOST_PROGRAMS = 64
 MOST_LAGS = 64
 ROOT = "model"
+LAYERS = (
+    "Every layer has parameters of its own, so no parameter's gradient is a sum over steps; what each layer's "
+    "parameters get is computed by depth/parameters and drawn under Depth."
+)
 BUILT_IN = frozenset({"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "lstm", "gru", "rnn_tanh", "rnn_relu"})
 """Steps that are a call of torch's own cells; another probe lays them open in closed form."""
 
@@ -152,10 +156,7 @@ def _use(
     `within`: how the names of the module's own begin. Raises Unsupported where they use none, or cannot be run again.
     """
     if flow.loop.depth:
-        raise Unsupported(
-            "Every layer has parameters of its own, so no parameter's gradient is a sum over steps; what each layer's "
-            "parameters get is computed by depth/parameters and drawn under Depth."
-        )
+        raise Unsupported(LAYERS)
     direct = {tensor.data_ptr() for group in cell.groups for tensor in group.outside}
     found: dict[int, Tensor] = {}
     for ops in flow.loop.iterations:
@@ -211,10 +212,7 @@ def recurrence_of(
         except Unsupported as reason:
             cell.without = str(reason)
         cell.squashed = squashed_by(flow, state)
-        short = _short(trained, place)
-        cell.fed_back = (
-            of_each_layer(flow, state, short) if cell.depth else fed_back(flow, state, short, alike=len(groups) == 1)
-        )
+        cell.fed_back = fed_back(flow, state, _short(trained, place), alike=len(groups) == 1)
     except (Unsupported, RuntimeError) as reason:
         graph = GraphStep(parts, state, names)
         graph.depth = flow.loop.depth

@@ -89,10 +89,12 @@ def _number(op: Op, place: int, name: str, default: float) -> float:
 
 
 def fed_back(flow: Flow, state: Sequence[Slot], names: Mapping[int, str], *, alike: bool) -> tuple[FedBack, ...]:
-    """The matrices of the last iteration that are those of the one before.
+    """The matrices of the last iteration that are those of the one before; of layers those of every one.
 
     `names`: id of a parameter → its name. `alike`: all steps did the same; only then there is a gain.
     """
+    if flow.loop.depth:
+        return of_each_layer(flow, state, names)
     last = len(flow.loop.iterations) - 1
     now, before = (_Iteration(flow, state, i, names) for i in (last, last - 1))
     known = {before.label(key): matrix for key, matrix in before.matrices()}

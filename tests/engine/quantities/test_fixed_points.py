@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from inspector.engine.emitter import Emitter
+from inspector.engine.held_inputs import numbered
 from inspector.engine.quantities import fixed_points as fixed_points_file
 from inspector.engine.run import perform
 from inspector.engine.shelves import QUANTITIES
@@ -138,6 +139,16 @@ def test_few_different_vectors_are_called_by_their_numbers() -> None:
     assert first == ("mean input", "zero input", "input 1, 0, 0.25", "input 0, 1, 0")
     above = kept.channel("rnn.l1:fixed_points/inputs").labels["input"]
     assert above[2:] == ("mean at input 1, 0, 0.25", "mean at input 0, 1, 0")
+
+
+def test_rows_are_numbered_by_what_they_hold() -> None:
+    rows = torch.tensor([[0.0, 1], [1, 1], [-0.0, 1], [1, 1], [0, 1.5]])
+    found = numbered(rows)
+    same = (rows[:, None] == rows[None]).all(2)
+    assert torch.equal(found[:, None] == found[None], same) and found.tolist() == [0, 1, 0, 1, 2]
+    assert numbered(torch.zeros(3, 0)).unique().numel() == 3
+    ids = torch.randint(0, 5, (40, 1))
+    assert torch.equal(numbered(ids)[:, None] == numbered(ids)[None], ids == ids.T)
 
 
 def bistable(inputs: Tensor) -> Kept:
