@@ -7,10 +7,14 @@ Trained, its loss is 0.005 (half the squared error); always saying 1 costs 1/12 
 
 from __future__ import annotations
 
+from functools import partial
+
+import torch
 from torch import nn
 
 from sample_models.adding import adding_sample
 from sample_models.base import Sample, seeded
+from sample_models.measures import orthogonality
 
 SAMPLE = {
     "name": "adding-elman",
@@ -26,4 +30,8 @@ def build() -> Sample:
     with seeded():
         rnn = nn.RNN(2, 32, batch_first=True)
         nn.init.orthogonal_(rnn.get_parameter("weight_hh_l0"), 0.9)
-        return adding_sample("adding-elman", rnn, longest=30, rate=2e-3, steps=4800)
+        sample = adding_sample("adding-elman", rnn, longest=30, rate=2e-3, steps=4800)
+    steps = torch.from_numpy(sample.examples["30 steps"])
+    assert sample.training is not None
+    sample.training.measure = partial(orthogonality, rnn, steps)
+    return sample

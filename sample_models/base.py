@@ -17,6 +17,8 @@ from torch import Tensor, nn
 FOLDER = Path(__file__).parent
 SAVED_AT = (0, 20, 80, 320, 1280, 3200)
 """Training steps whose weights are kept: early ones close together, where most changes."""
+MEASUREMENTS = 80
+"""How often `Training.measure` is asked over a training, in even distances and whenever weights are kept."""
 
 
 class Batch(Protocol):
@@ -41,7 +43,7 @@ class Training:
     """How a sample is trained: `draw(generator)` gives the next batch; gradients are clipped where `clip` says so.
 
     `forward(model, batch)` is how the model is called while it learns, where that is not how it is called afterwards
-    (states cut off for truncated backpropagation).
+    (states cut off for truncated backpropagation). `measure()` gives numbers by name that are noted on the way.
     """
 
     draw: Callable[[torch.Generator], Plain]
@@ -49,6 +51,7 @@ class Training:
     clip: float | None = 1.0
     steps: int = SAVED_AT[-1]
     forward: Callable[[nn.Module, Plain], Any] | None = None
+    measure: Callable[[], Mapping[str, float]] | None = None
 
 
 @dataclass(slots=True)
@@ -104,20 +107,41 @@ def _sorted_header(data: bytes) -> bytes:
 
 @dataclass(slots=True)
 class History:
-    """What training looked like, at every step: the batch's mean loss and the gradient's norm before any clipping."""
+    """What training looked like, at every step: the batch's mean loss and the gradient's norm before any clipping.
+
+    `measured`: columns of what was measured now and then, "step" among them.
+    """
 
     clip: float | None
     loss: list[float] = field(default_factory=list)
     gradient_norm: list[float] = field(default_factory=list)
+    measured: dict[str, list[float]] = field(default_factory=dict)
+
+    def measure(self, step: int, values: Mapping[str, float]) -> None:
+        """Note what was measured before a step."""
+        for name, value in {"step": step, **values}.items():
+            self.measured.setdefault(name, []).append(value)
 
     def write(self, folder: Path) -> Path:
-        """Write `history.json`: `clip`, and the columns `step`, `loss` (nat), `gradient_norm`, to four digits."""
-        columns = {"loss": self.loss, "gradient_norm": self.gradient_norm}
-        rounded = {name: [float(f"{value:.4g}") for value in values] for name, values in columns.items()}
+        """Write `history.json`: `clip`, and the columns `step`, `loss` (nat), `gradient_norm`, to four digits.
+
+        `measured` has columns of its own where anything was measured.
+        """
         path = folder / "history.json"
-        whole = {"clip": self.clip, "step": list(range(len(self.loss))), **rounded}
-        path.write_text(json.dumps(whole, separators=(",", ":")) + "\n", encoding="utf-8")
+        columns = {"loss": self.loss, "gradient_norm": self.gradient_norm}
+        whole: dict[str, Any] = {"clip": self.clip, "step": list(range(len(self.loss))), **_rounded(columns)}
+        if self.measured:
+            whole["measured"] = _rounded(self.measured)
+        path.write_text(json.dumps(whole, separators=(",", ":"), ensure_ascii=False) + "\n", encoding="utf-8")
         return path
+
+
+def _rounded(columns: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    """Steps as they are, everything else to four digits."""
+    return {
+        name: [value if name == "step" else float(f"{value:.4g}") for value in values]
+        for name, values in columns.items()
+    }
 
 
 @contextmanager
@@ -170,6 +194,8 @@ def train(
         if step in saved_at or step == last:
             write_checkpoint(sample.model, folder, step, seed, mean)
             tell(f"{sample.name} step {step}: loss {mean:.3f} nat")
+        if plan.measure is not None and (step % max(1, last // MEASUREMENTS) == 0 or step in saved_at or step == last):
+            history.measure(step, plan.measure())
         optimizer.zero_grad()
         value.backward()
         history.loss.append(value.item())

@@ -8,11 +8,15 @@ Trained, it names 91 of 100 held-out digits.
 
 from __future__ import annotations
 
+from functools import partial
+
+import torch
 from torch import nn
 from torch.nn.utils.parametrizations import orthogonal
 
 from sample_models.base import Sample, seeded
 from sample_models.digits import NAMES, digits_sample
+from sample_models.measures import orthogonality
 from sample_models.readers import Acceptor, with_lengths
 
 SAMPLE = {
@@ -31,4 +35,8 @@ def build() -> Sample:
         nn.init.orthogonal_(rnn.get_parameter("weight_hh_l0"))
         orthogonal(rnn, "weight_hh_l0")
         model = Acceptor(rnn, len(NAMES))
-    return digits_sample("orthogonal-elman", model, (64, 1), forward=with_lengths)
+    sample = digits_sample("orthogonal-elman", model, (64, 1), forward=with_lengths)
+    a_digit = torch.from_numpy(sample.examples["a 3"][0])
+    assert sample.training is not None
+    sample.training.measure = partial(orthogonality, rnn, a_digit)
+    return sample

@@ -94,19 +94,14 @@ def attend(
 
     Rows that are padding of the sample are cut off, and so are keys that none of the rest may look at.
     """
-    q, k = query.shape[-2], key.shape[-2]
-    if mask is not None:
-        triangular, mask = _settle(looked, mask, source)
-        causal = causal or triangular
+    q = query.shape[-2]
+    triangular, mask = (False, None) if mask is None else _settle(looked, mask, source)
+    causal = causal or triangular
     if cross is None:
-        cross = q != k or any(word in place.lower() for word in CROSS_NAMES)
+        cross = q != key.shape[-2] or any(word in place.lower() for word in CROSS_NAMES)
     steps = q in (looked.padded, looked.length) and not looked.over_answer(place)
     if steps and looked.length < q:
-        query = query[..., : looked.length, :]
-        mask = mask if mask is None or mask.shape[-2] == 1 else mask[..., : looked.length, :]
-        if not cross and k == looked.padded and _unreached(mask, causal, looked.length):
-            key = key[..., : looked.length, :]
-            mask = None if mask is None else mask[..., : looked.length]
+        query, key, mask = _without_padding(looked, query, key, mask, causal=causal, cross=cross)
     queries_from = "step" if steps else "position"
     return Attention(
         place=place,
@@ -121,6 +116,19 @@ def attend(
         queries_from=queries_from,
         note=note,
     )
+
+
+def _without_padding(
+    looked: Looked, query: Tensor, key: Tensor, mask: Tensor | None, *, causal: bool, cross: bool
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Queries, keys and mask without the rows that are padding, and without keys that no other row may look at."""
+    real = looked.length
+    query = query[..., :real, :]
+    mask = mask if mask is None or mask.shape[-2] == 1 else mask[..., :real, :]
+    if not cross and key.shape[-2] == looked.padded and _unreached(mask, causal, real):
+        key = key[..., :real, :]
+        mask = None if mask is None else mask[..., :real]
+    return query, key, mask
 
 
 def from_weights(looked: Looked, place: str, module: str, weights: Tensor) -> Attention:

@@ -39,12 +39,17 @@ def step_and_jacobian(cell: Cell, x: Tensor, states: Tensor) -> tuple[Tensor, Te
     return after, cell.block(inputs[None], states[None], after[None]).jacobian()[0]
 
 
-def minimise(cell: Cell, x: Tensor, starts: Tensor, check: Callable[[], None]) -> tuple[Tensor, Tensor]:
-    """(states (n, s), whether each has come to rest (n,)) from starts (n, s); `check` may raise between iterations."""
+def minimise(
+    step: Callable[[Tensor], tuple[Tensor, Tensor]], starts: Tensor, check: Callable[[], None]
+) -> tuple[Tensor, Tensor]:
+    """(states (n, s), whether each has come to rest (n,)) from starts (n, s); `check` may raise between iterations.
+
+    `step` gives F (n, s) and ∂F/∂s (n, s, s) at states (n, s).
+    """
     states = starts.clone()
     eye = torch.eye(states.shape[1], dtype=states.dtype)
     damping = torch.full((len(states),), FIRST_DAMPING, dtype=states.dtype)
-    after, jacobian = step_and_jacobian(cell, x, states)
+    after, jacobian = step(states)
     still = torch.zeros(len(states), dtype=torch.bool)
     for _ in range(ITERATIONS):
         check()
@@ -56,7 +61,7 @@ def minimise(cell: Cell, x: Tensor, starts: Tensor, check: Callable[[], None]) -
         normal = slope.mT @ slope + damping[active, None, None] * eye
         move = torch.linalg.solve_ex(normal, -gradient).result
         trial = states[active] + move
-        trial_after, trial_jacobian = step_and_jacobian(cell, x, trial)
+        trial_after, trial_jacobian = step(trial)
         better = (trial_after - trial).norm(dim=1) < residual.norm(dim=1)
         accepted = active[better]
         states[accepted], after[accepted], jacobian[accepted] = (

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from inspector.engine.directions import frobenius_norms, orthonormal
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import Unsupported
 from inspector.engine.quantity import BLOCK_STEPS
@@ -122,7 +123,7 @@ class _Carried:
         count = len(plan.starts)
         keeps = recurrence.cell.parts.get("c", slice(0, s))
         self.units = keeps
-        self.first = _directions(s, plan.directions if plan.whole else 1, dtype)
+        self.first = orthonormal(s, plan.directions if plan.whole else 1, dtype, seed=11)
         self.direct = torch.ones(count, s, dtype=torch.float64)
         self.whole = self.first.repeat(count if plan.whole else 0, 1, 1)
         self.size = torch.zeros(count, dtype=torch.float64)
@@ -152,7 +153,7 @@ class _Carried:
         """All paths of one step, carried at size 1 with the logarithm of the size beside it."""
         p = self.first.shape[1]
         moved = (matrix @ self.whole[active].transpose(0, 1).flatten(1)).view(len(matrix), -1, p).transpose(0, 1)
-        norms = _norms(moved)
+        norms = frobenius_norms(moved, (1, 2))
         scale = torch.where((norms > 0) & torch.isfinite(norms), norms, torch.ones_like(norms))
         moved = moved / scale.to(moved.dtype)[:, None, None]
         self.whole[active] = moved
@@ -163,7 +164,7 @@ class _Carried:
         direct = self.direct[active] * torch.exp(-above)[:, None]
         rest = moved * torch.exp(size - above).to(moved.dtype)[:, None, None]
         rest = rest - direct.to(moved.dtype)[:, :, None] * self.first
-        self.logs["difference"][active, lag] = _norms(rest).log() + above - root
+        self.logs["difference"][active, lag] = frobenius_norms(rest, (1, 2)).log() + above - root
 
     def result(self, t: int, s: int) -> Walk:
         """The curves and the retention, averaged over the starts that reached each lag."""
@@ -174,20 +175,3 @@ class _Carried:
         )  # fmt: skip
         retention = self.kept / reached[:, None]
         return Walk(self.starts, t, self.logs, retention, refused, method, starts_method)
-
-
-def _norms(moved: Tensor) -> Tensor:
-    """Frobenius norms of (n, s, p) per n in float64, safe from underflow of squares."""
-    largest = moved.abs().amax((1, 2))
-    safe = torch.where((largest > 0) & torch.isfinite(largest), largest, torch.ones_like(largest))
-    norms: Tensor = (moved / safe[:, None, None]).double().square().sum((1, 2)).sqrt() * safe.double()
-    return norms
-
-
-def _directions(s: int, p: int, dtype: torch.dtype) -> Tensor:
-    """All unit directions, or p random orthonormal ones from a generator of their own: (s, p)."""
-    if p == s:
-        return torch.eye(s, dtype=dtype)
-    random = torch.randn(s, p, generator=torch.Generator().manual_seed(11), dtype=torch.float64)
-    basis: Tensor = torch.linalg.qr(random).Q
-    return basis.to(dtype)

@@ -148,22 +148,27 @@ def rows_per_page(length: int, row_bytes: int) -> int:
 
 def _each_recurrence(signal: str, one: Callable[[Recurrence, Emitter, int], None]) -> Callable[[Trace, Emitter], None]:
     def run(trace: Trace, emit: Emitter) -> None:
-        for recurrence in trace.recurrences:
-            if not recurrence.length(trace.look_at):
-                continue  # of an answer without steps
-            name = f"{recurrence.place}:{signal}"
-            if recurrence.check is not None and not recurrence.check.passed:
-                emit.refuse(name, refusal(recurrence))
-                continue
-            try:
-                with torch.no_grad():
-                    one(recurrence, emit, trace.look_at)
-            except NotApplicable:
-                continue
-            except Unsupported as reason:
-                emit.refuse(name, str(reason))
+        over_recurrences(trace, emit, signal, lambda recurrence: one(recurrence, emit, trace.look_at))
 
     return run
+
+
+def over_recurrences(trace: Trace, emit: Emitter, signal: str, one: Callable[[Recurrence], None]) -> None:
+    """Call `one` for every recurrence whose steps were reproduced; what it refuses is written under `signal`."""
+    for recurrence in trace.recurrences:
+        if not recurrence.length(trace.look_at):
+            continue  # of an answer without steps
+        name = f"{recurrence.place}:{signal}"
+        if recurrence.check is not None and not recurrence.check.passed:
+            emit.refuse(name, refusal(recurrence))
+            continue
+        try:
+            with torch.no_grad():
+                one(recurrence)
+        except NotApplicable:
+            continue
+        except Unsupported as reason:
+            emit.refuse(name, str(reason))
 
 
 def refusal(recurrence: Recurrence) -> str:

@@ -21,12 +21,14 @@ class RecurrentWeight:
     """One matrix: `signal` for the channel's name, `symbol` for its title, the matrix (h, h), and γ = max |φ′|.
 
     `gain` is γ where the condition γσ₁(W) of Pascanu et al. (2013) speaks of the whole step (a plain RNN), else None.
+    `step` is the one step that uses it, a layer of a stack; None where every step does.
     """
 
     signal: str
     symbol: str
     matrix: Tensor
     gain: float | None = None
+    step: int | None = None
 
 
 def recurrent_weights(cell: Cell) -> list[RecurrentWeight]:
@@ -48,5 +50,5 @@ def recurrent_weights(cell: Cell) -> list[RecurrentWeight]:
             for (name, symbol), part in zip(LSTM, parts, strict=True)
         ]
     if isinstance(cell, ReplayStep):
-        return [RecurrentWeight(one.signal, one.symbol, one.matrix, one.gain) for one in cell.fed_back]
+        return [RecurrentWeight(one.signal, one.symbol, one.matrix, one.gain, one.step) for one in cell.fed_back]
     return []

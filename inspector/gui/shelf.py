@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 PANELS: Shelf[type[Panel]] = Shelf("panels", "inspector.gui.panels")
 ORDER = (
     "states", "units", "gates", "openers", "dynamics", "attention", "outputs", "jacobians", "spectra", "lags", "paths",
-    "bptt", "truncation", "gradients", "influence", "depth", "clipping", "health",
+    "bptt", "truncation", "gradients", "influence", "depth", "clipping", "training", "health",
 )  # fmt: skip
 """The order in which panels stand; panels of other packages follow by key."""
 

@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from harness import Row, interleave
 from torch import Tensor
+from walked import lstm
 
 from inspector.engine.steps.lstm import LstmBlock, LstmStep
 from inspector.engine.steps.lyapunov import Directions
@@ -33,15 +34,8 @@ def ours(block: LstmBlock, count: int, every: int = 8) -> Tensor:
 def rows() -> list[Row]:
     """LSTM with H = 128 and T = 256, the state (h, c) whole, one thread; gates known from the capture."""
     torch.set_num_threads(1)
-    torch.manual_seed(0)
     h, t = 128, 256
-    cell = LstmStep(*(torch.randn(4 * h, h) * h**-0.5 for _ in range(2)), torch.zeros(4 * h), torch.zeros(4 * h))
-    x = torch.randn(t, 1, h)
-    states = [torch.zeros(1, 2 * h)]
-    for row in x:
-        states.append(cell.step(row, states[-1]))
-    stacked = torch.stack(states)
-    gates = tuple(cell.block(x, stacked[:-1], stacked[1:]).gates.values())
+    cell, x, stacked, gates = lstm(h, t)
 
     def fresh() -> LstmBlock:
         return cell.block(x, stacked[:-1], stacked[1:], gates)

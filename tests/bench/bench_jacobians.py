@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from harness import Row, interleave
 from torch import Tensor
+from walked import lstm
 
 from inspector.engine.steps.gated import scaled_matrix
 from inspector.engine.steps.generic import FunctionStep
@@ -31,19 +32,11 @@ def hidden_to_hidden(cell: LstmStep, x: Tensor, states: Tensor) -> Tensor:
 def rows() -> list[Row]:
     """LSTM with H = 128 and T = 128, the state (h, c) whole, float32, one thread; gates known from the capture."""
     torch.set_num_threads(1)
-    torch.manual_seed(0)
     h, t = 128, 128
-    cell = LstmStep(*(torch.randn(4 * h, h) * h**-0.5 for _ in range(2)), torch.zeros(4 * h), torch.zeros(4 * h))
-    x = torch.randn(t, 1, h)
-    states = [torch.zeros(1, 2 * h)]
-    for row in x:
-        states.append(cell.step(row, states[-1]))
-    stacked = torch.stack(states)
+    cell, x, stacked, gates = lstm(h, t)
 
     def slow() -> object:
         return FunctionStep(cell.step, cell.parts).block(x, stacked[:-1], stacked[1:]).jacobian()
-
-    gates = tuple(cell.block(x, stacked[:-1], stacked[1:]).gates.values())
 
     def fast() -> LstmBlock:
         return cell.block(x, stacked[:-1], stacked[1:], gates)

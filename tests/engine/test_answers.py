@@ -8,49 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from listed import Listed
 from torch import Tensor, nn
 
+from inspector.engine.aligned import aligned_inputs
 from inspector.engine.answers import Answer, read_answer
 from inspector.engine.errors import ModelError, Unsupported
-from inspector.engine.quantities.openers import aligned_inputs
 from inspector.engine.run import perform
 from inspector.engine.subject import Batch, Subject, adopt
 from inspector.engine.trace import Trace
-from inspector.records import ANSWER_DOMAIN, Channel, Labels, Log, Page, Refusal, Scalar
+from inspector.records import ANSWER_DOMAIN, Channel, Log
 
 LETTERS = tuple("abcdef<")
 END, PADDING = 6, -100
-
-
-class Listed(list[Any]):
-    def write(self, record: Any) -> None:
-        self.append(record)
-
-    def channel(self, name: str) -> Channel:
-        return next(record for record in self if isinstance(record, Channel) and record.name == name)
-
-    def names(self) -> set[str]:
-        return {record.name for record in self if isinstance(record, Channel)}
-
-    def array(self, name: str) -> np.ndarray:
-        channel = self.channel(name)
-        pages = [page for page in self if isinstance(page, Page) and page.channel == name]
-        shape = tuple(max(page.offset[i] + page.array.shape[i] for page in pages) for i in range(len(channel.dims)))
-        out = np.full(shape, np.nan if "float" in channel.dtype else 0, channel.dtype)
-        for page in pages:
-            out[tuple(slice(o, o + n) for o, n in zip(page.offset, page.array.shape, strict=True))] = page.array
-        return out
-
-    def labels(self, domain: str) -> tuple[str, ...]:
-        return tuple(
-            n for record in self if isinstance(record, Labels) and record.domain == domain for n in record.names
-        )
-
-    def refusals(self) -> dict[str, str]:
-        return {record.channel: record.reason for record in self if isinstance(record, Refusal)}
-
-    def scalars(self) -> dict[str, float]:
-        return {record.name: record.value for record in self if isinstance(record, Scalar)}
 
 
 class Translator(nn.Module):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from models import OnlyOutput
 from torch import Tensor, nn
 
 from inspector.engine.edited import perform_with_edits, plan_edits
@@ -30,16 +31,6 @@ class Kept:
 
     def names(self) -> set[str]:
         return {r.name for r in self.records if isinstance(r, Channel)}
-
-
-class Model(nn.Module):
-    def __init__(self, rnn: nn.Module) -> None:
-        super().__init__()
-        self.rnn = rnn
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.rnn(x)[0]
-        return out
 
 
 def run(model: nn.Module, x: Tensor, *edits: str) -> Kept:
@@ -87,7 +78,7 @@ def lstm_loop(rnn: nn.LSTM, x: Tensor, unit: int, start: int) -> Tensor:
 
 def test_a_gate_of_a_fused_module_is_held_from_a_step_on() -> None:
     torch.manual_seed(1)
-    model = Model(nn.LSTM(3, 4, batch_first=True)).double()
+    model = OnlyOutput(nn.LSTM(3, 4, batch_first=True)).double()
     x = torch.randn(1, 8, 3, dtype=D)
     kept = run(model, x, "rnn.l0:gate/forget[2]=0@3")
     torch.testing.assert_close(kept.array("rnn.l0:h", 0), model(x)[0].detach())
@@ -102,7 +93,7 @@ def test_a_gate_of_a_fused_module_is_held_from_a_step_on() -> None:
 
 def test_a_unit_of_a_state_is_ablated() -> None:
     torch.manual_seed(2)
-    model = Model(nn.GRU(3, 4, 2, batch_first=True)).double()
+    model = OnlyOutput(nn.GRU(3, 4, 2, batch_first=True)).double()
     x = torch.randn(1, 7, 3, dtype=D)
     kept = run(model, x, "rnn.l1:h[1]=0@2:5")
     h = kept.array("rnn.l1:h", 1)
@@ -141,7 +132,7 @@ def test_a_hand_written_gate_is_held() -> None:
 
 def test_a_changed_token() -> None:
     torch.manual_seed(4)
-    model = nn.Sequential(nn.Embedding(3, 4), Model(nn.GRU(4, 5, batch_first=True)))
+    model = nn.Sequential(nn.Embedding(3, 4), OnlyOutput(nn.GRU(4, 5, batch_first=True)))
     kept = Kept()
     subject = Subject(model=model, kind="tokens", vocabulary="abc")
     batch = Batch(torch.tensor([[0, 1, 2, 0]]), torch.tensor([4]), (tuple("abca"),))
@@ -158,7 +149,7 @@ def test_a_changed_token() -> None:
     ],
 )  # fmt: skip
 def test_edits_of_what_there_is_not(edit: str, said: str) -> None:
-    model = Model(nn.GRU(3, 4, batch_first=True))
+    model = OnlyOutput(nn.GRU(3, 4, batch_first=True))
     with pytest.raises(InputError, match=said):
         run(model, torch.randn(1, 6, 3), edit)
     assert "forward" not in vars(model.rnn)

@@ -142,11 +142,14 @@ def make_capture(
             state[:, 0] ** 2)  # fmt: skip
         put(Channel(name="rnn.l0:trajectory", kind="trajectory", dims=("step", "component"), shape=way.shape,
                     dtype="float64", title="state in principal components", scale="diverging"), way)  # fmt: skip
-        put(Channel(name="rnn.l0:fixed_points/statistics", kind="fixed_point", dims=("statistic", "point"), shape=(2, 3),
-                    dtype="float64", title="fixed points", labels={"statistic": ("speed", "stable")}),
-            np.array([[0, 0, 0.1], [1, 0, 0]]))  # fmt: skip
-        put(Channel(name="rnn.l0:fixed_points", kind="fixed_point", dims=("point", "component"), shape=(3, way.shape[1]),
-                    dtype="float64", title="fixed points"), np.array([[0.5], [1.0], [1e6]]) * np.ones(way.shape[1]))  # fmt: skip
+        put(Channel(name="rnn.l0:fixed_points/inputs", kind="fixed_point", dims=("input",), shape=(3,), dtype="int64",
+                    title="fixed points", labels={"input": ("mean input", "'<b>\n'", "zero input")}),
+            np.array([3, 1, 0]))  # fmt: skip
+        put(Channel(name="rnn.l0:fixed_points/statistics", kind="fixed_point", dims=("statistic", "point"), shape=(3, 4),
+                    dtype="float64", title="fixed points", labels={"statistic": ("speed", "stable", "input")}),
+            np.array([[0, 0, 0.1, 0], [1, 0, 0, 1], [0, 0, 0, 1]]))  # fmt: skip
+        put(Channel(name="rnn.l0:fixed_points", kind="fixed_point", dims=("point", "component"), shape=(4, way.shape[1]),
+                    dtype="float64", title="fixed points"), np.array([[0.5], [1.0], [1e6], [2]]) * np.ones(way.shape[1]))  # fmt: skip
         keys = min(steps, 200)
         weights = random.random((2, keys, keys)).astype(np.float16)
         put(Channel(name="attn:attention", kind="attention", dims=("head", "query", "key"), shape=(2, keys, keys),
@@ -251,6 +254,15 @@ def put_clipping(put: Put, writer: Writer, count: int, hostile: bool, nan: bool)
     noted[1, 7] = np.nan
     put(Channel(name="parameters:clipping/history", kind="clipping", dims=("statistic", "iteration"),
                 shape=(2, 50_000), dtype="float64", title="history"), noted)  # fmt: skip
+    names = ("step", "loss", "<b>W</b>: largest", "<b>W</b>: smallest", "constant")
+    table = np.stack((np.arange(9_000.0), *np.exp(random.normal(size=(3, 9_000))), np.ones(9_000)))
+    table[1:, 5] = np.nan
+    table[1, 6:8] = (np.inf, -1.0) if nan else (1.0, 1.0)
+    put(Channel(name="parameters:training", kind="training", dims=("statistic", "iteration"), shape=table.shape,
+                dtype="float64", title="training", labels={"statistic": names}), table)  # fmt: skip
+    put(Channel(name="parameters:training/measured", kind="training", dims=("statistic", "iteration"), shape=(2, 1),
+                dtype="float64", title="training", labels={"statistic": ("step", "accuracy")}),
+        np.array([[0.0], [np.nan if nan else 0.5]]))  # fmt: skip
     for signal, value in (("gradient_norm", float("nan") if nan else 2.0), ("used", 0.5), ("loss_terms", 9.0)):
         writer.write(Scalar(f"parameters:clipping/{signal}", 0, value))
 

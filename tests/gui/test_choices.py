@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from opened import finish, opened
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer, open_capture
-from inspector.gui.app import begin, make_window
 from inspector.gui.applies import LOSS, RECURRENCE, WITHOUT, why_not
 from inspector.gui.choices import ComputeMenu, StatesDialog, carried, remember_states, remembered_states
 from inspector.gui.cursor import Cursor
@@ -31,27 +30,10 @@ CATALOG = Catalog(
 
 @pytest.fixture
 def window(qtbot: object, qapp: QApplication) -> Iterator[Window]:
-    hooks = sys.excepthook
-    made = make_window()
-    qtbot.addWidget(made)
-    made.show()
-    begin(made, [], demo=False)
-    sys.excepthook = hooks
-    yield made
-    made.compute_menu.settings.set_text("also", "")
-    made.settings.set_text("states", "{}")
-    made.close()
-    from PySide6.QtCore import qInstallMessageHandler
-
-    qInstallMessageHandler(None)
-
-
-def finish(window: Window, qtbot: object) -> None:
-    waiting = ("", "Opening", "Running", "Cancelling")
-    qtbot.waitUntil(
-        lambda: not window.session.running and window.session.sentence.partition(" ")[0] not in waiting, timeout=60_000
-    )
-    qtbot.wait(60)
+    with opened(qtbot) as made:
+        yield made
+        made.compute_menu.settings.set_text("also", "")
+        made.settings.set_text("states", "{}")
 
 
 def test_the_menu_lists_what_is_off_and_remembers_what_was_chosen(window: Window) -> None:

@@ -15,9 +15,9 @@ from inspector.gui.panels.spectra import Spectra
 from inspector.gui.stage import Stage
 from inspector.gui.theme import DARK
 from inspector.gui.widgets.fan import subscript
-from inspector.records import Channel, Frame, Page, RunStart, RunStop, Scalar
+from inspector.records import Channel, Frame, Page, Refusal, RunStart, RunStop, Scalar
 
-Record = tuple[Channel, np.ndarray] | Scalar
+Record = tuple[Channel, np.ndarray] | Scalar | Refusal
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def shown(path: Path, key: str, *records: Record) -> Iterator[tuple[Stage, objec
     with Writer(path, RunStart(run="r", title="t")) as writer:
         writer.write(Frame(index=0))
         for record in records:
-            if isinstance(record, Scalar):
+            if isinstance(record, (Scalar, Refusal)):
                 writer.write(record)
             else:
                 writer.write(record[0])
@@ -133,6 +133,44 @@ def test_chaos_and_points_are_said_in_words_and_points_are_marked(a_capture: Pat
         rows = dict(panel.readout(stage.cursor.position))
         assert rows["λ₁ in nats a step  rnn.l0"] == "0.2" and rows["Kaplan–Yorke dimension"] == "2.5"
         stage.close()
+
+
+def test_points_are_those_of_the_input_that_is_held(a_capture: Path) -> None:
+    with open_capture(a_capture) as capture:
+        stage = Stage(capture, (900, 520))
+        panel = stage.panel("dynamics")
+        assert isinstance(panel, Dynamics)
+        assert [panel.held_input.itemText(i) for i in range(3)] == ["mean input", "'<b>↵'", "zero input"]
+        assert "points, held: mean input, 1 of them" in panel.words.text
+        panel.held_input.setCurrentIndex(1)
+        assert "1 stable (filled) and 0 unstable (open) fixed or slow points, held: '<b>↵'" in panel.words.text
+        assert [list(marks.getData()[0]) for marks in (panel.plane.stable, panel.plane.unstable)] == [[2.0], []]
+        panel.held_input.setCurrentIndex(2)
+        assert "no fixed or slow point was found, held: zero input" in panel.words.text
+        assert not len(panel.plane.stable.data) and not len(panel.plane.unstable.data)
+        panel.redraw()
+        assert panel.held_input.currentText() == "zero input"
+        stage.close()
+
+
+def test_points_of_an_older_capture_and_refused_ones(tmp_path: Path) -> None:
+    """Captures of before have no choice of inputs; a refusal stands below what the panel has otherwise."""
+    way, two = np.arange(12.0).reshape(6, 2), np.ones((2, 2))
+    records = [
+        channel("rnn.l0:trajectory", "trajectory", ("step", "component"), way),
+        channel("rnn.l0:fixed_points", "fixed_point", ("point", "component"), two),
+        channel("rnn.l0:fixed_points/statistics", "fixed_point", ("statistic", "point"), np.array([[1.0, 0.0]]),
+                labels={"statistic": ("stable",)}),
+    ]  # fmt: skip
+    with shown(tmp_path / "a.inspect", "dynamics", *records) as (_, panel):
+        assert isinstance(panel, Dynamics)
+        assert not panel.held_input.isVisible() and not panel.held_caption.isVisible()
+        assert panel.words.text == "1 stable (filled) and 1 unstable (open) fixed or slow points."
+    with shown(tmp_path / "b.inspect", "dynamics", *records[1:]) as (_, panel):
+        assert panel.words.text.endswith("points, drawn where the trajectory is computed too.")
+    refused = Refusal("rnn.l0:fixed_points", "Fixed points of 600 state entries cost too much.")
+    with shown(tmp_path / "c.inspect", "dynamics", records[0], refused) as (_, panel):
+        assert panel.words.text == "Fixed points of 600 state entries cost too much."
 
 
 def test_hovering_the_plane_moves_the_cursor_to_the_nearest_step(a_capture: Path) -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from opened import finish, opened
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QMessageBox
 
-from inspector.gui.app import begin, make_window
+from inspector.gui.app import make_window
 from inspector.gui.window import Window
 from inspector.records import InputSpec, Load
 
@@ -36,25 +37,8 @@ class Slow(nn.Module):
 
 @pytest.fixture
 def window(qtbot: object, qapp: QApplication) -> Iterator[Window]:
-    hooks = sys.excepthook
-    made = make_window()
-    qtbot.addWidget(made)
-    made.show()
-    begin(made, [], demo=False)
-    sys.excepthook = hooks
-    yield made
-    made.close()
-    from PySide6.QtCore import qInstallMessageHandler
-
-    qInstallMessageHandler(None)
-
-
-def finish(window: Window, qtbot: object) -> None:
-    waiting = ("", "Opening", "Running", "Cancelling")
-    qtbot.waitUntil(
-        lambda: not window.session.running and window.session.sentence.partition(" ")[0] not in waiting, timeout=60_000
-    )
-    qtbot.wait(60)
+    with opened(qtbot) as made:
+        yield made
 
 
 def close_boxes(qapp: QApplication) -> list[str]:

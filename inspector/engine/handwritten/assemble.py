@@ -25,6 +25,10 @@ from inspector.engine.subject import Batch
 MOST_LAGS = 64
 ROOT = "model"
 ONE_SHOWS = "a run with one sequence alone shows it"
+LAYERS = (
+    "Every layer has parameters of its own, so no parameter's gradient is a sum over steps; what each layer's "
+    "parameters get is computed by depth/parameters and drawn under Depth."
+)
 
 
 def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
@@ -110,7 +114,7 @@ def _use(
     so does what is returned, which runs them: that costs as much as the check, and few quantities want to know.
     """
     if flow.loop.depth:
-        raise Unsupported("Every layer has parameters of its own, so there is no gradient through time to itemise.")
+        raise Unsupported(LAYERS)
     direct = {tensor.data_ptr() for group in cell.groups for tensor in group.outside}
     found = {
         id(given): given.detach() for given in flow.twins.used(names.keys())
@@ -166,6 +170,7 @@ def recurrence_of(
     try:
         groups, cut = programs_of(flow, parts, state, made)
         cell = ReplayStep(parts, groups, steps, names)
+        cell.depth = flow.loop.depth
         x = _entering(groups, steps, size, states)
         found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
         found.check = _check(found)
@@ -174,9 +179,10 @@ def recurrence_of(
         except Unsupported as reason:
             cell.without = str(reason)
         cell.squashed = squashed_by(flow, state)
-        cell.fed_back = () if flow.loop.depth else fed_back(flow, state, _short(trained, place), alike=len(groups) == 1)
+        cell.fed_back = fed_back(flow, state, _short(trained, place), alike=len(groups) == 1)
     except (Unsupported, RuntimeError) as reason:
         graph = GraphStep(parts, state, names)
+        graph.depth = flow.loop.depth
         if any(part.lag for part in parts.values()) or not all(slot.values[-1].requires_grad for slot in state):
             raise Unsupported(f"its steps cannot be run again ({' '.join(str(reason).split())[:160]})") from None
         nothing = states.new_zeros(steps, size, 0)

@@ -12,6 +12,8 @@ class RecordedStep(Cell):
     """The cell of a recurrence that was recorded; its blocks are made by the recurrence, which knows the steps."""
 
     family = "handwritten"
+    depth = False
+    """True where the steps are the layers of a stack."""
 
     def step(self, x: Tensor, state: Tensor) -> Tensor:
         """A recording is no function of other inputs. Raises Unsupported."""

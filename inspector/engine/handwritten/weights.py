@@ -34,12 +34,16 @@ GAINS = {"tanh": 1.0, "relu": 1.0, "relu6": 1.0, "hardtanh": 1.0, "sigmoid": 0.2
 
 @dataclass(frozen=True, slots=True)
 class FedBack:
-    """One square matrix (h, h) of a step: `gain` is γ where the step is h' = φ(W h + …) and nothing else."""
+    """One square matrix (h, h) of a step: `gain` is γ where the step is h' = φ(W h + …) and nothing else.
+
+    `step` is the only step that multiplies with it (a layer of a stack); None where all do.
+    """
 
     signal: str
     symbol: str
     matrix: Tensor
     gain: float | None = None
+    step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +93,12 @@ def _number(op: Op, place: int, name: str, default: float) -> float:
 
 
 def fed_back(flow: Flow, state: Sequence[Slot], names: Mapping[int, str], *, alike: bool) -> tuple[FedBack, ...]:
-    """The matrices of the last iteration that are those of the one before.
+    """The matrices of the last iteration that are those of the one before; of layers those of every one.
 
     `names`: id of a parameter → its name. `alike`: all steps did the same; only then there is a gain.
     """
+    if flow.loop.depth:
+        return of_each_layer(flow, state, names)
     last = len(flow.loop.iterations) - 1
     now, before = (_Iteration(flow, state, i, names) for i in (last, last - 1))
     known = {before.label(key): matrix for key, matrix in before.matrices()}
@@ -115,6 +121,26 @@ def fed_back(flow: Flow, state: Sequence[Slot], names: Mapping[int, str], *, ali
     if gain is not None and len(found) == 1:
         only = next(iter(found.values()))
         return (FedBack(only.signal, only.symbol, only.matrix, gain),)
+    return tuple(found.values())
+
+
+def of_each_layer(flow: Flow, state: Sequence[Slot], names: Mapping[int, str]) -> tuple[FedBack, ...]:
+    """The matrices of every iteration, where the iterations are layers with weights of their own."""
+    found: dict[str, FedBack] = {}
+    for i in range(len(flow.loop.iterations)):
+        flow.tick()
+        layer = _Iteration(flow, state, i, names)
+        own = [
+            (layer.name(key[0]), *square)
+            for key, matrix in layer.matrices()
+            for square in layer.squares(key, matrix.detach())
+        ]
+        gain = layer.gain() if len(own) == 1 else None
+        for name, signal, symbol, square in own:
+            other = signal if signal.startswith(name) else f"{name}/{signal}"
+            while other in found:
+                other += "'"
+            found[other] = FedBack(other, symbol, square, gain, i)
     return tuple(found.values())
 
 

@@ -1,29 +1,54 @@
-"""The bound γσ₁(W) on the step Jacobian of a plain RNN."""
+"""The bound γσ₁(W) on the step Jacobian of a plain recurrence, torch's own or written by hand."""
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
-from inspector.engine.errors import NotApplicable
-from inspector.engine.quantity import Describe, per_step
+from inspector.engine.emitter import Emitter
+from inspector.engine.errors import NotApplicable, Unsupported
+from inspector.engine.quantity import Describe, dtype_name, per_recurrence
+from inspector.engine.recurrent_weights import RecurrentWeight, recurrent_weights
 from inspector.engine.shelves import QUANTITIES
-from inspector.engine.steps.cell import StepBlock
-from inspector.engine.steps.rnn import RnnStep
+from inspector.engine.trace import Recurrence
+
+LARGEST = 2048
+"""Units up to which σ₁ is computed: about five seconds."""
 
 
 @QUANTITIES.register("jacobian/bound")
-@per_step(
-    Describe(
+@per_recurrence(
+    signal="jacobian/bound", summary="upper bound of the step Jacobian's norm (plain recurrences)", order=43
+)
+def bound(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
+    """Write `jacobian/bound` (step,): γ σ₁(W), drawn beside the norms it bounds; of layers that of each layer's own W.
+
+    For h' = φ(W h + …) alone J = diag(φ′) W, so ‖J‖₂ ≤ γ σ₁(W) with γ = max |φ′|: 1 for tanh, ReLU, hardtanh
+    and softplus and 1/4 for the logistic function. A gated step has no such bound.
+    """
+    length = recurrence.length(sample)
+    weights = [weight for weight in recurrent_weights(recurrence.cell) if weight.gain is not None]
+    layers = bool(weights) and weights[0].step is not None
+    if not weights or (layers and [weight.step for weight in weights] != list(range(length))):
+        raise NotApplicable("The bound γσ₁(W) exists for plain recurrences only.")
+    values = torch.tensor([_value(weight, emit) for weight in weights], dtype=torch.float64)
+    values = values if layers else values[:1].expand(length)
+    symbol = "W of each layer" if layers else weights[0].symbol
+    about = Describe(
         kind="jacobian", title="bound γσ₁(W)", scale="log", source="Pascanu, Mikolov & Bengio 2013",
-        formula="γ σ₁(W_hh), γ = max |φ′| (1 for tanh and ReLU); below 1 gradients must vanish",
-    ),
-    signal="jacobian/bound", summary="upper bound of the step Jacobian's norm (plain RNN)", order=43,
-)  # fmt: skip
-def bound(block: StepBlock) -> Tensor:
-    """γ σ₁(W_hh), the same at every step, drawn beside the norms it bounds. → (t, b)."""
-    if not isinstance(block.cell, RnnStep):
-        raise NotApplicable("The bound γσ₁(W) exists for the plain RNN only.")
-    t, b, _ = block.shape
-    value: Tensor = block.cell.activation.largest * torch.linalg.matrix_norm(block.cell.w_hh, 2)
-    return value.expand(t, b)
+        formula=f"γ σ₁({symbol}), γ = max |φ′| = {weights[0].gain:g}; below 1 gradients must vanish",
+    )  # fmt: skip
+    values = values.to(recurrence.states.dtype)
+    name = f"{recurrence.place}:jacobian/bound"
+    channel = about.channel(name, ("step",), (length,), dtype_name(values), module=recurrence.module)
+    emit.array(channel, values)
+
+
+def _value(weight: RecurrentWeight, emit: Emitter) -> float:
+    emit.check()
+    units = len(weight.matrix)
+    if units > LARGEST:
+        raise Unsupported(f"σ₁ of a {units} × {units} weight costs too much; up to {LARGEST} units are done.")
+    if not bool(torch.isfinite(weight.matrix).all()):
+        raise Unsupported(f"{weight.symbol} holds a NaN or infinity, so it has no norm.")
+    assert weight.gain is not None
+    return weight.gain * float(torch.linalg.svdvals(weight.matrix.double())[0])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from inspector.engine.emitter import Emitter
+from inspector.engine.errors import Unsupported
+from inspector.engine.history import column, read_history, unreadable
 from inspector.engine.quantity import Describe, per_run
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.trace import Trace
@@ -18,7 +18,6 @@ PLACE, DOMAIN = "parameters", "trained parameter"
 THRESHOLDS, DECADES = 241, 8.0
 """Thresholds by value: 30 a decade, from 10⁻⁸ of the largest entry up to it."""
 CHUNK = 1 << 22
-HISTORY_BYTES = 64 << 20
 UNDERFLOW = 2.0**-24
 """The smallest positive float16, about 6e-8."""
 SOURCE = "Pascanu, Mikolov & Bengio 2013 (clipping by norm); Mikolov 2012 (by value)"
@@ -112,24 +111,24 @@ def by_value(gradients: list[Tensor], largest: float, terms: int, emit: Emitter)
 
 def _history(checkpoint: str, emit: Emitter) -> None:
     """The norms that training noted in `history.json` beside the checkpoint, and the threshold it clipped at."""
-    path = Path(checkpoint).parent / "history.json"
-    if not checkpoint or not path.is_file():
-        return
+    name = f"{PLACE}:clipping/history"
     try:
-        if path.stat().st_size > HISTORY_BYTES:
-            raise ValueError(f"it is larger than {HISTORY_BYTES >> 20} MB")
-        known = json.loads(path.read_text(encoding="utf-8"))
-        norms = torch.tensor([float(value) for value in known["gradient_norm"]], dtype=torch.float64)
-        steps = torch.tensor([float(value) for value in known.get("step", range(len(norms)))], dtype=torch.float64)
-        table = torch.stack((steps, norms))
-        clip = known.get("clip")
-        used = float(clip) if clip is not None else math.nan
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RuntimeError) as fault:
-        emit.refuse(f"{PLACE}:clipping/history", f"{path.name} beside the checkpoint cannot be read: {fault}.")
+        known = read_history(checkpoint)
+        if known is None:
+            return
+        if "gradient_norm" not in known:
+            raise Unsupported(unreadable("it has no gradient_norm"))
+        norms = column(known["gradient_norm"], "gradient_norm")
+        steps = column(known.get("step", range(len(norms))), "step")
+        if len(steps) != len(norms):
+            raise Unsupported(unreadable(f"gradient_norm has {len(norms):,} values for {len(steps):,} steps"))
+        used = float(column([known.get("clip")], "clip"))
+    except Unsupported as reason:
+        emit.refuse(name, str(reason))
         return
     if not len(norms):
         return
-    name = f"{PLACE}:clipping/history"
+    table = torch.stack((steps, norms))
     emit.array(HISTORY.channel(name, ("statistic", "iteration"), tuple(table.shape), "float64"), table)
     if math.isfinite(used):
         emit.scalar(f"{PLACE}:clipping/used", used)

@@ -9,6 +9,7 @@ from bisect import bisect_left
 import torch
 from torch import Tensor
 
+from inspector.engine.directions import frobenius_norms, orthonormal
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import Unsupported
 from inspector.engine.quantity import BLOCK_STEPS, Describe, per_recurrence
@@ -90,7 +91,7 @@ def log_norms(recurrence: Recurrence, sample: int, plan: Plan, emit: Emitter) ->
     """ln of the norms, (start, lag), in processing order, float64; NaN where the sequence ends before the lag."""
     s = recurrence.cell.state_size
     dtype = recurrence.states.dtype
-    first = _directions(s, plan.directions, dtype)
+    first = orthonormal(s, plan.directions, dtype, seed=7)
     carried = first.repeat(1, len(plan.starts)).view(s, len(plan.starts), -1).clone()
     size = torch.zeros(len(plan.starts), dtype=torch.float64)
     logs = torch.full((len(plan.starts), plan.lags + 1), math.nan, dtype=torch.float64)
@@ -107,33 +108,13 @@ def log_norms(recurrence: Recurrence, sample: int, plan: Plan, emit: Emitter) ->
                 continue
             some = slice(active.start, active.stop)
             moved = (matrix @ carried[:, some].flatten(1)).view(s, -1, plan.directions)
-            norms = _norms(moved) / unit
+            norms = frobenius_norms(moved, (0, 2)) / unit
             scale = torch.where((norms > 0) & torch.isfinite(norms), norms, 1.0)
             torch.div(moved, scale.to(dtype)[:, None], out=carried[:, some])
             size[some] += norms.log()
             logs[numbers[some], t - starts[some]] = size[some]
             size[some] = torch.where(norms > 0, size[some], -torch.inf)
     return logs
-
-
-def _norms(moved: Tensor) -> Tensor:
-    """Frobenius norms of (s, n, p) per n in float64, safe from underflow of squares."""
-    if moved.dtype == torch.float32:
-        found: Tensor = torch.linalg.vector_norm(moved, dim=(0, 2), dtype=torch.float64)
-        return found
-    largest = moved.abs().amax((0, 2))
-    safe = torch.where((largest > 0) & torch.isfinite(largest), largest, torch.ones_like(largest))
-    norms: Tensor = (moved / safe[:, None]).double().square().sum((0, 2)).sqrt() * safe.double()
-    return norms
-
-
-def _directions(s: int, p: int, dtype: torch.dtype) -> Tensor:
-    """All unit directions, or p random orthonormal ones from a generator of their own: (s, p)."""
-    if p == s:
-        return torch.eye(s, dtype=dtype)
-    random = torch.randn(s, p, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
-    basis: Tensor = torch.linalg.qr(random).Q
-    return basis.to(dtype)
 
 
 def by_lag(logs: Tensor) -> Tensor:

@@ -73,7 +73,7 @@ def masks(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     share = recurrence.in_order(opened.double().mean(1), sample)
     name = f"{recurrence.place}:mask/open_share"
     emit.array(open_share.channel(name, ("step",), (length,), "float64", module=recurrence.module), share)
-    plain = [weight.matrix for weight in recurrent_weights(cell) if weight.gain is not None]
+    plain = [weight.matrix for weight in recurrent_weights(cell) if weight.gain is not None and weight.step is None]
     if length > 1 and len(plain) == 1:  # the step is φ(W h + …) and nothing else: its Jacobian is diag(m) W
         _by_lag(recurrence, emit, plain[0], slopes, closes=outside == 0)
 

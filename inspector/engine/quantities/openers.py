@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from inspector.engine.aligned import aligned_inputs
 from inspector.engine.emitter import Emitter
 from inspector.engine.errors import Unsupported
 from inspector.engine.quantity import Describe, all_samples, dtype_name, per_run, refusal
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.trace import Recurrence, Trace
-from inspector.records import STEP_DOMAIN
 
 MOST_TOKENS = 512
 """Tokens that are told apart, the most frequent ones."""
@@ -48,24 +48,6 @@ def _one(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
         _by_token(trace, recurrence, inputs, emit)
     else:
         _by_feature(recurrence, inputs.flatten(2) if inputs.dim() > 2 else inputs[..., None], emit)
-
-
-def aligned_inputs(trace: Trace, recurrence: Recurrence) -> Tensor:
-    """The model's inputs at the recurrence's steps in processing order, (t, b) ids or (t, b, …).
-
-    Raises Unsupported where the recurrence does not run over the input's own steps (a decoder, a subsampled layer).
-    """
-    held = slice(recurrence.base, recurrence.base + recurrence.states.shape[1])
-    inputs, lengths = trace.batch.inputs[held].transpose(0, 1), trace.batch.lengths[held]
-    elsewhere = recurrence.domain != STEP_DOMAIN
-    if elsewhere or not torch.equal(lengths.cpu(), recurrence.lengths.cpu()) or inputs.shape[0] < recurrence.steps:
-        raise Unsupported(
-            f"{recurrence.place} runs over other steps than the input, so its gates cannot be assigned to inputs."
-        )
-    steps = torch.arange(recurrence.steps, device=inputs.device)[:, None].expand(-1, inputs.shape[1])
-    if recurrence.reverse:
-        steps = (lengths.to(inputs.device)[None] - 1 - steps).clamp(min=0)
-    return inputs[steps, torch.arange(inputs.shape[1], device=inputs.device)[None]]
 
 
 def _by_token(trace: Trace, recurrence: Recurrence, ids: Tensor, emit: Emitter) -> None:

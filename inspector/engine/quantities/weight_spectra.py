@@ -14,6 +14,8 @@ from inspector.engine.trace import Recurrence
 
 LARGEST = 1024
 """Units up to which spectra are computed: eigenvalues of 1,024 × 1,024 take about two seconds."""
+BUDGET = 4 * LARGEST**3
+"""Weights × units³ that are spent on one recurrence or stack, about eight seconds."""
 SOURCE = "Pascanu, Mikolov & Bengio 2013; Arjovsky, Shah & Bengio 2016; Henrici 1962"
 
 
@@ -25,9 +27,9 @@ SOURCE = "Pascanu, Mikolov & Bengio 2013; Arjovsky, Shah & Bengio 2016; Henrici 
 def weight_spectra(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write, for every matrix, `weight/NAME/singular_values` (rank,) and `weight/NAME/eigenvalues` (eigenvalue, part).
 
-    NAME is "hidden" (plain RNN) or the gate's. Its scalars: `spectral_radius` ρ = max |λ|, `spectral_norm` σ₁,
-    `non_normality` √(‖W‖²_F − Σ|λ|²) (Henrici), `orthogonality_defect` ‖WᵀW − I‖_F, and for a plain RNN `bound` γσ₁:
-    below 1 gradients must vanish, above 1 they may explode.
+    NAME is "hidden" (plain RNN), the gate's, or the parameter's in a stack of layers. Its scalars: `spectral_radius`
+    ρ = max |λ|, `spectral_norm` σ₁, `non_normality` √(‖W‖²_F − Σ|λ|²) (Henrici), `orthogonality_defect` ‖WᵀW − I‖_F,
+    and for a plain RNN `bound` γσ₁: below 1 gradients must vanish, above 1 they may explode.
     """
     weights = recurrent_weights(recurrence.cell)
     if not weights:
@@ -35,6 +37,10 @@ def weight_spectra(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     units = weights[0].matrix.shape[0]
     if units > LARGEST:
         raise Unsupported(f"Spectra of {units} × {units} weights cost too much; up to {LARGEST} units are done.")
+    if len(weights) * units**3 > BUDGET:
+        raise Unsupported(
+            f"Spectra of {len(weights)} weights of {units} × {units} cost too much; {BUDGET // units**3} are done."
+        )
     for weight in weights:
         emit.check()
         if not bool(torch.isfinite(weight.matrix).all()):
@@ -49,7 +55,7 @@ def weight_spectra(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
 def _write(recurrence: Recurrence, weight: RecurrentWeight, emit: Emitter) -> None:
     singular, eigen, numbers = spectra(weight.matrix)
     place = f"{recurrence.place}:weight/{weight.signal}"
-    if weight.gain is not None:
+    if weight.gain is not None and weight.step is None:
         numbers["bound"] = weight.gain * numbers["spectral_norm"]
     for name, value in numbers.items():
         emit.scalar(f"{place}/{name}", value)

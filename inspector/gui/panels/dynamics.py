@@ -11,6 +11,7 @@ import numpy.typing as npt
 from inspector.gui.cursor import Position
 from inspector.gui.panel import Panel, caption, chooser, number, set_options
 from inspector.gui.shelf import PANELS
+from inspector.gui.text import token
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.fan import Fan
@@ -24,7 +25,7 @@ Array = npt.NDArray[Any]
 AXES = {
     "lyapunov": (("step", "exponent"), ("exponent",)),
     "trajectory": (("step", "component"), ("component",), ("step",)),
-    "fixed_point": (("point", "component"), ("statistic", "point")),
+    "fixed_point": (("point", "component"), ("statistic", "point"), ("input",)),
 }
 NUMBERS = {"kaplan_yorke": "Kaplan–Yorke dimension", "entropy_rate": "entropy rate in nats a step"}
 
@@ -59,6 +60,13 @@ class Dynamics(Panel):
             self.controls.addWidget(caption(text))
             self.controls.addWidget(box)
             box.currentTextChanged.connect(self._chosen if box is self.where else self.redraw)
+        self.held_input, self.held_caption = (
+            chooser([], "Input that is held at the fixed points"),
+            caption("Held input"),
+        )
+        for widget in (self.held_caption, self.held_input):
+            self.controls.addWidget(widget)
+        self.held_input.currentTextChanged.connect(self.redraw)
         self.running = Fan(self.steps, self.theme, label="nats a step", symbol="λ", log=False, level=0.0)
         self.ranks = RankPlot(self.theme, label="nats a step", bottom="exponent", log=False, level=0.0)
         self.plane = Plane(self.theme)
@@ -107,6 +115,7 @@ class Dynamics(Panel):
     def update_contents(self) -> None:
         """Everything of the chosen place."""
         set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
+        self._offer_inputs()
         self.running.plot.step_axis.set_names(self.step_names())
         self._draw_running()
         self._draw_spectrum()
@@ -133,7 +142,7 @@ class Dynamics(Panel):
         for part in (self.plane, self.bar):
             part.setVisible(points is not None)
         if channel is None or points is None:
-            self.way = np.zeros((0, 2))
+            self.way, self.outside = np.zeros((0, 2)), 0
             return
         across, up = self._components(points.shape[1])
         self.way = points[:, [across, up]]
@@ -141,21 +150,38 @@ class Dynamics(Panel):
         self.plane.set_labels(self._axis(across), self._axis(up))
         self.plane.set_title(f"{channel.title}, {channel.place}")
         self.bar.set_levels(Levels(0.0, float(max(1, len(points) - 1)), WAY_COLOURS), "step")
+        marks, stable = self.marks()
+        if marks.shape[1] <= max(across, up):
+            marks, stable = np.zeros((0, points.shape[1])), stable[:0]
+        self.outside = self.plane.show_marks(marks[:, across], marks[:, up], stable)
+
+    def marks(self) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """Components (point, component) and stability (point,) of the fixed points at the input that is chosen."""
         marks, numbers = (
             self.values("fixed_point", "point", "component"),
             self.values("fixed_point", "statistic", "point"),
         )
-        if marks is None or numbers is None or marks.shape[1] <= max(across, up):
-            marks, numbers = np.zeros((0, points.shape[1])), np.zeros((3, 0))
-        self.outside = self.plane.show_marks(marks[:, across], marks[:, up], self._stable(numbers))
+        if marks is None or numbers is None or len(marks) != numbers.shape[1]:
+            return np.zeros((0, 0)), np.zeros(0, bool)
+        held = self._statistic("input", numbers)
+        own = np.ones(len(marks), bool)
+        if held is not None and self.held_input.count():
+            own = np.asarray(held == self.held_input.currentIndex(), bool)
+        stable = self._statistic("stable", numbers)
+        return marks[own], np.zeros(int(own.sum()), bool) if stable is None else stable[own] > 0
 
-    def _stable(self, numbers: Array) -> npt.NDArray[np.bool_]:
+    def _statistic(self, name: str, numbers: Array) -> Array | None:
         channel = self.of("fixed_point", "statistic", "point")
         names = channel.labels.get("statistic", ()) if channel is not None else ()
-        found: npt.NDArray[np.bool_] = (
-            numbers[names.index("stable")] > 0 if "stable" in names else np.zeros(numbers.shape[1], bool)
-        )
-        return found
+        return numbers[names.index(name)] if name in names else None
+
+    def _offer_inputs(self) -> None:
+        """The inputs at which fixed points were sought."""
+        channel = self.of("fixed_point", "input")
+        names = channel.labels.get("input", ()) if channel is not None else ()
+        set_options(self.held_input, list(map(token, names)))
+        for widget in (self.held_caption, self.held_input):
+            widget.setVisible(self.held_input.count() > 0)
 
     def _components(self, count: int) -> tuple[int, int]:
         """The two components that are drawn: the chosen ones, at first the first two."""
@@ -191,16 +217,24 @@ class Dynamics(Panel):
             dimension = self.scalar("kaplan_yorke")
             if values[0] > 0 and not math.isnan(dimension):
                 parts.append(f"Kaplan–Yorke dimension {dimension:.3g}")
-        numbers = self.values("fixed_point", "statistic", "point")
-        if numbers is not None:
-            stable = int(self._stable(numbers).sum())
-            far = f", {self.outside} of them outside the view" if self.outside else ""
-            parts.append(
-                f"{stable} stable (filled) and {numbers.shape[1] - stable} unstable (open) fixed or slow points{far}"
-            )
+        if self.of("fixed_point", "statistic", "point") is not None:
+            parts.append(self._said_of_points())
+        refused = f"{self.where.currentText()}:fixed_points"
+        reasons = [r.reason for r in self.capture.refusals if r.channel == refused] if self.capture is not None else []
+        parts += [reason.removesuffix(".") for reason in reasons[-1:]]
         shown = (channel, self.of("trajectory", "step", "component"))
         parts += [c.method for c in shown if c is not None and c.method != "exact"]
         return "; ".join(parts) + ("." if parts else "")
+
+    def _said_of_points(self) -> str:
+        stable = self.marks()[1]
+        held = f", held: {self.held_input.currentText()}" if self.held_input.count() else ""
+        if not len(stable):
+            return f"no fixed or slow point was found{held}"
+        far = f", {self.outside} of them outside the view" if self.outside else ""
+        far += "" if len(self.way) else ", drawn where the trajectory is computed too"
+        count = int(stable.sum())
+        return f"{count} stable (filled) and {len(stable) - count} unstable (open) fixed or slow points{held}{far}"
 
     def follow(self, new: Position, old: Position) -> None:
         """Another place shows its dynamics; the step is ringed in the plane."""

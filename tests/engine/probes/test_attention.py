@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from listed import Listed
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
@@ -22,21 +23,7 @@ from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Attention, Trace
 from inspector.records import Refusal
 
-
-class Listed(list[Any]):
-    """A sink that keeps what it gets."""
-
-    def write(self, record: Any) -> None:
-        self.append(record)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def probed(

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept import Kept
+from models import GruByHand, OnlyOutput
 from torch import Tensor, nn
 
 from inspector.engine.errors import CancelledError
@@ -56,22 +57,6 @@ class LstmByHand(nn.Module):
         return torch.stack(out, 1)
 
 
-class GruCellByHand(nn.Module):
-    """PyTorch's GRU as a module that is called once a step."""
-
-    def __init__(self, i: int = 3, h: int = 4) -> None:
-        super().__init__()
-        self.w, self.u = nn.Linear(i, 3 * h), nn.Linear(h, 3 * h)
-
-    def forward(self, x: Tensor, h: Tensor) -> Tensor:
-        wr, wz, wn = self.w(x).chunk(3, -1)
-        ur, uz, un = self.u(h).chunk(3, -1)
-        r = torch.sigmoid(wr + ur)
-        z = torch.sigmoid(wz + uz)
-        n = torch.tanh(wn + r * un)
-        return (1 - z) * n + z * h
-
-
 class Loop(nn.Module):
     """A loop over cells, one above the other."""
 
@@ -100,22 +85,12 @@ def lstm_pair() -> tuple[LstmByHand, nn.LSTM]:
     return ours, theirs
 
 
-class First(nn.Module):
-    def __init__(self, rnn: nn.Module) -> None:
-        super().__init__()
-        self.rnn = rnn
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.rnn(x)[0]
-        return out
-
-
 @pytest.mark.parametrize("b", [1, 3])
 def test_an_lstm_in_an_inline_loop_equals_the_fused_one(b: int) -> None:
     ours, theirs = lstm_pair()
     x = torch.randn(b, 9, 3, dtype=D)
     (a,), kept, _ = seen(ours, x)
-    (e,), _, _ = seen(First(theirs), x)
+    (e,), _, _ = seen(OnlyOutput(theirs), x)
     assert a.place == "model" and list(a.cell.parts) == ["h", "c"] and not kept.reasons()
     assert a.check is not None and a.check.passed
     torch.testing.assert_close(a.states, e.states)
@@ -134,7 +109,7 @@ def test_an_lstm_in_an_inline_loop_equals_the_fused_one(b: int) -> None:
 
 def test_stacked_cells_are_told_apart_and_equal_the_fused_layers() -> None:
     torch.manual_seed(1)
-    ours = Loop(GruCellByHand(3), GruCellByHand(4)).double()
+    ours = Loop(GruByHand(3), GruByHand(4)).double()
     theirs = nn.GRU(3, 4, 2, batch_first=True).double()
     for n, cell in enumerate(ours.cells):
         for kind, linear in (("ih", cell.w), ("hh", cell.u)):
@@ -142,7 +117,7 @@ def test_stacked_cells_are_told_apart_and_equal_the_fused_layers() -> None:
             getattr(theirs, f"bias_{kind}_l{n}").data.copy_(linear.bias)
     x = torch.randn(2, 8, 3, dtype=D)
     found, kept, _ = seen(ours, x)
-    expected, _, _ = seen(First(theirs), x)
+    expected, _, _ = seen(OnlyOutput(theirs), x)
     assert [item.place for item in found] == ["cells.0", "cells.1"] and not kept.reasons()
     for a, e in zip(found, expected, strict=True):
         torch.testing.assert_close(a.states, e.states)
@@ -526,7 +501,7 @@ def test_the_direct_path_is_that_of_the_built_in_modules() -> None:
     ours, theirs = lstm_pair()
     x = torch.randn(2, 6, 3, dtype=D)
     (a,), _, _ = seen(ours, x)
-    (e,), _, _ = seen(First(theirs), x)
+    (e,), _, _ = seen(OnlyOutput(theirs), x)
     torch.testing.assert_close(a.block(0, 6).direct(), e.block(0, 6).direct())
     torch.testing.assert_close(a.block(0, 6).through_frobenius(), e.block(0, 6).through_frobenius())
     (gru,), _, _ = seen(TextbookGru().double(), x)
@@ -539,7 +514,7 @@ def test_the_direct_path_is_that_of_the_built_in_modules() -> None:
 def test_wide_states_go_through_the_same_norms() -> None:
     """More than 48 entries: Lanczos, with single steps going on alone."""
     torch.manual_seed(10)
-    model = GruCellByHand(3, 60)
+    model = GruByHand(3, 60)
     loop = Loop(model, h=60).double()
     (found,), _, _ = seen(loop, torch.randn(1, 9, 3, dtype=D))
     from inspector.engine.steps.spectral import spectral_norms
@@ -555,7 +530,7 @@ def test_wide_states_go_through_the_same_norms() -> None:
 @given(i=st.integers(1, 5), h=st.integers(1, 6), t=st.integers(3, 9), b=st.integers(1, 4), layers=st.integers(1, 3))
 def test_any_shape_equals_the_fused_module(i: int, h: int, t: int, b: int, layers: int) -> None:
     torch.manual_seed(i + 10 * h + 100 * t + 1000 * b)
-    ours = Loop(*(GruCellByHand(i if n == 0 else h, h) for n in range(layers)), h=h).double()
+    ours = Loop(*(GruByHand(i if n == 0 else h, h) for n in range(layers)), h=h).double()
     theirs = nn.GRU(i, h, layers, batch_first=True).double()
     for n, cell in enumerate(ours.cells):
         for kind, linear in (("ih", cell.w), ("hh", cell.u)):
@@ -563,7 +538,7 @@ def test_any_shape_equals_the_fused_module(i: int, h: int, t: int, b: int, layer
             getattr(theirs, f"bias_{kind}_l{n}").data.copy_(linear.bias)
     x = torch.randn(b, t, i, dtype=D)
     found, kept, _ = seen(ours, x)
-    expected, _, _ = seen(First(theirs), x)
+    expected, _, _ = seen(OnlyOutput(theirs), x)
     assert len(found) == layers and not kept.reasons()
     for a, e in zip(found, expected, strict=True):
         torch.testing.assert_close(a.states, e.states)
@@ -595,7 +570,7 @@ def test_a_model_without_loops_is_looked_through_once(monkeypatch: pytest.Monkey
         return find(ops)
 
     monkeypatch.setattr(handwritten, "find_loops", counted)
-    seen(First(nn.GRU(3, 4, batch_first=True)), torch.randn(1, 6, 3))
+    seen(OnlyOutput(nn.GRU(3, 4, batch_first=True)), torch.randn(1, 6, 3))
     assert len(looks) == 1
 
 

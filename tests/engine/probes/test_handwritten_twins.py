@@ -358,7 +358,9 @@ def test_iterations_that_differ_are_no_twins() -> None:
     every = list(range(T))
     assert kinds(Peeled().double()) in ([[0], every[1:-1]], [every[:-1]])
     assert kinds(FirstDiffers().double()) == [[0], every[1:]]
-    assert kinds(CutShort().double()) == [[0], every[1:]], "what the last lacks at its end belongs to the next ones' begin"
+    assert kinds(CutShort().double()) == [[0], every[1:]], (
+        "what the last lacks at its end belongs to the next ones' begin"
+    )
     other = {0, 5, 6, 7, 17, 18}  # also those that begin with what a branch made
     assert kinds(Branch().double()) == [[0], sorted(set(every) - other), [5, 17], [6], [7, 18]]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from listed import Listed
 from torch import Tensor, nn
 
 from inspector.capture import Writer, open_capture
@@ -27,32 +27,7 @@ from inspector.records import Channel, Frame, Log, Page, Refusal, RunStart, RunS
 KEYS = sorted((key for key in QUANTITIES if key.startswith("attention/")), key=lambda key: QUANTITIES[key].order)
 
 
-class Listed(list[Any]):
-    """A sink that keeps what it gets."""
-
-    def write(self, record: Any) -> None:
-        self.append(record)
-
-    def of(self, kind: type) -> list[Any]:
-        return [record for record in self if isinstance(record, kind)]
-
-    def array(self, name: str) -> np.ndarray:
-        channel = next(record for record in self.of(Channel) if record.name == name)
-        fill = channel.fill if channel.fill is not None else np.nan if "float" in channel.dtype else 0
-        out = np.full(channel.shape, fill, channel.dtype)
-        for page in self.of(Page):
-            if page.channel == name:
-                out[tuple(slice(o, o + n) for o, n in zip(page.offset, page.array.shape, strict=True))] = page.array
-        return out
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def attention(q: int, k: int, a: int = 2, d: int = 4, dtype: torch.dtype = torch.float64, **more: Any) -> Attention:

@@ -10,32 +10,26 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from kept import Kept
 from torch import Tensor, nn
 
 from inspector.engine import run as running
 from inspector.engine.run import perform
 from inspector.engine.subject import Batch, Subject
-from inspector.records import Channel, Labels, Page, Refusal, Scalar
+from inspector.records import Labels
 
 
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Any] = []
+class Clipped(Kept):
+    """What was written under `parameters:clipping`."""
 
-    def write(self, record: Any) -> None:
-        self.records.append(record)
-
-    def array(self, name: str) -> np.ndarray:
-        return next(r.array for r in self.records if isinstance(r, Page) and r.channel == f"parameters:clipping/{name}")
+    def array(self, name: str, frame: int = 0) -> np.ndarray:
+        return super().array(f"parameters:clipping/{name}", frame)
 
     def scalar(self, name: str) -> float:
-        return next(r.value for r in self.records if isinstance(r, Scalar) and r.name == f"parameters:clipping/{name}")
+        return super().scalar(f"parameters:clipping/{name}")
 
     def names(self) -> set[str]:
-        return {r.name.partition("/")[2] for r in self.records if isinstance(r, Channel) if "clipping" in r.name}
-
-    def reasons(self) -> list[str]:
-        return [r.reason for r in self.records if isinstance(r, Refusal)]
+        return {name.partition("/")[2] for name in super().names() if "clipping" in name}
 
 
 class Net(nn.Module):
@@ -58,11 +52,11 @@ def step_loss(out: Tensor, batch: Batch) -> Tensor:
     return torch.where(real, out.square().sum(-1), torch.nan)
 
 
-def make(checkpoint: str = "", loss: Any = step_loss) -> tuple[Net, Batch, Kept]:
+def make(checkpoint: str = "", loss: Any = step_loss) -> tuple[Net, Batch, Clipped]:
     torch.manual_seed(0)
     net = Net().double().eval()
     batch = Batch(torch.randn(3, 6, 3, dtype=torch.float64), torch.tensor([6, 4, 1]))
-    kept = Kept()
+    kept = Clipped()
     subject = Subject(model=net, kind="vectors", width=3, loss=loss, checkpoint=checkpoint)
     perform(subject, batch, kept, quantities=("clipping",))
     return net, batch, kept
@@ -115,7 +109,7 @@ def test_gradients_that_the_user_already_has_stay_the_same_tensors() -> None:
         p.grad = torch.full_like(p, 7.0)
     before = [p.grad for p in net.parameters()]
     batch = Batch(torch.randn(1, 6, 3, dtype=torch.float64), torch.tensor([6]))
-    perform(Subject(model=net, kind="vectors", width=3, loss=step_loss), batch, Kept(), quantities=("clipping",))
+    perform(Subject(model=net, kind="vectors", width=3, loss=step_loss), batch, Clipped(), quantities=("clipping",))
     for p, own in zip(net.parameters(), before, strict=True):
         assert p.grad is own and bool((own == 7).all())
 

@@ -176,11 +176,12 @@ def generic(step: Any, s: int, x: Tensor) -> Recurrence:
 
 
 def compute(key: str, recurrence: Recurrence) -> Kept:
+    """The quantity of this one recurrence, the model's input being the recurrence's own."""
     kept = Kept()
+    batch = Batch(recurrence.x.transpose(0, 1), recurrence.lengths)
     entry: Quantity = QUANTITIES[key]
-    assert entry.function is not None
-    with torch.no_grad():
-        entry.function(recurrence, Emitter(kept), 0)
+    entry.run(Trace(Subject(model=nn.Identity(), kind="vectors"), batch, [recurrence]), Emitter(kept))
+    assert not kept.reasons()
     return kept
 
 
@@ -284,38 +285,6 @@ def test_trajectories_are_principal_components_in_sequence_order(kind: str) -> N
         before = item.states[:17, 1].numpy()
         speed = in_order(item, np.linalg.norm(states - before, axis=1))
         np.testing.assert_allclose(kept.array(f"{item.place}:trajectory/speed"), speed, rtol=1e-9)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_fixed_points_stay_where_they_are(kind: str) -> None:
-    """Judged by torch's own cell: one step from a fixed point leads back to it, and its Jacobian has those eigenvalues."""
-    net, trace, kept = run(kind, look_at=0)
-    for item in trace.recurrences:
-        states = torch.tensor(kept.array(f"{item.place}:fixed_points/states"))
-        numbers = kept.array(f"{item.place}:fixed_points/statistics")
-        cell, x = cell_of(net, item.place), item.x[:30, 0].mean(0)
-        for i, state in enumerate(states):
-            speed, fixed, stable, radius, timescale, unstable = numbers[:, i]
-            assert float((take_step(cell, x, state) - state).detach().norm()) == pytest.approx(speed, abs=1e-9)
-            assert fixed == (speed < 1e-9 * (1 + float(state.norm())))
-            matrix = torch.autograd.functional.jacobian(lambda s, c=cell, x=x: take_step(c, x, s), state)
-            moduli = np.abs(np.linalg.eigvals(matrix.numpy()))
-            assert radius == pytest.approx(moduli.max(), rel=1e-6) and stable == (radius < 1)
-            assert unstable == (moduli > 1).sum()
-            assert timescale == pytest.approx(1 / abs(math.log(radius)) if radius > 0 else 0, rel=1e-4)
-        assert kept.scalar(f"{item.place}:fixed_points/count") == len(states) > 0
-
-
-def test_the_two_stable_points_of_a_bistable_unit_and_the_saddle_between() -> None:
-    """h' = tanh(2h): 0 is unstable with slope 2; ±0.9575 are stable with slope 2(1 − h²)."""
-    wander = torch.linspace(-2.5, 2.5, 60, dtype=D).sin()[:, None, None] * 3
-    item = generic(lambda x, s: torch.tanh(2 * s + x), 1, wander)
-    kept = compute("fixed_points", item)
-    points, numbers = kept.array("mine:fixed_points/states")[:, 0], kept.array("mine:fixed_points/statistics")
-    order = points.argsort()
-    np.testing.assert_allclose(points[order], [-0.957504, 0.0, 0.957504], atol=1e-5)
-    assert numbers[2][order].tolist() == [1, 0, 1] and numbers[5][order].tolist() == [0, 1, 0]
-    np.testing.assert_allclose(numbers[3][order], [2 * (1 - 0.957504**2), 2.0, 2 * (1 - 0.957504**2)], rtol=1e-4)
 
 
 def test_one_step_and_nan_are_refused_in_words() -> None:

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from listed import Listed
 from torch import Tensor, nn
 
 from inspector.engine.run import perform
 from inspector.engine.subject import Batch, Subject
-from inspector.records import Channel, Page, Refusal
+from inspector.records import Channel, Refusal
 
 
-class Listed(list[Any]):
-    def write(self, record: Any) -> None:
-        self.append(record)
-
-    def norms(self) -> dict[str, np.ndarray]:
-        wanted = {r.name for r in self if isinstance(r, Channel) and r.signal == "gradient/embedding_norm"}
-        return {r.channel.rpartition(":")[0]: r.array for r in self if isinstance(r, Page) and r.channel in wanted}
+def norms_of(sink: Listed) -> dict[str, np.ndarray]:
+    wanted = {name for name in sink.names() if name.endswith(":gradient/embedding_norm")}
+    return {name.rpartition(":")[0]: sink.array(name) for name in wanted}
 
 
 class Reader(nn.Module):
@@ -85,7 +81,7 @@ def expected(model: nn.Module, batch: Batch) -> Tensor:
 def test_norms_are_those_of_autograd(cell: str, first: bool, look_at: int) -> None:
     model, batch, sink = Reader(cell, first=first).double().eval(), given(look_at), Listed()
     perform(Subject(model, kind="tokens", loss=loss), batch, sink)
-    found = sink.norms()
+    found = norms_of(sink)
     assert list(found) == ["table"]  # a table of positions reads no tokens
     np.testing.assert_allclose(found["table"], expected(model, batch)[look_at, : batch.length], rtol=1e-12)
     channel = next(r for r in sink if isinstance(r, Channel) and r.name == "table:gradient/embedding_norm")
@@ -96,15 +92,15 @@ def test_norms_are_those_of_autograd(cell: str, first: bool, look_at: int) -> No
 def test_a_loop_that_looks_up_one_token_a_call_is_one_sequence() -> None:
     model, batch, sink = Reader("GRU", looped=True).double().eval(), given(2), Listed()
     perform(Subject(model, kind="tokens", loss=loss), batch, sink)
-    assert list(sink.norms()) == ["table"]
-    np.testing.assert_allclose(sink.norms()["table"], expected(model, batch)[2, :5], rtol=1e-12)
+    assert list(norms_of(sink)) == ["table"]
+    np.testing.assert_allclose(norms_of(sink)["table"], expected(model, batch)[2, :5], rtol=1e-12)
 
 
 def test_a_result_changed_in_place_is_refused_and_the_model_is_left_alone() -> None:
     model, batch, sink = Reader(spoiled=True).double().eval(), given(0), Listed()
     plain = model(batch.inputs)
     trace = perform(Subject(model, kind="tokens", loss=loss), batch, sink)
-    assert not sink.norms()
+    assert not norms_of(sink)
     (reason,) = [r.reason for r in sink if isinstance(r, Refusal) and r.channel == "table:gradient/embedding_norm"]
     assert "in place" in reason and torch.equal(trace.output, plain)
     assert not model.table._forward_hooks and all(parameter.grad is None for parameter in model.parameters())
@@ -116,4 +112,4 @@ def test_nothing_without_a_loss_or_with_a_frozen_model() -> None:
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     perform(Subject(model, kind="tokens", loss=loss), given(0), sink)
-    assert not sink.norms() and not [r for r in sink if isinstance(r, Refusal) and "embedding_norm" in r.channel]
+    assert not norms_of(sink) and not [r for r in sink if isinstance(r, Refusal) and "embedding_norm" in r.channel]

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept import Kept
+from models import OnlyOutput
 from torch import Tensor, nn
 
 from inspector.engine.emitter import Emitter
@@ -108,7 +109,7 @@ def test_a_constant_feature_correlates_with_nothing_and_a_nearly_constant_gate_s
     x[..., 1] = 7.0
     kept = Kept()
     perform(
-        Subject(model=Wrapped(net), kind="vectors", width=2),
+        Subject(model=OnlyOutput(net), kind="vectors", width=2),
         Batch(x, torch.tensor([30])),
         kept,
         quantities=("openers",),
@@ -116,16 +117,6 @@ def test_a_constant_feature_correlates_with_nothing_and_a_nearly_constant_gate_s
     found = kept.array("rnn.l0:gate/update/by_feature")
     assert found[0, 0] == pytest.approx(1.0, abs=1e-6)
     assert np.isnan(found[1]).all() and np.isnan(found[0, 1:]).all()
-
-
-class Wrapped(nn.Module):
-    def __init__(self, rnn: nn.Module) -> None:
-        super().__init__()
-        self.rnn = rnn
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.rnn(x)[0]
-        return out
 
 
 def test_only_the_most_frequent_tokens_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +135,7 @@ def test_only_the_most_frequent_tokens_are_told_apart(monkeypatch: pytest.Monkey
 
 
 def test_a_layer_that_runs_over_other_steps_is_refused_with_the_reason() -> None:
-    class Halved(Wrapped):
+    class Halved(OnlyOutput):
         def forward(self, x: Tensor) -> Tensor:
             return super().forward(x[:, ::2])
 
@@ -204,7 +195,10 @@ def test_memory_is_where_the_keeping_gate_is_open_and_the_writing_gate_shut(kind
     x[0, [5, 40]] = 1.0
     kept = Kept()
     perform(
-        Subject(model=Wrapped(net), kind="vectors", width=1), Batch(x, torch.tensor([50])), kept, quantities=("memory",)
+        Subject(model=OnlyOutput(net), kind="vectors", width=1),
+        Batch(x, torch.tensor([50])),
+        kept,
+        quantities=("memory",),
     )
     longest, start, count, share = kept.array("rnn.l0:gate/memory/runs").T[0]
     assert (longest, start, count, share) == (34, 6, 1, 34 / 50)
@@ -223,7 +217,7 @@ def test_an_open_input_gate_is_no_memory() -> None:
             parameter.zero_()
         net.bias_ih_l0[:4] = 4.0
     kept = Kept()
-    perform(Subject(model=Wrapped(net), kind="vectors", width=1), Batch(torch.zeros(1, 30, 1), torch.tensor([30])), kept,
+    perform(Subject(model=OnlyOutput(net), kind="vectors", width=1), Batch(torch.zeros(1, 30, 1), torch.tensor([30])), kept,
             quantities=("memory",))  # fmt: skip
     assert not kept.array("rnn.l0:gate/memory").any()
 
@@ -312,7 +306,7 @@ def test_runs_of_a_backward_direction_stand_in_sequence_order() -> None:
             getattr(net, f"weight_ih_l0{suffix}")[3:6] = -8.0
     x, kept = torch.zeros(1, 40, 1), Kept()
     x[0, 25] = 1.0  # closes f: 25 steps before, 14 after
-    trace = perform(Subject(model=Wrapped(net), kind="vectors", width=1), Batch(x, torch.tensor([40])), kept,
+    trace = perform(Subject(model=OnlyOutput(net), kind="vectors", width=1), Batch(x, torch.tensor([40])), kept,
                     quantities=("memory",))  # fmt: skip
     assert [item.reverse for item in trace.recurrences] == [False, True]
     for item in trace.recurrences:

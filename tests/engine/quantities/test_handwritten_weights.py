@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from kept import Kept
+from models import GruByHand
 from torch import Tensor, nn
 
 from inspector.engine.handwritten.replay import ReplayStep
@@ -163,22 +164,6 @@ def weights_of(model: nn.Module, **options: int) -> list[RecurrentWeight]:
     return recurrent_weights(item.cell)
 
 
-class Gru(nn.Module):
-    """PyTorch's GRU: two maps, three chunks each."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.w, self.u = nn.Linear(IN, 3 * H), nn.Linear(H, 3 * H)
-
-    def forward(self, x: Tensor, h: Tensor) -> Tensor:
-        wr, wz, wn = self.w(x).chunk(3, -1)
-        ur, uz, un = self.u(h).chunk(3, -1)
-        r = torch.sigmoid(wr + ur)
-        z = torch.sigmoid(wz + uz)
-        n = torch.tanh(wn + r * un)
-        return (1 - z) * n + z * h
-
-
 class Products(nn.Module):
     """The same plain step, the product written in one of several ways."""
 
@@ -238,7 +223,7 @@ def test_states_that_are_vectors_or_columns(flat: bool) -> None:
 
 def test_one_map_of_all_gates_is_taken_apart_by_the_gates_names() -> None:
     torch.manual_seed(3)
-    cell = Gru().double()
+    cell = GruByHand(IN, H).double()
     found = weights_of(Stepping(cell))
     assert [(weight.signal, weight.gain) for weight in found] == [("r", None), ("z", None), ("n", None)]
     for weight, expected in zip(found, cell.u.weight.chunk(3), strict=True):

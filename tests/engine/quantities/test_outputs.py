@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from listed import Listed
 from torch import Tensor, nn
 
 from inspector.engine.emitter import Emitter
@@ -19,37 +19,9 @@ from inspector.engine.quantities.health import COUNTS, count, merge
 from inspector.engine.shelves import QUANTITIES
 from inspector.engine.subject import Batch, Subject
 from inspector.engine.trace import Attention, Trace
-from inspector.records import Channel, Page, Refusal, Scalar
+from inspector.records import Channel, Refusal
 
-
-class Listed(list[Any]):
-    """A sink that keeps what it gets."""
-
-    def write(self, record: Any) -> None:
-        self.append(record)
-
-    def channel(self, name: str) -> Channel:
-        return next(record for record in self if isinstance(record, Channel) and record.name == name)
-
-    def array(self, name: str) -> np.ndarray:
-        channel = self.channel(name)
-        out = np.full(channel.shape, np.nan if "float" in channel.dtype else 0, channel.dtype)
-        for page in self:
-            if isinstance(page, Page) and page.channel == name:
-                out[tuple(slice(o, o + n) for o, n in zip(page.offset, page.array.shape, strict=True))] = page.array
-        return out
-
-    def scalars(self) -> dict[str, float]:
-        return {record.name: record.value for record in self if isinstance(record, Scalar)}
-
-
-@pytest.fixture(autouse=True)
-def seeded() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def traced(inputs: Tensor, lengths: list[int], look_at: int = 0, **subject: Any) -> Trace:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from kept import Kept
+from models import OnlyOutput
 from torch import Tensor, nn
 
 from inspector.engine import path_walk
@@ -23,16 +24,6 @@ D = torch.float64
 KEYS = ("paths", "paths/lag", "masks")
 
 
-class Net(nn.Module):
-    def __init__(self, rnn: nn.RNNBase) -> None:
-        super().__init__()
-        self.rnn = rnn
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.rnn(x)[0]
-        return out
-
-
 KINDS = {
     "tanh": lambda **more: nn.RNN(3, 4, **more),
     "relu": lambda **more: nn.RNN(3, 4, nonlinearity="relu", **more),
@@ -41,7 +32,7 @@ KINDS = {
 }
 
 
-class Packed(Net):
+class Packed(OnlyOutput):
     """Different lengths, as packed sequences: the backward direction begins at each sample's own end."""
 
     lengths = torch.tensor([12, 9])
@@ -146,7 +137,7 @@ def test_an_lstm_whose_state_is_multiplied_by_a_half_and_a_third_retains_a_sixth
             parameter.zero_()
         net.weight_ih_l0[2:4] = -math.log(2.0)  # σ(−ln 2) = ⅓
     kept, x = Kept(), torch.tensor([0.0, 1.0] * 4, dtype=D)[None, :, None]
-    perform(Subject(model=Net(net), kind="vectors", width=1), Batch(x, torch.tensor([8])), kept, quantities=KEYS)
+    perform(Subject(model=OnlyOutput(net), kind="vectors", width=1), Batch(x, torch.tensor([8])), kept, quantities=KEYS)
     np.testing.assert_allclose(kept.array("rnn.l0:path/retention")[2], [1 / 6, 1 / 6], rtol=1e-12)
     np.testing.assert_allclose(kept.array("rnn.l0:path/lag_direct")[:, 2], math.sqrt(2 / 36 / 4), rtol=1e-12)
 
@@ -184,7 +175,7 @@ def test_a_pure_function_has_no_direct_path_in_closed_form() -> None:
 
 def test_estimates_are_close_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(5)
-    net = Net(nn.LSTM(3, 24, batch_first=True)).double().eval()
+    net = OnlyOutput(nn.LSTM(3, 24, batch_first=True)).double().eval()
     subject, batch = (
         Subject(model=net, kind="vectors", width=3),
         Batch(torch.randn(1, 40, 3, dtype=D), torch.tensor([40])),
@@ -203,7 +194,7 @@ def test_estimates_are_close_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_states_too_large_for_products_still_show_what_the_carousel_carries() -> None:
-    net = Net(nn.LSTM(2, 520, batch_first=True)).eval()
+    net = OnlyOutput(nn.LSTM(2, 520, batch_first=True)).eval()
     kept = Kept()
     perform(Subject(model=net, kind="vectors", width=2), Batch(torch.randn(1, 4, 2), torch.tensor([4])), kept,
             quantities=("paths/lag",))  # fmt: skip
@@ -217,7 +208,7 @@ def test_states_too_large_for_products_still_show_what_the_carousel_carries() ->
 
 def test_nan_is_shown_where_it_is() -> None:
     for kind, name in (("lstm", "path/direct_norm"), ("relu", "mask/open_share")):
-        net = Net(KINDS[kind](batch_first=True)).double().eval()
+        net = OnlyOutput(KINDS[kind](batch_first=True)).double().eval()
         x = torch.randn(1, 8, 3, dtype=D)
         x[0, 5] = torch.nan
         kept = Kept()
@@ -243,7 +234,7 @@ def test_the_relu_quiz() -> None:
     """What is dL/ds_1 when L is given at s_5? The product of masked weights: s_1 → s_2 → … → s_5, open units only."""
     torch.manual_seed(1)
     rnn = nn.RNN(3, 4, nonlinearity="relu", batch_first=True)
-    net, kept = Net(rnn).double().eval(), Kept()
+    net, kept = OnlyOutput(rnn).double().eval(), Kept()
     x = torch.randn(1, 5, 3, dtype=D)
     subject = Subject(model=net, kind="vectors", width=3, loss=last_step_only)
     trace = perform(subject, Batch(x, torch.tensor([5])), kept, quantities=("masks", "gradient/lag_map", "gradients"))
@@ -337,7 +328,7 @@ def test_powers_of_the_weights() -> None:
 
 
 def test_wide_relu_layers_say_that_products_cost_too_much() -> None:
-    net = Net(nn.RNN(2, 400, nonlinearity="relu", batch_first=True)).eval()
+    net = OnlyOutput(nn.RNN(2, 400, nonlinearity="relu", batch_first=True)).eval()
     kept = Kept()
     perform(Subject(model=net, kind="vectors", width=2), Batch(torch.randn(1, 300, 2), torch.tensor([300])), kept,
             quantities=("masks",))  # fmt: skip

@@ -1,0 +1,62 @@
+"""What training left beside a checkpoint: `history.json`, read with care, since anybody may have written it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from inspector.engine.errors import Unsupported
+
+NAME = "history.json"
+LARGEST = 64 << 20
+"""Bytes up to which the file is read."""
+
+
+def read_history(checkpoint: str) -> Mapping[str, Any] | None:
+    """The file beside a checkpoint as it is; None where there is none. Raises Unsupported."""
+    path = Path(checkpoint).parent / NAME
+    if not checkpoint or not path.is_file():
+        return None
+    try:
+        if path.stat().st_size > LARGEST:
+            raise Unsupported(f"it is larger than {LARGEST >> 20} MB")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, Unsupported) as fault:
+        raise Unsupported(unreadable(fault)) from None
+    if not isinstance(found, dict):
+        raise Unsupported(unreadable("it holds no columns by name"))
+    return found
+
+
+def unreadable(why: object) -> str:
+    """The sentence about a file that is not as it should be."""
+    return f"{NAME} beside the checkpoint cannot be read: {why}."
+
+
+def column(values: Any, name: str) -> Tensor:
+    """A column as float64, NaN where it holds null. Raises Unsupported where it is no list of numbers."""
+    try:
+        return torch.tensor([math.nan if value is None else float(value) for value in values], dtype=torch.float64)
+    except (TypeError, ValueError) as fault:
+        raise Unsupported(unreadable(f"{name} is no list of numbers ({fault})")) from None
+
+
+def columns(known: Mapping[str, Any]) -> tuple[Tensor, dict[str, Tensor]]:
+    """(steps (n,), {name: (n,)}) of every list of a table beside its "step"; without that, rows are numbered.
+
+    Raises Unsupported where one is not as long as the others.
+    """
+    found = {name: column(values, name) for name, values in known.items() if isinstance(values, list)}
+    steps = found.pop("step", None)
+    if steps is None:
+        steps = torch.arange(max(map(len, found.values()), default=0), dtype=torch.float64)
+    for name, values in found.items():
+        if len(values) != len(steps):
+            raise Unsupported(unreadable(f"{name} has {len(values):,} values for {len(steps):,} steps"))
+    return steps, found

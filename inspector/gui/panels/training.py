@@ -1,0 +1,182 @@
+"""Training: what it noted beside the checkpoint, one plot above the other over the training steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+
+from inspector.gui.cursor import Position
+from inspector.gui.panel import Panel, number
+from inspector.gui.shelf import PANELS
+from inspector.gui.theme import Theme
+from inspector.gui.widgets.axes import LogAxis, style_axis
+from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.stepplot import StepPlot, curve, decimated, logarithm, lone
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+CELLS = 1200
+HEIGHT, MOST_PLOTS = 130, 12
+"""Pixels that a plot needs, and plots that are drawn."""
+WIDE = 20.0
+"""A plot whose numbers are all positive and span more than this has a logarithmic axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: the plot it belongs to, what its curve is called there ("" where it is alone), and its numbers."""
+
+    group: str
+    name: str
+    steps: Array
+    values: Array
+
+
+@PANELS.register("training")
+class Training(Panel):
+    """(statistic, iteration) channels of kind "training": the first statistic is the training step."""
+
+    key, title = "training", "Training"
+    hint = (
+        "Loss, gradient norm and whatever else training noted in a history.json beside the checkpoint, over the "
+        "training steps. A dashed line stands at this checkpoint."
+    )
+    by_steps = False
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Tables by training step."""
+        return channel.kind == "training" and channel.dims == ("statistic", "iteration")
+
+    def concerns(self, name: str) -> bool:
+        """A refused history."""
+        return name.endswith(":training")
+
+    def build(self) -> None:
+        """Plots are made for the columns that there are."""
+        self.groups: tuple[str, ...] = ()
+        self.shown: list[StepPlot] = []
+        self.legends: list[Legend] = []
+        self.mark: list[pg.InfiniteLine] = []
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        for plot in self.shown:
+            plot.set_theme(theme)
+        for legend in self.legends:
+            legend.set_theme(theme)
+        super().set_theme(theme)
+
+    def columns(self) -> list[Column]:
+        """Every column of every table; what stands before a colon in its name says into which plot it goes."""
+        assert self.capture is not None
+        found = []
+        for channel in self.channels():
+            table = self.capture.array(channel.name, self.frame)
+            for name, values in zip(channel.labels.get("statistic", ())[1:], table[1:], strict=False):
+                group, _, own = name.partition(": ")
+                found.append(Column(group, own, table[0], values))
+        return found
+
+    def update_contents(self) -> None:
+        """One plot a group, all over the same training steps."""
+        columns = self.columns()
+        groups = tuple(dict.fromkeys(column.group for column in columns))[:MOST_PLOTS]
+        if groups != self.groups:
+            self._make_plots(groups)
+        first, last = self._span(columns)
+        for plot, legend, group in zip(self.shown, self.legends, groups, strict=True):
+            plot.vb.setXRange(first, max(last, first + 1), padding=0.01)
+            self._draw(plot, legend, [column for column in columns if column.group == group])
+        step = self.step()
+        for line in self.mark:
+            line.setVisible(step is not None)
+            line.setPos(step if step is not None else 0)
+
+    def _make_plots(self, groups: tuple[str, ...]) -> None:
+        self.figure.clear()
+        self.groups, self.shown, self.legends, self.mark = groups, [], [], []
+        for row, _group in enumerate(groups):
+            plot = StepPlot(None, self.theme, bottom="training step" if row == len(groups) - 1 else "")
+            plot.vb.setMouseEnabled(False, False)
+            line = pg.InfiniteLine(angle=90)
+            plot.addItem(line, ignoreBounds=True)
+            self.figure.addItem(plot, row=row, col=0)
+            self.shown.append(plot)
+            self.legends.append(Legend(plot, theme=self.theme))
+            self.mark.append(line)
+        self.figure.setMinimumHeight(max(self.needs_height, HEIGHT * len(groups)))
+
+    def _draw(self, plot: StepPlot, legend: Legend, columns: list[Column]) -> None:
+        numbers = np.concatenate([column.values[np.isfinite(column.values)] for column in columns])
+        log = bool(len(numbers) and numbers.min() > 0 and numbers.max() > WIDE * numbers.min())
+        self._set_axis(plot, log)
+        legend.clear()
+        for old in [item for item in plot.items if isinstance(item, pg.PlotDataItem)]:
+            plot.removeItem(old)
+        for n, column in enumerate(columns):
+            line = curve(self.theme, n)
+            values = logarithm(column.values) if log else column.values
+            line.setData(*thinned(column.steps, values), **lone(values))
+            plot.addItem(line)
+            if column.name:
+                legend.addItem(line, column.name)
+        plot.set_title(columns[0].group)
+        shown = np.log10(numbers) if log else numbers
+        low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 1.0)
+        room = max(0.06 * (high - low), 1e-3 * abs(high), 1e-9)
+        plot.vb.setYRange(low - room, high + room, padding=0)
+        plot.getAxis("left").setRange(low - room, high + room)  # a new axis hears of changes only
+
+    def _set_axis(self, plot: StepPlot, log: bool) -> None:
+        if isinstance(plot.getAxis("left"), LogAxis) is not log:
+            plot.setAxisItems({"left": LogAxis() if log else pg.AxisItem("left")})
+            plot.getAxis("left").enableAutoSIPrefix(False)
+            plot.getAxis("left").setWidth(58)
+        style_axis(plot.getAxis("left"), self.theme)
+        for line in (item for item in plot.items if item in self.mark):
+            line.setPen(pg.mkPen(self.theme.muted, width=1, style=Qt.PenStyle.DashLine))
+
+    def _span(self, columns: list[Column]) -> tuple[float, float]:
+        steps = np.concatenate([column.steps for column in columns])
+        steps = steps[np.isfinite(steps)]
+        return (float(steps.min()), float(steps.max())) if len(steps) else (0.0, 1.0)
+
+    def step(self) -> int | None:
+        """The training step of the checkpoint that is shown, where it is known."""
+        assert self.capture is not None
+        frames = {frame.index: frame.step for frame in self.capture.frames}
+        return frames.get(self.frame if self.frame in frames else max(frames, default=-1))
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """Every column at this checkpoint, or at the end of training; of what was measured less often, the last."""
+        if self.state != "figure":
+            return []
+        step, rows = self.step(), []
+        for column in self.columns():
+            known = np.flatnonzero(column.steps <= (math.inf if step is None else step))
+            if len(known):
+                at = int(known[-1])
+                name = f"{column.group}: {column.name}" if column.name else column.group
+                rows.append((f"{name} [training step {int(column.steps[at])}]", number(column.values[at])))
+        return rows
+
+    def data(self) -> dict[str, Array]:
+        """Every table."""
+        assert self.capture is not None
+        return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
+
+
+def thinned(steps: Array, values: Array) -> tuple[Array, Array]:
+    """A curve as it is, or its minima and maxima in cells where there are more points than can be told apart."""
+    if len(values) <= 2 * CELLS:
+        return steps, values
+    starts = np.linspace(0, len(values), CELLS, endpoint=False).astype(int)
+    low, high = (how.reduceat(values, starts) for how in (np.fmin, np.fmax))
+    return decimated(low, high, float(steps[0]), float(steps[-1] - steps[0]) / CELLS)
