@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import Unsupported
+from inspector.engine.handwritten.ahead import gates_ahead
 from inspector.engine.handwritten.built_in import inner_gates
 from inspector.engine.handwritten.gates import gates_of, numbered, stacked
 from inspector.engine.handwritten.graph import GraphRecurrence, GraphStep
@@ -163,7 +164,7 @@ def recurrence_of(
     states = _states(parts, state)
     steps = len(flow.loop.iterations)
     lengths = batch.lengths.clone() if int(batch.lengths.max()) == steps else torch.full((size,), steps)
-    inside = numbered([*inner_gates(flow, state, size), *gates_of(flow, state, size)])
+    inside = numbered([*gates_ahead(flow, state, size), *inner_gates(flow, state, size), *gates_of(flow, state, size)])
     gates = [gate for gate in inside if gate.signal not in parts]
     names = tuple(gate.signal for gate in gates)
     known = tuple(stacked(gate, size, states) for gate in gates)

@@ -6,17 +6,22 @@ back marks where an iteration begins; the loop ends with the first operation tha
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from types import FrameType
 
+from inspector.engine.handwritten.bytecode import begins, loops_of
 from inspector.engine.handwritten.operation import Op
 from inspector.engine.handwritten.table import Table
 
 FEWEST = 3
 """Iterations that make a loop: the first, the last, and one that has both neighbours."""
+
+ALIKE = 0.8
+"""Share of the iterations of a loop that have an operation in common."""
 
 Label = int
 """An operation of the loop's body: a number for its key and the how-manieth with that key it is in its iteration."""
@@ -119,6 +124,7 @@ def _one_call(table: Table, ops: Sequence[int], level: int) -> bool:
 
 def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, *, depth: bool) -> Iterator[Loop]:
     keys = table.keys(ops, level, depth=depth)
+    sites = list(zip(table.offsets(ops, level), table.keys(ops, level, depth=True), strict=True))
     counts = Counter(keys)
     often = {key for key, count in counts.items() if count >= FEWEST}
     at = 0
@@ -127,6 +133,8 @@ def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, *, dep
             at += 1
             continue
         starts, end = _extent(keys, at)
+        if not depth and len(starts) >= FEWEST:
+            starts, end = _as_written(frame, keys, sites, starts, end)
         own = list(zip(ops[starts[0] : end], keys[starts[0] : end], strict=True))
         wrong = (
             _same_modules(table, [n for n, _ in own], level) if depth
@@ -206,6 +214,36 @@ def _extent(keys: list[int], at: int) -> tuple[list[int], int]:
     end = starts[-1] + 1
     while end < len(keys) and keys[end] in body:
         end += 1
+    return starts, end
+
+
+def _as_written(
+    frame: FrameType, keys: list[int], sites: list[tuple[int, int]], starts: list[int], end: int
+) -> tuple[list[int], int]:
+    """The same loop with its iterations as the code has them, where its bytecode tells: what comes back in each
+    iteration need not be what it begins with (`if` at its head).
+
+    It is the innermost loop none of whose iterations has two of these starts, nearly all of which have something in
+    common, and in which nothing but they comes from where they come from (layers that take turns do).
+    `sites`: (offset of the instruction, kind) of every operation.
+    """
+    loops, offsets = loops_of(frame.f_code), [offset for offset, _ in sites]
+    for span in reversed(loops):
+        if not all(span[0] <= offsets[n] <= span[1] for n in starts):
+            continue
+        first, last = starts[0], starts[0]
+        while first > 0 and span[0] <= offsets[first - 1] <= span[1]:
+            first -= 1
+        while last < len(keys) and span[0] <= offsets[last] <= span[1]:
+            last += 1
+        if last <= starts[-1] or sites[first:last].count(sites[starts[0]]) != len(starts):
+            continue
+        found = [first + n for n in begins(span, loops, offsets[first:last])]
+        if max(Counter(bisect_right(found, n) for n in starts).values()) > 1:
+            continue
+        held = Counter(chain.from_iterable(set(keys[a:b]) for a, b in pairwise([*found, last])))
+        if max(held.values()) >= ALIKE * len(found):
+            return found, last
     return starts, end
 
 

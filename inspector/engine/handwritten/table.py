@@ -214,6 +214,11 @@ class Table:
         """For each of `bodies` a call."""
         return dict(zip(self.bodies, range(len(self)), strict=True))
 
+    def offsets(self, ops: Sequence[int], level: int) -> list[int]:
+        """For each of these calls the offset of the instruction that the frame at a level of the stack is at."""
+        above = [outer[level][1] if level < len(outer) else -1 for outer, _ in self.wheres]
+        return [above[self.where[n]] if above[self.where[n]] >= 0 else self.calls[n][5] for n in ops]
+
     def frames(self, level: int) -> list[FrameType | None]:
         """For each of `wheres` the frame at a level of the stack, or None."""
         if level not in self._frames:

@@ -256,3 +256,62 @@ def test_sequences_one_by_one_are_shown_alone_and_refused_in_a_batch(kind: type[
         return
     assert not trace.recurrences and reasons
     assert all("a run with one sequence alone shows it" in reason for reason in reasons)
+
+
+class Ahead(nn.Module):
+    """Gates of all steps at once, before the loop (Bradbury et al. 2017, Quasi-Recurrent Neural Networks)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.map = nn.Linear(4, 12)
+
+    def gates(self, x: Tensor) -> tuple[Tensor, ...]:
+        z, rest = self.map(x).split([4, 8], -1)
+        f, o = torch.sigmoid(rest).chunk(2, -1)
+        return z.tanh(), f, o
+
+    def forward(self, x: Tensor) -> Tensor:
+        z, f, o = self.gates(x)
+        c, out = x.new_zeros(x.shape[0], 4), []
+        for t in range(x.shape[1]):
+            c = f[:, t] * c + (1 - f[:, t]) * z[:, t]
+            out.append(o[:, t] * c)
+        return torch.stack(out, 1)
+
+
+class AheadZipped(Ahead):
+    """The same, taken apart before; its first step is another."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        z, f, o = self.gates(x)
+        c, out = None, []
+        for zt, ft, ot in zip(z.unbind(1), f.unbind(1), o.unbind(1), strict=True):
+            c = (1 - ft) * zt if c is None else ft * c + (1 - ft) * zt
+            out.append(ot * c)
+        return torch.stack(out, 1)
+
+
+class NoGate(Ahead):
+    """A sigmoid that is an input and scales nothing."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        features = torch.sigmoid(x)
+        c, out = x.new_zeros(x.shape[0], 4), []
+        for t in range(x.shape[1]):
+            c = torch.tanh(self.map(c)[:, :4] + features[:, t])
+            out.append(c)
+        return torch.stack(out, 1)
+
+
+@pytest.mark.parametrize("b", [1, 3])
+@pytest.mark.parametrize("kind", [Ahead, AheadZipped, NoGate])
+def test_gates_that_are_computed_ahead_of_the_loop(kind: type[Ahead], b: int) -> None:
+    torch.manual_seed(0)
+    model, x = kind(), torch.randn(b, 7, 4)
+    trace = perform(Subject(model=model, kind="vectors", width=4), Batch(x, torch.full((b,), 7)), Kept())
+    (found,) = trace.recurrences
+    if kind is NoGate:
+        assert found.cell.gate_names == ("tanh",) or found.cell.gate_names == ("c",) or not found.cell.gate_names
+        return
+    assert found.cell.gate_names == ("gate/f",)
+    torch.testing.assert_close(found.known[0], model.gates(x)[1].transpose(0, 1).detach())

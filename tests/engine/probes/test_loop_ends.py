@@ -154,3 +154,25 @@ def test_a_last_iteration_that_cannot_be_divided_anew_is_left_out() -> None:
     real[4] += 0.1
     torch.testing.assert_close(found.states[1:], real)
     assert found.steps == 8
+
+
+@pytest.mark.parametrize("every", [2, 3, 5])
+def test_a_branch_at_the_head_of_the_loop_is_no_other_iteration(every: int) -> None:
+    """What comes back at every iteration stands in the middle; the bytecode says where iterations begin."""
+
+    class Head(Base):
+        def forward(self, x: Tensor) -> Tensor:
+            h, out = x.new_zeros(len(x), 4), []
+            for t in range(x.shape[1]):
+                if t % every == 0:  # noqa: SIM108 - two statements, as people write them
+                    a = torch.sin(x[:, t])
+                else:
+                    a = torch.cos(x[:, t])
+                h = self.advance(a, h)
+                out.append(h)
+            return torch.stack(out, 1)
+
+    model = Head().to(D)
+    (found,), kept = seen(model, torch.randn(2, 24, 3, dtype=D))
+    assert not kept.refusals() and found.check is not None and found.check.passed
+    torch.testing.assert_close(found.states[1:], torch.stack(model.states[:24]).detach())
