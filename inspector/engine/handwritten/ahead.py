@@ -1,4 +1,4 @@
-"""Gates that a model computes for all steps ahead of its loop and reads one step at a time (SRU, QRNN and their like)."""
+"""Gates that a model computes for all steps ahead of its loop, and reads one step at a time (SRU, QRNN and others)."""
 
 from __future__ import annotations
 
