@@ -30,6 +30,10 @@ WIDEST = 150
 """Pixels of the column of numbers at most: what they are is to be read too."""
 
 
+INDENT = 14
+"""Pixels by which checkpoints stand further in than their sample: names are to be read whole in a narrow dock."""
+
+
 class Opener(QTreeWidget):
     """Samples with their checkpoints, and recent captures. `sample_chosen(name, checkpoint)`, `path_chosen(path)`."""
 
@@ -39,6 +43,7 @@ class Opener(QTreeWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setHeaderHidden(True)
+        self.setIndentation(INDENT)
         self.setAccessibleName("What can be opened")
         self.itemActivated.connect(self._activated)
 
@@ -47,8 +52,8 @@ class Opener(QTreeWidget):
         self.clear()
         top = QTreeWidgetItem(self, ["Samples"])
         for sample in samples:
-            item = QTreeWidgetItem(top, [clean(f"{sample.row}  {sample.title}")])
-            item.setToolTip(0, tooltip(f"{sample.task}. Look for: {sample.shows}"))
+            item = QTreeWidgetItem(top, [clean(f"{sample.row}  {sample.name}")])
+            item.setToolTip(0, tooltip(f"{sample.title}: {sample.task}. Look for: {sample.shows}"))
             item.setData(0, DATA, ("sample", sample.name, ""))
             for path in sample.checkpoints:
                 step = step_of(path)
