@@ -209,3 +209,20 @@ def test_edits_through_the_python_door() -> None:
         assert capture.array("rnn.l0:h", 0)[4:, 3].all()
     with pytest.raises(InputError, match="is no edit"):
         inspector.run("char-gru", "Alice was", edits=["what"])
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+@pytest.mark.parametrize("options", [{"num_layers": 2}, {"num_layers": 3}, {"num_layers": 2, "bidirectional": True}])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_every_layer_of_a_module_can_be_edited(kind: Any, options: dict[str, Any], batch: int) -> None:
+    """The loop over layers that the written-out module has is no recurrence, whatever it makes anew for each layer."""
+    torch.manual_seed(0)
+    rnn = kind(3, 4, batch_first=True, **options).double()
+    x = torch.randn(batch, 6, 3, dtype=D)
+    for layer in range(options["num_layers"]):
+        for side in ["", ".reverse"] if options.get("bidirectional") else [""]:
+            place = f"rnn.l{layer}{side}"
+            kept = run(OnlyOutput(rnn), x, f"{place}:h[1]=0.25@2")
+            after = kept.array(f"{place}:h", 1)[:, 1]
+            changed = after[2:] if not side else after[:-2]
+            torch.testing.assert_close(changed, torch.full_like(changed, 0.25))

@@ -13,6 +13,27 @@ from torch import Tensor
 
 DROPOUTS = (F.dropout, torch.dropout, F.alpha_dropout, F.feature_alpha_dropout)
 
+FORGOTTEN = frozenset(
+    [
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "empty_like",
+        "new_zeros",
+        "new_ones",
+        "new_empty",
+        "new_full",
+        "bernoulli",
+        "multinomial",
+        "argmax",
+        "argmin",
+    ]
+)
+"""Functions whose result does not depend on the values given, or not differentiably: it is taken as it was."""
+
 Chain = tuple[tuple[FrameType, int], ...]
 """Frames of the user's code, outermost first, each with the offset of the instruction that it is at."""
 Where = tuple[Chain, FrameType]

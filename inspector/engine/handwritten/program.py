@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.handwritten.cell_functions import WRITTEN_OUT
-from inspector.engine.handwritten.operation import DROPOUTS, Op
+from inspector.engine.handwritten.operation import DROPOUTS, FORGOTTEN, Op
 from inspector.engine.handwritten.slots import Flow
 from inspector.engine.handwritten.twins import Place
 
@@ -43,27 +43,6 @@ ELEMENTWISE = frozenset(
     | {"__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__neg__"}
 )
 """What a state may go through on its direct path: each entry onto itself, scaled and shifted."""
-FORGOTTEN = frozenset(
-    [
-        "rand_like",
-        "randn_like",
-        "randint_like",
-        "zeros_like",
-        "ones_like",
-        "full_like",
-        "empty_like",
-        "new_zeros",
-        "new_ones",
-        "new_empty",
-        "new_full",
-        "bernoulli",
-        "multinomial",
-        "argmax",
-        "argmin",
-    ]
-)
-"""Functions whose result does not depend on the values given, or not differentiably: it is taken as it was."""
-
 Ref = tuple[str, Any, int]
 """("given", name of an input, 0), ("made", instruction, output), ("outside", number, 0) or ("is", value, 0)."""
 

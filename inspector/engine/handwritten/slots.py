@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.handwritten.loops import Label, Loop
-from inspector.engine.handwritten.operation import Op
+from inspector.engine.handwritten.operation import FORGOTTEN, Op
 from inspector.engine.handwritten.table import Numbers, ids_of
 from inspector.engine.handwritten.twins import Place, Sources, Twins
 
@@ -246,7 +246,7 @@ def _make(
         if item is None:
             continue
         slot = found.get(groups.find(item))
-        if slot is None and out.is_floating_point():  # the first iteration reads no earlier value
+        if slot is None and i == 0 and out.is_floating_point():  # the first iteration reads no earlier value
             nothing = torch.zeros_like(out, requires_grad=False)
             slot = found[groups.find(item)] = Slot(-1, [nothing] * (i + 2), [-1] * (i + 1))
         passed_on = not op.in_place and any(out is given for given in op.inputs)
@@ -318,7 +318,7 @@ def _reach(flow: Flow, holders: dict[int, int], i: int) -> list[int]:
                 bits |= holders.get(id(given), 0)
             for written in flow.writers(given, (i, j)):
                 bits |= row[written[1]]
-        row.append(bits)
+        row.append(0 if op.name in FORGOTTEN else bits)
     return row
 
 
