@@ -105,6 +105,9 @@ class Estimate:
 
     def add(self, start: int, matrices: Tensor) -> Tensor:
         """Take the Jacobians (n, s, s) of steps from `start` on; the estimates after each of them, (n, exponent)."""
+        if start == 0 and self.plan.warm_up and not bool(torch.isfinite(matrices[0]).all()):
+            # Autograd's graph has no derivative by a first state that it does not follow; the warm-up needs none.
+            matrices = torch.cat((torch.eye(self.plan.size, dtype=matrices.dtype)[None], matrices[1:]))
         if not bool(torch.isfinite(matrices).all()):
             bad = int(torch.nonzero(~torch.isfinite(matrices).flatten(1).all(1))[0, 0]) + start
             raise Unsupported(f"The Jacobian of step {bad + 1} (as the layer takes them) is not finite.")

@@ -332,3 +332,54 @@ def test_a_refusal_says_what_it_would_cost() -> None:
     plan = lyapunov_file.Plan(100_000, 64)
     assert plan.count >= 8 and plan.warm_up == 500
     assert jacobian_singular.kept_ranks(100)[0] == 0 and jacobian_singular.kept_ranks(100)[-1] == 99
+
+
+class Squash(torch.autograd.Function):
+    """A function of the user's own: the step is known through autograd's graph, its first Jacobian not at all."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor) -> Tensor:
+        out = torch.tanh(a)
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (out,) = ctx.saved_tensors
+        return gradient * (1 - out * out)
+
+
+class OwnFunction(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w, self.u = nn.Linear(3, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, out = x.new_zeros(len(x), 4), []
+        for row in x.unbind(1):
+            h = Squash.apply(self.w(row) + self.u(h))
+            out.append(h)
+        return torch.stack(out, 1)
+
+
+@pytest.mark.parametrize("steps", [6, 30])
+def test_a_first_jacobian_that_is_not_known_is_left_to_the_warm_up(steps: int) -> None:
+    torch.manual_seed(0)
+    net = OwnFunction().double()
+    kept = Kept()
+    subject = Subject(model=net, kind="vectors", width=3, loss=lambda out, batch: out.square().sum(-1))
+    x = torch.randn(1, steps, 3, dtype=D)
+    trace = perform(subject, Batch(x, torch.tensor([steps])), kept, quantities=["lyapunov"])
+    if steps == 6:  # no warm-up: every step counts
+        assert any("step 1 " in reason and "not finite" in reason for reason in kept.reasons())
+        return
+    (item,) = trace.recurrences
+    basis, total = Directions(4, 4).basis, torch.zeros(4, dtype=D)
+    warm = int(kept.scalar("model:lyapunov/warm_up"))
+    for t in range(1, steps):
+        slope = (1 - item.states[t + 1, 0].square())[:, None] * net.u.weight.detach()
+        basis, triangle = torch.linalg.qr(slope @ basis)
+        if t >= warm:
+            total += triangle.diagonal().abs().log()
+    expected = np.sort((total / (steps - warm)).numpy())[::-1]
+    np.testing.assert_allclose(np.sort(kept.array("model:lyapunov/exponents"))[::-1], expected, rtol=1e-7)
