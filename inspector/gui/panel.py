@@ -19,15 +19,15 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Capture, CaptureError, Difference
-from inspector.gui.applies import why_not
+from inspector.gui.applies import answering, why_not
 from inspector.gui.controls import caption, chooser, keep_room, number, set_options
 from inspector.gui.cursor import Cursor, Looking, Position
 from inspector.gui.edithere import EditHere
 from inspector.gui.emptypage import EmptyPage, refused
 from inspector.gui.figure import Figure, guard_painting, scrolled
-from inspector.gui.onerun import SAID, WHY, readable
+from inspector.gui.onerun import RunChoice, readable
 from inspector.gui.steprange import EitherRange, StepRange
-from inspector.gui.text import clean_block, plain_label
+from inspector.gui.text import clean_block
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
@@ -54,6 +54,8 @@ class Panel(QWidget):
     """The user asks for `extra`."""
     editing = Signal(str)
     """The user wants to hold the unit under the cursor, from its step on, in the channel of this name."""
+    drawn = Signal()
+    """The picture is another one: so are the numbers under the cursor."""
 
     def __init__(self, cursor: Cursor, steps: StepRange, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -89,9 +91,8 @@ class Panel(QWidget):
         self.whose.activated.connect(self._choose_steps)
         self.controls.addWidget(self.whose)
         self.whose.hide()
-        self.one_run = plain_label(SAID)
-        self.one_run.setToolTip(WHY)
-        self.one_run.hide()
+        self.one_run = RunChoice()
+        self.one_run.turned.connect(self._turn_to)
 
     def _make_figure(self) -> None:
         guard_painting()
@@ -173,9 +174,14 @@ class Panel(QWidget):
         """Show another capture, or none; of a difference of two frames the second where nothing can be subtracted."""
         self.source = capture
         self.capture, self._second = readable(capture, self.accepts)
-        self.one_run.setVisible(self._second is not None)
+        self.one_run.offer(capture, self._second)
         self.reset()
         self._turned(self.looking.position.place)
+        self.redraw()
+
+    @Slot(int)
+    def _turn_to(self, frame: int) -> None:
+        self._second = frame
         self.redraw()
 
     def reset(self) -> None:
@@ -184,8 +190,7 @@ class Panel(QWidget):
     @property
     def frame(self) -> int:
         """The frame that is shown; -1 for the newest."""
-        frame: int = self.looking.position.frame
-        return frame if self._second is None else self._second
+        return int(self.looking.position.frame) if self._second is None else self._second
 
     @property
     def differs(self) -> bool:
@@ -264,6 +269,7 @@ class Panel(QWidget):
             position = self.looking.position
             self.follow(position, position)
             self._show_cursor(position.step)
+            self.drawn.emit()
         except Exception as fault:  # noqa: BLE001 - one panel may not take the window along
             self._show_error(str(fault), traceback.format_exc())
 
@@ -387,11 +393,6 @@ class Panel(QWidget):
         fault = self.figure.paint_into(painter, rect, self.theme.window)
         if fault:
             raise CaptureError(f"{self.title} could not be drawn: {fault}.")
-
-
-def answering(capture: Capture) -> frozenset[str]:
-    """Places whose channels are over the steps of an answer that has its own."""
-    return frozenset(c.place for c in capture.channels.values() if c.step_domain == ANSWER_DOMAIN)
 
 
 __all__ = ["Panel", "answering", "caption", "chooser", "number", "set_options"]

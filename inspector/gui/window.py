@@ -117,8 +117,9 @@ class Window(QMainWindow):
             self.panels[key] = panel
             panel.wanted.connect(self.compute_also)
             panel.editing.connect(self.edit)
+            panel.drawn.connect(lambda: self._reader.isActive() or self._reader.start())
             dock = self.docking.add_panel(key, panel)
-            dock.visibilityChanged.connect(lambda seen, panel=panel: self._seen(panel) if seen else None)
+            dock.visibilityChanged.connect(lambda seen, panel=panel: panel.redraw() if seen else None)
         add_panel_menus(self)
         self.docking.settle(self.panels, self.settings)
         self.docking.set_theme(self.theme)
@@ -192,10 +193,6 @@ class Window(QMainWindow):
         self.session.also = keys
         self.session.sentence = "Computed from the next run on; F5 runs again."
         self._show_state()
-
-    def _seen(self, panel: Panel) -> None:
-        panel.redraw()
-        self._reader.start()
 
     def edit(self, name: str = "") -> None:
         """Ask for changes, begun with a channel or the "input" where one is named; run as it is and with them."""

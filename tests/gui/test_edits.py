@@ -137,6 +137,20 @@ def test_saturation_of_two_runs_is_where_each_dot_went(edited: Path, qapp: Any) 
         stage.close()
 
 
+def test_a_panel_that_is_drawn_anew_says_so(edited: Path, qapp: Any) -> None:
+    """The numbers under the cursor are read again: a choice in a panel changes them as the cursor does."""
+    with open_capture(edited) as capture:
+        stage = Stage(capture, (800, 600))
+        panel = stage.panel("bptt", place="rnn.l0")
+        panel.set_capture(Difference(capture, 0, 1))
+        drawn: list[int] = []
+        panel.drawn.connect(lambda: drawn.append(panel.frame))
+        panel.one_run.activated.emit(1)
+        panel.one_run.activated.emit(0)
+        assert drawn == [0, 1]
+        stage.close()
+
+
 def test_what_belongs_to_one_run_is_shown_of_the_second(edited: Path, qapp: Any) -> None:
     with open_capture(edited) as capture:
         stage = Stage(capture, (800, 600))
@@ -145,6 +159,12 @@ def test_what_belongs_to_one_run_is_shown_of_the_second(edited: Path, qapp: Any)
         panel.set_capture(both)
         assert panel.source is both and not panel.differs and not panel.one_run.isHidden()
         np.testing.assert_array_equal(panel.data()["rnn.l0:bptt/w/lag"], capture.array("rnn.l0:bptt/w/lag", 1))
+        panel.one_run.setCurrentIndex(1)
+        panel.one_run.activated.emit(1)
+        assert panel.one_run.currentText() == "run as it was" and panel.stack.currentIndex() == 1
+        np.testing.assert_array_equal(panel.data()["rnn.l0:bptt/w/lag"], capture.array("rnn.l0:bptt/w/lag", 0))
+        panel.set_capture(both)
+        assert panel.one_run.currentIndex() == 0 and panel.frame == 1
         panel.set_capture(capture)
         assert panel.one_run.isHidden() and panel.frame == -1
         paths = stage.panel("paths", place="rnn.l0")
