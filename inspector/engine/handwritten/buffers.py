@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
@@ -31,7 +32,7 @@ def resolved(table: Table) -> tuple[Table, bool]:
 
     True where a buffer that is read while it is filled cannot be followed.
     """
-    if not any(call[0] in WRITES for call in table.calls):
+    if not _any_is_read(table):
         return table, False
     ops = table.ops()
     every = _buffers(ops)
@@ -39,6 +40,19 @@ def resolved(table: Table) -> tuple[Table, bool]:
     good = {storage: buffer for storage, buffer in found.items() if buffer.whole and buffer.apart()}
     left = _Rewriting(good, every).all(ops) if good else None
     return (table if left is None else table.replaced(left)), len(good) < len(found)
+
+
+def _any_is_read(table: Table) -> bool:
+    """Whether what is written to place by place is read before the last write; an output that is filled is not."""
+    writes = np.array([n for n, call in enumerate(table.calls) if call[0] in WRITES], dtype=np.int64)
+    if not len(writes):
+        return False
+    targets = [table.calls[n][1][0] for n in writes.tolist()]
+    ids = {id(one) for target in targets for one in (target, target._base) if one is not None}
+    given = table.given
+    read = np.isin(given.ids, np.fromiter(ids, np.int64, len(ids)))
+    read[given.start[writes]] = False
+    return bool(read[: given.start[writes[-1]]].any())
 
 
 @dataclass(slots=True)

@@ -118,8 +118,13 @@ class Handwritten:
         assert self._recorder is not None
         self._recorder.listening = False
         self._looked = True
-        with unwatched():
-            self._search(trace, emit)
+        try:
+            with unwatched():
+                self._search(trace, emit)
+        except CancelledError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - told instead of taking the run along
+            self._refused["model"] = f"Looking for hand-written recurrences failed ({type(fault).__name__}: {fault})."
 
     def _search(self, trace: Trace, emit: Emitter) -> None:
         assert self._recorder is not None
@@ -130,19 +135,14 @@ class Handwritten:
         if trace.editing:
             trace.extra["operations"] = table.ops()
         search = find_loops(table)
-        try:
-            loop = next(search, None)
-            while loop is not None:
-                emit.check()
-                useful = self._open(loop, trace, emit) or self._one_by_one(loop, trace)
-                try:
-                    loop = search.send(useful)
-                except StopIteration:
-                    loop = None
-        except CancelledError:
-            raise
-        except Exception as fault:  # noqa: BLE001 - told instead of taking the run along
-            self._refused["model"] = f"Looking for hand-written recurrences failed ({type(fault).__name__}: {fault})."
+        loop = next(search, None)
+        while loop is not None:
+            emit.check()
+            useful = self._open(loop, trace, emit) or self._one_by_one(loop, trace)
+            try:
+                loop = search.send(useful)
+            except StopIteration:
+                loop = None
         if lost and not self._found:
             self._refused.setdefault("model", BUFFER)
 

@@ -168,3 +168,16 @@ def test_overlaps_are_those_of_the_elements(shape: list[int], order: list[int], 
     own = {sum(k * s for k, s in zip(index, stride, strict=True)) for index in torch.cartesian_prod(
         *(torch.arange(size) for size in shape)).reshape(-1, len(shape)).tolist()}  # fmt: skip
     assert _overlap(distance, shape, stride) == bool(own & {at + distance for at in own})
+
+
+def test_an_output_that_is_only_filled_costs_no_look_at_every_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    from inspector.engine.handwritten.table import Table
+
+    def refuse(self: Table) -> list[Any]:
+        raise AssertionError("every operation is looked at")
+
+    monkeypatch.setattr(Table, "ops", refuse)
+    found, kept = seen(Collected().to(D), torch.randn(2, 9, 3, dtype=D))
+    assert len(found) == 1 and not kept.refusals()
+    _, kept = seen(BatchFirst().to(D), torch.randn(2, 9, 3, dtype=D))
+    assert any("every operation is looked at" in reason for reason in kept.reasons())
