@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 from torch import Tensor
 
 from inspector.engine.handwritten.gates import Gate, leading_to
@@ -78,8 +77,6 @@ def _maker(flow: Flow, i: int, tensor: Tensor) -> Op | None:
     place = flow.source.get(id(tensor))
     if place is not None:
         return flow.op(place) if place[0] == i else None
-    made = flow.twins.table.made
-    at = np.nonzero(made.ids == id(tensor))[0]
-    if not len(at):
-        return None
-    return flow.twins.table.op(int(np.searchsorted(made.start, at[0], side="right")) - 1)
+    table = flow.twins.table
+    call = table.maker(id(tensor))
+    return None if call is None else table.op(call)

@@ -75,6 +75,18 @@ class Table:
         """All calls, looked at."""
         return [self.op(n) for n in range(len(self))]
 
+    @cached_property
+    def _makers(self) -> tuple[Numbers, Numbers]:
+        """Ids of all that was returned in ascending order, and the call that returned each, the first one first."""
+        order = np.argsort(self.made.ids, kind="stable")
+        return self.made.ids[order], np.repeat(np.arange(len(self)), self.made.count)[order]
+
+    def maker(self, number: int) -> int | None:
+        """The first call that returned the tensor of this id, or None."""
+        ids, calls = self._makers
+        n = int(np.searchsorted(ids, number))
+        return int(calls[n]) if n < len(ids) and ids[n] == number else None
+
     def replaced(self, given: Mapping[int, Given]) -> Table:
         """These calls only, with other arguments (positional ones, those by name)."""
         kept = {old: new for new, old in enumerate(given)}
