@@ -20,6 +20,7 @@ LEAST_F1, NEAR_BEST = 0.5, 0.75
 SCORED_ENTRIES = 1 << 23
 """Numbers that one scoring reads (32 MB of float32): 4,000 steps of 2,000 units."""
 LEAST_MARGIN = 8
+WIDE = "\u2007"  # a space that is as wide as a digit
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +135,10 @@ def word_at(names: Sequence[str], step: int, steps: int) -> tuple[int, int]:
     while last + 1 < len(names) and names[last + 1].strip() and last - step < 24:
         last += 1
     return first, last
+
+
+def row_label(match: Match, searched: bool, digits: int = 1) -> str:
+    """A unit on the axis: its number, − where it is on by being negative, its score; columns as wide as digits are."""
+    sign = "−" if match.sign < 0 else ""
+    unit = f"{sign}{match.unit}".rjust(digits + 1, WIDE)
+    return f"{'•' if searched else WIDE} {'✓' if match.exact else WIDE} {unit}  {match.f1:.2f}"

@@ -395,4 +395,4 @@ class Panel(QWidget):
             raise CaptureError(f"{self.title} could not be drawn: {fault}.")
 
 
-__all__ = ["Panel", "answering", "caption", "chooser", "number", "set_options"]
+__all__ = ["Panel", "caption", "chooser", "number", "set_options"]

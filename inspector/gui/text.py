@@ -67,3 +67,9 @@ def plain_box(parent: QWidget | None, title: str, text: str, details: str = "") 
 def clean_block(text: str, limit: int = 200_000) -> str:
     """Many lines, each cleaned, the whole cut at `limit` characters."""
     return "\n".join(clean(line) for line in text[:limit].split("\n"))
+
+
+def running(name: str, spaces: bool) -> str:
+    """A token in running text: line breaks are seen; tokens that are words stand apart."""
+    text = name if name == " " else token(name)
+    return f"{text} " if spaces else text

@@ -196,8 +196,8 @@ class Window(QMainWindow):
 
     def edit(self, name: str = "") -> None:
         """Ask for changes, begun with a channel or the "input" where one is named; run as it is and with them."""
+        from inspector.gui.applies import answering
         from inspector.gui.editdialog import EditDialog
-        from inspector.gui.panel import answering
 
         capture = self.session.capture
         if capture is None or self.session.spec is None:

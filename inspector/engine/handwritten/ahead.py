@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from torch import Tensor
 
-from inspector.engine.handwritten.gates import Gate, leading_to
+from inspector.engine.handwritten.gates import BETWEEN_0_AND_1, PIECES, Gate, leading_to
 from inspector.engine.handwritten.naming import argument, assigned
 from inspector.engine.handwritten.operation import Op
 from inspector.engine.handwritten.slots import Flow, Slot
 
-SIGMOIDS = frozenset({"sigmoid", "sigmoid_", "hardsigmoid", "expit"})
-VIEWS = frozenset(
-    ["__getitem__", "unbind", "chunk", "split", "tensor_split", "select", "narrow", "transpose", "permute", "movedim",
-     "view", "reshape", "contiguous", "squeeze", "unsqueeze", "T", "mT", "flip", "__iter__"]
+SIGMOIDS = BETWEEN_0_AND_1 - {"softmax"}
+VIEWS = PIECES | frozenset(
+    ["transpose", "permute", "movedim", "view", "reshape", "contiguous", "squeeze", "unsqueeze", "T", "mT", "flip",
+     "__iter__"]
 )  # fmt: skip
 SCALING = frozenset(
     ["mul", "__mul__", "__rmul__", "mul_", "__imul__", "rsub", "__rsub__", "sub", "__sub__", "lerp", "addcmul", "where"]

@@ -124,7 +124,7 @@ def _one_call(table: Table, ops: Sequence[int], level: int) -> bool:
 
 def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, *, depth: bool) -> Iterator[Loop]:
     keys = table.keys(ops, level, depth=depth)
-    sites = list(zip(table.offsets(ops, level), table.keys(ops, level, depth=True), strict=True))
+    sites: list[tuple[int, int]] = []
     counts = Counter(keys)
     often = {key for key, count in counts.items() if count >= FEWEST}
     at = 0
@@ -134,6 +134,7 @@ def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, *, dep
             continue
         starts, end = _extent(keys, at)
         if not depth and len(starts) >= FEWEST:
+            sites = sites or list(zip(table.offsets(ops, level), table.keys(ops, level, depth=True), strict=True))
             starts, end = _as_written(frame, keys, sites, starts, end)
         own = list(zip(ops[starts[0] : end], keys[starts[0] : end], strict=True))
         wrong = (

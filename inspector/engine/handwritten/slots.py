@@ -114,12 +114,10 @@ def analyse(loop: Loop) -> Flow:
 
     A last iteration that does not make a new value of what all others make one of is left out.
     """
-    flow = Flow(loop, Twins(loop))
-    flow.slots = _slots(flow)
+    flow = _with_slots(loop)
     if not loop.depth and any(slot.made[-1] < 0 and min(slot.made[1:-1], default=-1) >= 0 for slot in flow.slots):
         loop.iterations.drop_last()
-        flow = Flow(loop, Twins(loop))
-        flow.slots = _slots(flow)
+        flow = _with_slots(loop)
     flow.held = [ids_of(slot.values) for slot in flow.slots]
     holders = _holders(flow)
     if len(flow.slots) < MOST_BITS:
@@ -128,6 +126,12 @@ def analyse(loop: Loop) -> Flow:
         flow.twins.part()
     rows = {i: _reach(flow, holders, i) for i in flow.twins.members}
     flow.reach = [rows[first] for first in flow.twins.first]
+    return flow
+
+
+def _with_slots(loop: Loop) -> Flow:
+    flow = Flow(loop, Twins(loop))
+    flow.slots = _slots(flow)
     return flow
 
 

@@ -105,8 +105,7 @@ class Parameter:
     def add(self, chunk: Chunk, norms: Tensor, factor: Tensor) -> None:
         """The chunk's part of the map, and of the sums of norms by lag: norms (n, t) float64, factor (n, r)."""
         n, t = norms.shape
-        size = torch.linalg.vector_norm(factor, dim=1, dtype=torch.float64)
-        items = (norms * size[:, None]).triu_(chunk.first)  # not 0 · NaN before the step
+        items = (norms * row_norms(factor)[:, None]).triu_(chunk.first)  # not 0 · NaN before the step
         self.map[chunk.first : chunk.first + n] = items
         padded = torch.nn.functional.pad(items, (0, n))
         self.lagged[: t - chunk.first] += padded.as_strided((n, t - chunk.first), (t + n + 1, 1), chunk.first).sum(0)

@@ -10,8 +10,9 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
+from inspector.gui.applies import answering
 from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel, answering
+from inspector.gui.panel import Panel
 from inspector.gui.shelf import PANELS
 from inspector.gui.text import clean
 from inspector.records import Channel

@@ -19,13 +19,14 @@ from inspector.gui.matching import (
     find_spans,
     longest_range,
     neighbourhood,
+    row_label,
     score_units,
     states_of,
     word_at,
 )
 from inspector.gui.panel import Panel, caption, chooser, number, set_options
 from inspector.gui.shelf import PANELS
-from inspector.gui.text import token
+from inspector.gui.text import running
 from inspector.gui.theme import Theme
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.source import glance
@@ -42,7 +43,6 @@ LISTED, CONTEXT, AXIS = 8, 40, 96
 ROW, AROUND_ROWS, ABOVE_AND_BELOW = 15, 62, 240
 """Pixels of height of a unit's row, of the map's title and axis, and of all the rest."""
 """Units that are listed at least, steps of text around a passage, and the width of the axis with the units."""
-WIDE = "\u2007"  # a space that is as wide as a digit
 BEGIN, END = "First step of the range", "Last step of the range"
 
 
@@ -257,7 +257,7 @@ class Units(Panel):
             "(✓ on throughout, off just before and after; • searched)"
         )
         digits = max((len(str(match.unit)) for match in self.matches), default=1)
-        ticks = [(i, label(match, match in self.searched, digits)) for i, match in enumerate(self.matches)]
+        ticks = [(i, row_label(match, match in self.searched, digits)) for i, match in enumerate(self.matches)]
         self.row.plot.getAxis("left").setTicks([ticks])
         self.figure.ci.layout.setRowMinimumHeight(1, ROW * len(self.matches) + AROUND_ROWS)
         self.figure.setMinimumHeight(max(self.needs_height, ABOVE_AND_BELOW + ROW * len(self.matches)))
@@ -311,7 +311,7 @@ class Units(Panel):
         heading = f"{steps}   {100 * span.share:.0f} % on"
         spaces = any(len(name) > 1 for name in names[max(0, span.first - CONTEXT) : span.last + 1 + CONTEXT])
         before, marked, after = (
-            "".join(shown(name, spaces) for name in names[max(0, cut.start) : max(0, cut.stop)])
+            "".join(running(name, spaces) for name in names[max(0, cut.start) : max(0, cut.stop)])
             for cut in (
                 slice(span.first - CONTEXT, span.first), slice(span.first, span.last + 1),
                 slice(span.last + 1, span.last + 1 + CONTEXT),
@@ -389,16 +389,3 @@ class Units(Panel):
             "units": np.array([[m.unit, m.sign, m.f1, m.exact, m in self.searched] for m in self.matches]),
             "spans": np.array([[s.first, s.last, s.share, s.score] for s in self.spans]).reshape(-1, 4),
         }
-
-
-def label(match: Match, searched: bool, digits: int = 1) -> str:
-    """A unit on the axis: its number, − where it is on by being negative, its score; columns as wide as digits are."""
-    sign = "−" if match.sign < 0 else ""
-    unit = f"{sign}{match.unit}".rjust(digits + 1, WIDE)
-    return f"{'•' if searched else WIDE} {'✓' if match.exact else WIDE} {unit}  {match.f1:.2f}"
-
-
-def shown(name: str, spaces: bool) -> str:
-    """A token in running text: line breaks are seen; tokens that are words stand apart."""
-    text = name if name == " " else token(name)
-    return f"{text} " if spaces else text

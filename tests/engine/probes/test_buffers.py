@@ -8,13 +8,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kept import Kept
 from torch import Tensor, nn
+from watched import seen
 
 from inspector.engine.handwritten.buffers import _overlap
-from inspector.engine.run import perform
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Recurrence
 
 D = torch.float64
 
@@ -83,13 +80,6 @@ class Collected(Base):
         return out
 
 
-def seen(model: nn.Module, x: Tensor) -> tuple[list[Recurrence], Kept]:
-    subject = Subject(model=model, kind="vectors", width=3, loss=lambda out, batch: out.square().sum(-1))
-    kept = Kept()
-    trace = perform(subject, Batch(x, torch.full((len(x),), x.shape[1])), kept, quantities=["states"])
-    return trace.recurrences, kept
-
-
 @pytest.mark.parametrize("kind", [BatchFirst, TimeFirst, LastOne, Copied, Collected])
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_buffer_is_as_good_as_a_variable(kind: Any, batch: int) -> None:
@@ -97,8 +87,8 @@ def test_a_buffer_is_as_good_as_a_variable(kind: Any, batch: int) -> None:
     model, plain = kind().to(D), Variable().to(D)
     plain.load_state_dict(model.state_dict())
     x = torch.randn(batch, 11, 3, dtype=D)
-    (ours,), kept = seen(model, x)
-    (theirs,), _ = seen(plain, x)
+    (ours,), kept, _ = seen(model, x)
+    (theirs,), _, _ = seen(plain, x)
     assert not kept.refusals() and ours.check is not None and ours.check.passed
     torch.testing.assert_close(ours.states, theirs.states)
     torch.testing.assert_close(ours.delta, theirs.delta)
@@ -117,7 +107,7 @@ def test_older_places_are_lags() -> None:
 
     model = Skipping().to(D)
     x = torch.randn(2, 9, 3, dtype=D)
-    (found,), kept = seen(model, x)
+    (found,), kept, _ = seen(model, x)
     assert not kept.refusals() and list(found.cell.parts) == ["h", "h[t-1]"]
     older = found.states[5, :, found.cell.parts["h[t-1]"]]
     torch.testing.assert_close(older, found.states[4, :, found.cell.parts["h"]])
@@ -133,7 +123,7 @@ def test_a_buffer_that_is_read_as_a_whole_is_refused_with_the_reason() -> None:
                 states[:, t + 1] = self.advance(x[:, t], states[:, : t + 1].clone().mean(1))
             return states[:, 1:]
 
-    found, kept = seen(History().to(D), torch.randn(2, 9, 3, dtype=D))
+    found, kept, _ = seen(History().to(D), torch.randn(2, 9, 3, dtype=D))
     assert not found
     (reason,) = kept.reasons()
     assert "reads it in other ways than by the places it wrote to" in reason
@@ -150,7 +140,7 @@ def test_one_place_that_is_overwritten_is_refused() -> None:
                 out.append(h.clone())
             return torch.stack(out, 1)
 
-    found, kept = seen(Same().to(D), torch.randn(2, 9, 3, dtype=D))
+    found, kept, _ = seen(Same().to(D), torch.randn(2, 9, 3, dtype=D))
     assert not found
     (reason,) = kept.reasons()
     assert "in place" in reason
@@ -177,7 +167,7 @@ def test_an_output_that_is_only_filled_costs_no_look_at_every_operation(monkeypa
         raise AssertionError("every operation is looked at")
 
     monkeypatch.setattr(Table, "ops", refuse)
-    found, kept = seen(Collected().to(D), torch.randn(2, 9, 3, dtype=D))
+    found, kept, _ = seen(Collected().to(D), torch.randn(2, 9, 3, dtype=D))
     assert len(found) == 1 and not kept.refusals()
-    _, kept = seen(BatchFirst().to(D), torch.randn(2, 9, 3, dtype=D))
+    _, kept, _ = seen(BatchFirst().to(D), torch.randn(2, 9, 3, dtype=D))
     assert any("every operation is looked at" in reason for reason in kept.reasons())

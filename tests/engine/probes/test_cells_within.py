@@ -6,16 +6,14 @@ from typing import Any
 
 import pytest
 import torch
-from kept import Kept
 from torch import Tensor, nn
+from watched import seen
 
 from inspector.engine.handwritten.cell_functions import WRITTEN_OUT
-from inspector.engine.run import perform
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Recurrence, Trace
 from inspector.records import Refusal
 
 D = torch.float64
+QUANTITIES = ("states", "gates")
 CELLS = [nn.RNNCell, nn.GRUCell, nn.LSTMCell]
 
 
@@ -65,14 +63,6 @@ class Fed(Zoneout):
         return self.cell(x + torch.tanh(self.feed(state[0] if isinstance(state, tuple) else state)), state)
 
 
-def seen(model: nn.Module, x: Tensor) -> tuple[list[Recurrence], Kept, Trace]:
-    subject = Subject(model=model, kind="vectors", width=3, loss=lambda out, batch: out.square().sum(-1))
-    kept = Kept()
-    batch = Batch(x, torch.full((len(x),), x.shape[1]))
-    trace = perform(subject, batch, kept, quantities=["states", "gates"])
-    return trace.recurrences, kept, trace
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("kind", [Zoneout, Masked, Fed])
 @pytest.mark.parametrize("cell", CELLS)
@@ -81,7 +71,7 @@ def test_the_whole_step_is_one_recurrence(kind: Any, cell: Any) -> None:
     torch.manual_seed(0)
     model = kind(cell).to(D)
     x = torch.randn(2, 21, 3, dtype=D)
-    (found,), kept, trace = seen(model, x)
+    (found,), kept, trace = seen(model, x, quantities=QUANTITIES)
     assert not [record for record in kept.records if isinstance(record, Refusal)]
     assert found.place == "model" and found.check is not None and found.check.passed
     size = 8 if cell is nn.LSTMCell else 4
@@ -110,7 +100,7 @@ def test_the_gates_of_the_cell_are_shown(kind: Any, cell: Any, names: list[str])
     torch.manual_seed(1)
     model = kind(cell).to(D)
     x = torch.randn(1, 9, 3, dtype=D)
-    (found,), kept, _ = seen(model, x)
+    (found,), kept, _ = seen(model, x, quantities=QUANTITIES)
     assert set(names) <= set(found.cell.gate_names)
     weights = dict(model.cell.named_parameters())
     h = found.states[4, 0, :4]
@@ -122,16 +112,16 @@ def test_the_gates_of_the_cell_are_shown(kind: Any, cell: Any, names: list[str])
     assert torch.tensor(kept.array(f"model:{names[1]}")).shape == (9, 4)
 
 
-def test_a_cell_and_nothing_else_stays_the_cells() -> None:
+@pytest.mark.parametrize("detached", [False, True])
+def test_a_cell_and_nothing_else_stays_the_cells(detached: bool) -> None:
     """Detached in between or not, the walk of the cell is shown, with its own name."""
 
     class Plain(Zoneout):
         def advance(self, x: Tensor, state: Any) -> Any:
-            return self.cell(x, state.detach())
+            return self.cell(x, state.detach() if detached else state)
 
-    for kind in (Plain,):
-        (found,), _, _ = seen(kind(nn.GRUCell).to(D), torch.randn(1, 12, 3, dtype=D))
-        assert found.place == "cell" and found.cell.family == "gru"
+    (found,), _, _ = seen(Plain(nn.GRUCell).to(D), torch.randn(1, 12, 3, dtype=D), quantities=QUANTITIES)
+    assert found.place == "cell" and found.cell.family == "gru"
 
 
 @pytest.mark.parametrize("name", sorted(WRITTEN_OUT))
@@ -164,7 +154,7 @@ def test_what_is_run_again_is_no_part_of_the_models_attention() -> None:
                 out.append(h)
             return torch.stack(out, 1)
 
-    found, kept, trace = seen(Attending().to(D), torch.randn(2, 7, 3, dtype=D))
+    found, kept, trace = seen(Attending().to(D), torch.randn(2, 7, 3, dtype=D), quantities=QUANTITIES)
     assert [item.place for item in found] == ["model"]
     assert not [record for record in kept.records if isinstance(record, Refusal)]
     assert len(trace.attentions) == 1

@@ -10,28 +10,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept import Kept
-from models import GruByHand, OnlyOutput
+from models import GruByHand, OnlyOutput, Squash
 from torch import Tensor, nn
+from watched import seen
 
 from inspector.engine.errors import CancelledError
 from inspector.engine.run import perform
 from inspector.engine.steps.lstm import LstmStep
 from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Recurrence, Trace
 
 D = torch.float64
-
-
-def seen(model: nn.Module, x: Tensor, lengths: list[int] | None = None) -> tuple[list[Recurrence], Kept, Trace]:
-    """What a run finds: recurrences, records, trace. Loss: squares of the output at every step."""
-    b, t = x.shape[:2]
-    subject = Subject(
-        model=model, kind="vectors", width=x.shape[-1], loss=lambda out, batch: out.square().flatten(2).sum(-1)
-    )
-    kept = Kept()
-    batch = Batch(x, torch.tensor(lengths or [t] * b))
-    trace = perform(subject, batch, kept, quantities=["states"])
-    return trace.recurrences, kept, trace
 
 
 class LstmByHand(nn.Module):
@@ -425,21 +413,6 @@ def test_nothing_changes_for_the_model() -> None:
     plain = model(x)
     _, _, trace = seen(model, x)
     assert torch.equal(plain, trace.output) and not torch._C._is_torch_function_mode_enabled()
-
-
-class Squash(torch.autograd.Function):
-    """A function of the user's own, which no function mode sees."""
-
-    @staticmethod
-    def forward(ctx: Any, a: Tensor) -> Tensor:
-        out = torch.tanh(a)
-        ctx.save_for_backward(out)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        (out,) = ctx.saved_tensors
-        return gradient * (1 - out * out)
 
 
 class LstmWithOwnFunction(LstmByHand):

@@ -6,12 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from kept import Kept
 from torch import Tensor, nn
-
-from inspector.engine.run import perform
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Recurrence
+from watched import seen
 
 D = torch.float64
 
@@ -73,20 +69,13 @@ class Peeled(Base):
         return torch.stack(out, 1)
 
 
-def seen(model: nn.Module, x: Tensor) -> tuple[list[Recurrence], Kept]:
-    subject = Subject(model=model, kind="vectors", width=3, loss=lambda out, batch: out.square().sum(-1))
-    kept = Kept()
-    trace = perform(subject, Batch(x, torch.full((len(x),), x.shape[1])), kept, quantities=["states"])
-    return trace.recurrences, kept
-
-
 @pytest.mark.parametrize("kind", [Scaled, Copied, Until])
 @pytest.mark.parametrize("batch", [1, 2])
 def test_every_state_is_the_models_own(kind: Any, batch: int) -> None:
     torch.manual_seed(0)
     model = kind().to(D)
     x = torch.randn(batch, 9, 3, dtype=D)
-    (found,), kept = seen(model, x)
+    (found,), kept, _ = seen(model, x)
     own = model.states[:9]
     assert not kept.refusals() and found.check is not None and found.check.passed and found.steps == 9
     torch.testing.assert_close(found.states[1:], torch.stack(own).detach())
@@ -102,7 +91,7 @@ def test_the_gradient_of_every_state_is_autograds(kind: Any) -> None:
     torch.manual_seed(0)
     model = kind().to(D)
     x = torch.randn(2, 9, 3, dtype=D)
-    (found,), _ = seen(model, x)
+    (found,), _, _ = seen(model, x)
     model.states.clear()
     expected = torch.autograd.grad(model(x).square().sum(), model.states)
     assert found.delta is not None and found.arriving is not None
@@ -120,7 +109,7 @@ def test_a_list_that_begins_with_two_tensors_has_its_second_path() -> None:
                 out.append(self.advance(row, out[-1]) + 0.5 * out[-2])
             return torch.stack(out[2:], 1)
 
-    (found,), _ = seen(Skipping().to(D), torch.randn(2, 9, 3, dtype=D))
+    (found,), _, _ = seen(Skipping().to(D), torch.randn(2, 9, 3, dtype=D))
     older = found.cell.parts["h[t-1]"]
     for t in (3, 8):
         back = found.block(t, t + 1).vjp(torch.eye(8, dtype=D)[:, :4].expand(1, 2, -1, -1))[0, 0]
@@ -129,7 +118,7 @@ def test_a_list_that_begins_with_two_tensors_has_its_second_path() -> None:
 
 def test_a_first_step_of_its_own_is_the_state_that_the_loop_begins_with() -> None:
     model = Peeled().to(D)
-    (found,), kept = seen(model, torch.randn(2, 9, 3, dtype=D))
+    (found,), kept, _ = seen(model, torch.randn(2, 9, 3, dtype=D))
     assert not kept.refusals() and found.check is not None and found.check.passed
     torch.testing.assert_close(found.states, torch.stack(model.states[:9]).detach())
 
@@ -148,7 +137,7 @@ def test_a_last_iteration_that_cannot_be_divided_anew_is_left_out() -> None:
             return torch.stack(out, 1)
 
     model = Uneven().to(D)
-    (found,), kept = seen(model, torch.randn(2, 9, 3, dtype=D))
+    (found,), kept, _ = seen(model, torch.randn(2, 9, 3, dtype=D))
     assert not kept.refusals() and found.check is not None and found.check.passed
     real = torch.stack(model.states[: found.steps]).detach() * 0.9
     real[4] += 0.1
@@ -173,6 +162,6 @@ def test_a_branch_at_the_head_of_the_loop_is_no_other_iteration(every: int) -> N
             return torch.stack(out, 1)
 
     model = Head().to(D)
-    (found,), kept = seen(model, torch.randn(2, 24, 3, dtype=D))
+    (found,), kept, _ = seen(model, torch.randn(2, 24, 3, dtype=D))
     assert not kept.refusals() and found.check is not None and found.check.passed
     torch.testing.assert_close(found.states[1:], torch.stack(model.states[:24]).detach())

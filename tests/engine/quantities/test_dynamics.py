@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from kept import Kept
+from models import Squash
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -332,21 +333,6 @@ def test_a_refusal_says_what_it_would_cost() -> None:
     plan = lyapunov_file.Plan(100_000, 64)
     assert plan.count >= 8 and plan.warm_up == 500
     assert jacobian_singular.kept_ranks(100)[0] == 0 and jacobian_singular.kept_ranks(100)[-1] == 99
-
-
-class Squash(torch.autograd.Function):
-    """A function of the user's own: the step is known through autograd's graph, its first Jacobian not at all."""
-
-    @staticmethod
-    def forward(ctx: Any, a: Tensor) -> Tensor:
-        out = torch.tanh(a)
-        ctx.save_for_backward(out)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        (out,) = ctx.saved_tensors
-        return gradient * (1 - out * out)
 
 
 class OwnFunction(nn.Module):
