@@ -36,6 +36,6 @@ def run(subject: Any, sequence: Any = None, *, out: Path | str | None = None, **
         out: the capture's folder; a temporary one, removed at exit, when left out.
         options: checkpoint, arguments, quantities, seed, partial, look_at, device, edits: engine.api.run_here has them.
     """
-    from inspector.engine.api import run_here
+    from inspector.engine.session.in_process import run_here
 
     return run_here(subject, sequence, out=out, **options)

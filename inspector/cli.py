@@ -14,8 +14,8 @@ import click
 from inspector import __version__
 from inspector.capture import SUFFIX, Capture, CaptureError, export_channel, open_capture, pack
 from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit
-from inspector.streams.command import run_and_wait
-from inspector.streams.samples import Sample, list_samples
+from inspector.transport.run_client import run_and_wait
+from inspector.workspace.samples import Sample, list_samples
 
 COMMANDS_FIRST = ("samples", "run", "list", "export", "pack", "demo")
 
@@ -269,7 +269,7 @@ def export(capture: str, channel: str | None, panel: str | None, frame: int, pla
             with _open(capture) as opened:
                 click.echo(str(export_channel(opened, channel, frame, to)), err=True)
         else:
-            from inspector.gui.headless import export_panel
+            from inspector.gui.export.headless import export_panel
 
             click.echo(str(export_panel(capture, str(panel), frame, place, to)), err=True)
     except (CaptureError, ValueError) as problem:
@@ -291,7 +291,7 @@ def pack_(capture: str, to: str | None) -> None:
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
 def demo(debug: bool) -> None:
     """Open the window on a run of a trained LSTM; without a display write the capture and every panel as PNG."""
-    from inspector.gui.platform import has_display
+    from inspector.gui.runtime.display import has_display
 
     if has_display() and _qt_starts():
         from inspector.gui.app import run as run_window
@@ -301,7 +301,7 @@ def demo(debug: bool) -> None:
     target = folder / f"demo{SUFFIX}"
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     run_and_report(Load(subject="char-lstm"), Run(path=str(target)), debug)
-    from inspector.gui.headless import export_all
+    from inspector.gui.export.headless import export_all
 
     try:
         pictures = export_all(target, folder / "demo-panels")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import inspector
-from inspector.streams.samples import list_samples
+from inspector.workspace.samples import list_samples
 
 
 def call(*arguments: str, cwd: Path, expect: int = 0) -> subprocess.CompletedProcess[str]:

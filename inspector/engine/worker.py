@@ -16,10 +16,10 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inspector.streams.process import ParentLink, die_with_parent
+from inspector.transport.process import ParentLink, die_with_parent
 
 if TYPE_CHECKING:
-    from inspector.engine.service import Service
+    from inspector.engine.session.service import Service
 
 SILENT_SECONDS = 30.0
 """After so long without a word from a request, the log gets the stack that it hangs in, once; C code included."""
@@ -30,7 +30,7 @@ def main() -> int:
     die_with_parent(os.getppid())
     _be_the_first_to_go()
     link = ParentLink()
-    from inspector.engine.service import Service, catalog
+    from inspector.engine.session.service import Service, catalog
     from inspector.records import Quit
 
     def say(record: Any) -> None:

@@ -9,12 +9,12 @@ import sys
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from inspector.gui.platform import has_display
-from inspector.gui.session import Session
-from inspector.gui.settings import Settings
-from inspector.gui.window import Window
+from inspector.gui.runtime.display import has_display
+from inspector.gui.state.session import Session
+from inspector.gui.state.settings import Settings
+from inspector.gui.window.main_window import Window
 from inspector.records import InputSpec
-from inspector.streams.process import WorkerProcess
+from inspector.transport.process import WorkerProcess
 
 DEMO, DEMO_EXAMPLE = "char-lstm", "long passage"
 
@@ -60,8 +60,8 @@ def run(paths: list[str], demo: bool = False) -> int:
 
 def begin(window: Window, paths: list[str], demo: bool) -> None:
     """What happens once the window stands: panels, worker, what was asked for."""
-    from inspector.gui.collecting import collect_here
-    from inspector.gui.crash import install
+    from inspector.gui.runtime.exception_hooks import install
+    from inspector.gui.runtime.gc_timer import collect_here
 
     install(window)
     collect_here(window)

@@ -17,11 +17,11 @@ from harness import Row, interleave
 from torch import Tensor, nn
 
 from inspector.capture import Writer
-from inspector.engine.emitter import Emitter
+from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.probes.attention import AttentionProbe
-from inspector.engine.shelves import QUANTITIES
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Trace
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Trace
 from inspector.records import Frame, RunStart, RunStop
 
 WIDTH, HEADS, LAYERS, VOCABULARY = 768, 12, 12, 50_257

@@ -6,12 +6,12 @@ import torch
 from harness import Row, interleave
 from torch import Tensor, nn
 
-from inspector.engine.emitter import Emitter
-from inspector.engine.quantities.bptt import PROBES, bptt, itemised
-from inspector.engine.quantities.gradient_map import gradient_map
-from inspector.engine.steps.lstm import LstmStep
-from inspector.engine.steps.product import linear
-from inspector.engine.trace import Recurrence
+from inspector.engine.cells.linear import linear
+from inspector.engine.cells.lstm import LstmStep
+from inspector.engine.quantities.gradient.bptt import PROBES, bptt, itemised
+from inspector.engine.quantities.gradient.gradient_map import gradient_map
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Recurrence
 
 T, H, PASSES = 512, 256, 16
 

@@ -16,10 +16,10 @@ from harness import Row
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer, open_capture
-from inspector.gui.theme import LIGHT
 from inspector.gui.widgets.atlas import Atlas, thumbnail
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.source import glance, overview_of
+from inspector.gui.widgets.theme import LIGHT
 from inspector.records import Channel, Page, RunStart
 
 

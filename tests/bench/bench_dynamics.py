@@ -9,9 +9,9 @@ from harness import Row, interleave
 from torch import Tensor
 from walked import lstm
 
-from inspector.engine.steps.lstm import LstmBlock, LstmStep
-from inspector.engine.steps.lyapunov import Directions
-from inspector.engine.steps.spectral import largest, spectral_norms
+from inspector.engine.cells.lstm import LstmBlock, LstmStep
+from inspector.engine.cells.lyapunov import Directions
+from inspector.engine.cells.spectral import largest, spectral_norms
 
 
 def naive(cell: LstmStep, x: Tensor, states: Tensor, count: int) -> Tensor:

@@ -11,11 +11,11 @@ import torch
 from harness import Row, interleave
 from torch import Tensor, nn
 
-from inspector.engine.emitter import Emitter
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
 from inspector.engine.probes.handwritten import Handwritten
-from inspector.engine.run import perform
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Trace
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Trace
 
 STEPS, WIDTH = 512, 256
 

@@ -10,10 +10,10 @@ from harness import Row, interleave
 from torch import Tensor
 from walked import lstm
 
-from inspector.engine.steps.gated import scaled_matrix
-from inspector.engine.steps.generic import FunctionStep
-from inspector.engine.steps.lstm import LstmBlock, LstmStep
-from inspector.engine.steps.spectral import lanczos
+from inspector.engine.cells.function_cell import FunctionStep
+from inspector.engine.cells.gated_algebra import scaled_matrix
+from inspector.engine.cells.lstm import LstmBlock, LstmStep
+from inspector.engine.cells.spectral import lanczos
 
 
 def hidden_to_hidden(cell: LstmStep, x: Tensor, states: Tensor) -> Tensor:

@@ -9,10 +9,10 @@ import torch
 from harness import Row, interleave
 from torch import Tensor, nn
 
-from inspector.engine.emitter import Emitter
+from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.probes.fused_rnn import FusedRnn
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Trace
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Trace
 
 
 class Nothing:

@@ -54,8 +54,8 @@ def rows() -> list[Row]:
 def _whole_run() -> Row:
     import torch
 
-    from inspector.engine.opening import open_subject
-    from inspector.engine.service import Service
+    from inspector.engine.model.opening import open_subject
+    from inspector.engine.session.service import Service
     from inspector.records import Finished, InputSpec, Load, Run
 
     said: list[object] = []

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from inspector.streams.process import KEEP_MEMORY
+from inspector.transport.process import KEEP_MEMORY
 
 HERE = Path(__file__).parent
 ONE = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.engine.steps.lstm import LstmStep
+from inspector.engine.cells.lstm import LstmStep
 
 
 def lstm(hidden: int, steps: int) -> tuple[LstmStep, Tensor, Tensor, tuple[Tensor, ...]]:

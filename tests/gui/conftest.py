@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer
-from inspector.gui.collecting import collect
+from inspector.gui.runtime.gc_timer import collect
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel, Frame, Labels, Page, Place, RunStart, RunStop, Scalar
 
 Put = Callable[[Channel, np.ndarray], None]
@@ -20,7 +20,7 @@ HOSTILE = ("<s>", "<img src=file:///etc/passwd>", "a&b", "\n", " ", "\u202eevil"
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Iterator[None]:
-    """As in the window (gui/collecting.py): Qt objects never die in the thread of a writer or of a pipe.
+    """As in the window (gui/runtime/gc_timer.py): Qt objects never die in the thread of a writer or of a pipe.
 
     Around the whole protocol, since fixtures of any scope write captures too.
     """

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from inspector.capture import Capture, Writer, open_capture
-from inspector.gui.cursor import Cursor, Looking
-from inspector.gui.export import picture
-from inspector.gui.sequencerow import SequenceRow
-from inspector.gui.settings import Settings
-from inspector.gui.shelf import ORDER, PANELS
-from inspector.gui.stage import Stage, sequence_length
-from inspector.gui.steprange import EitherRange, StepRange
-from inspector.gui.theme import DARK, LIGHT, Theme
+from inspector.gui.export.figure_files import picture
+from inspector.gui.export.offscreen import Stage, sequence_length
+from inspector.gui.panel.registry import ORDER, PANELS
+from inspector.gui.state.cursor import Cursor, Looking
+from inspector.gui.state.settings import Settings
+from inspector.gui.state.step_range import EitherRange, StepRange
+from inspector.gui.widgets.theme import DARK, LIGHT, Theme
+from inspector.gui.window.sequence_row import SequenceRow
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel, Frame, Labels, Page, RunStart, RunStop, Scalar
 
 ASKED = tuple("abcdefg")

@@ -12,14 +12,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer, open_capture
-from inspector.gui.applies import LOSS, RECURRENCE, WITHOUT, why_not
-from inspector.gui.choices import ComputeMenu, StatesDialog, carried, remember_states, remembered_states
-from inspector.gui.cursor import Cursor
-from inspector.gui.settings import Settings
-from inspector.gui.shelf import PANELS
-from inspector.gui.steprange import StepRange
-from inspector.gui.theme import LIGHT
-from inspector.gui.window import Window
+from inspector.gui.panel.availability import LOSS, RECURRENCE, WITHOUT, why_not
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Cursor
+from inspector.gui.state.settings import Settings
+from inspector.gui.state.step_range import StepRange
+from inspector.gui.widgets.theme import LIGHT
+from inspector.gui.window.main_window import Window
+from inspector.gui.window.run_options import ComputeMenu, StatesDialog, carried, remember_states, remembered_states
 from inspector.records import Catalog, Channel, Entry, Frame, InputSpec, Page, RunStart, RunStop
 
 CATALOG = Catalog(
@@ -113,7 +113,7 @@ def test_the_state_of_a_hand_written_cell_is_corrected(window: Window, qtbot: ob
 
 
 def test_a_model_without_hand_written_cells_says_so(window: Window, qtbot: object) -> None:
-    from inspector.gui.choices import NO_RECURRENCE, choose_states
+    from inspector.gui.window.run_options import NO_RECURRENCE, choose_states
 
     window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
     finish(window, qtbot)

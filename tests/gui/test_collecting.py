@@ -8,7 +8,7 @@ import threading
 import pytest
 from PySide6.QtCore import QObject
 
-from inspector.gui import collecting
+from inspector.gui.runtime import gc_timer as collecting
 
 
 class InCycle:

@@ -15,10 +15,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDoubleSpinBox, QLineEdit, QSpinBox, QWidget
 
 from inspector.capture import open_capture
-from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel
-from inspector.gui.shelf import PANELS
-from inspector.gui.stage import Stage
+from inspector.gui.export.offscreen import Stage
+from inspector.gui.panel.base import Panel
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Position
 
 SIZES = ((1000, 520), (420, 240))
 MOST_CHOICES = 4

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from inspector.capture import Writer, open_capture
+from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.dynamics import Dynamics, verdict
 from inspector.gui.panels.spectra import Spectra
-from inspector.gui.stage import Stage
-from inspector.gui.theme import DARK
 from inspector.gui.widgets.fan import subscript
+from inspector.gui.widgets.theme import DARK
 from inspector.records import Channel, Frame, Page, Refusal, RunStart, RunStop, Scalar
 
 Record = tuple[Channel, np.ndarray] | Scalar | Refusal

@@ -12,11 +12,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QWidget
 
 from inspector.capture import open_capture
-from inspector.gui.cursor import Cursor, Position
-from inspector.gui.editdialog import INPUT, EditDialog
-from inspector.gui.stage import Stage
-from inspector.gui.theme import LIGHT
-from inspector.gui.tokenstrip import TokenStrip
+from inspector.gui.dialogs.edit_dialog import INPUT, EditDialog
+from inspector.gui.export.offscreen import Stage
+from inspector.gui.state.cursor import Cursor, Position
+from inspector.gui.widgets.theme import LIGHT
+from inspector.gui.widgets.token_strip import TokenStrip
 from inspector.records import Edit
 
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton

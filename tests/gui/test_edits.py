@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from inspector.capture import Difference, Writer, open_capture
-from inspector.gui.cursor import Position
-from inspector.gui.editdialog import EditDialog, signals_of
-from inspector.gui.framebar import DIFFERENCE, FrameBar
-from inspector.gui.stage import Stage
+from inspector.gui.dialogs.edit_dialog import EditDialog, signals_of
+from inspector.gui.export.offscreen import Stage
+from inspector.gui.state.cursor import Position
+from inspector.gui.window.frame_bar import DIFFERENCE, FrameBar
 from inspector.records import Channel, Edit, Frame, Page, RunStart, RunStop
 
 

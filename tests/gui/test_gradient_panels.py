@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from inspector.capture import Writer, open_capture
+from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.bptt import DECADES, floored
-from inspector.gui.stage import Stage
 from inspector.records import Channel, Frame, Page, RunStart, Scalar
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from inspector.capture import open_capture
+from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.influence import amount, power, relative, seen, verdict
-from inspector.gui.stage import Stage
 
 LAG = np.arange(60)
 

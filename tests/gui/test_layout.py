@@ -11,12 +11,12 @@ from PySide6.QtWidgets import QApplication, QTabBar
 
 from inspector.capture import CaptureError
 from inspector.gui.app import begin, make_window
-from inspector.gui.export import save_figure
+from inspector.gui.export.figure_files import save_figure
 from inspector.gui.widgets.axes import StepAxis
 from inspector.gui.widgets.heatmap import Heatmap
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.stepplot import StepPlot, curve
-from inspector.gui.window import Window
+from inspector.gui.window.main_window import Window
 
 
 @pytest.fixture

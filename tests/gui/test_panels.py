@@ -10,13 +10,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QImage
 
 from inspector.capture import CaptureError, open_capture
-from inspector.gui.cursor import Cursor
-from inspector.gui.export import copy_figure, forget_clipboard, picture, save_data, save_figure
-from inspector.gui.panel import Panel
-from inspector.gui.shelf import ORDER, PANELS, ordered
-from inspector.gui.stage import Stage
-from inspector.gui.steprange import StepRange
-from inspector.gui.theme import DARK, LIGHT
+from inspector.gui.export.figure_files import copy_figure, forget_clipboard, picture, save_data, save_figure
+from inspector.gui.export.offscreen import Stage
+from inspector.gui.panel.base import Panel
+from inspector.gui.panel.registry import ORDER, PANELS, ordered
+from inspector.gui.state.cursor import Cursor
+from inspector.gui.state.step_range import StepRange
+from inspector.gui.widgets.theme import DARK, LIGHT
 
 
 def colours(image: QImage) -> int:

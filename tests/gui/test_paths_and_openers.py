@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inspector.analysis import retention
+from inspector.analysis.gate_summary import gate_sentence, memory_sentence, timescale_sentence
+from inspector.analysis.retention import at_step, largest_of, look, retained
 from inspector.capture import Writer, open_capture
-from inspector.gui import retention
-from inspector.gui.gatewords import gate_sentence, memory_sentence, timescale_sentence
+from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.openers import ONE, Openers
 from inspector.gui.panels.paths import Paths, share_open
-from inspector.gui.retention import at_step, largest_of, look, retained
-from inspector.gui.stage import Stage
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.tokenbars import ends, places_for
 from inspector.records import Channel, Frame, Page, RunStart, RunStop, Scalar

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from inspector.capture import Writer
-from inspector.gui import session as module
-from inspector.gui.session import Session
+from inspector.gui.state import session as module
+from inspector.gui.state.session import Session
 from inspector.records import (
     Cancel,
     Catalog,
@@ -26,7 +26,7 @@ from inspector.records import (
     RunStart,
     RunStop,
 )  # fmt: skip
-from inspector.streams.process import Exit
+from inspector.transport.process import Exit
 
 
 class Fake:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from inspector.capture import Writer, open_capture
+from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.training import Training, thinned
-from inspector.gui.stage import Stage
 from inspector.gui.widgets.axes import LogAxis
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from inspector.capture import Writer, open_capture
-from inspector.gui.cursor import Cursor
+from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.depth import brief
-from inspector.gui.sequencerow import UNIT, SequenceRow
-from inspector.gui.settings import Settings
-from inspector.gui.stage import Stage
-from inspector.gui.theme import LIGHT
+from inspector.gui.state.cursor import Cursor
+from inspector.gui.state.settings import Settings
+from inspector.gui.widgets.theme import LIGHT
+from inspector.gui.window.sequence_row import UNIT, SequenceRow
 from inspector.records import Channel, Frame, Labels, Page, RunStart, RunStop
 
 TEXT = "one (two) three (four) five (six)"

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import inspector.gui
-from inspector.gui.cursor import Cursor
-from inspector.gui.steprange import StepRange
-from inspector.gui.text import clean, escaped, plain_label, token, tooltip
-from inspector.gui.theme import DARK, INFINITE, LAST, LIGHT, MASKED, NOT_A_NUMBER, colour_table
-from inspector.gui.tokenstrip import TokenStrip
+from inspector.gui.state.cursor import Cursor
+from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.atlas import CELL, thumbnail
 from inspector.gui.widgets.axes import LogAxis, ValueAxis
+from inspector.gui.widgets.plain_text import clean, escaped, plain_label, token, tooltip
 from inspector.gui.widgets.quantise import Levels, extreme, levels_of
 from inspector.gui.widgets.stepplot import SMOOTH, WIDE, curve, decimated, isolated, logarithm
+from inspector.gui.widgets.theme import DARK, INFINITE, LAST, LIGHT, MASKED, NOT_A_NUMBER, colour_table
+from inspector.gui.widgets.token_strip import TokenStrip
 
 
 def test_colour_indices_keep_nan_and_infinity_apart() -> None:

@@ -16,7 +16,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from inspector.gui.app import make_window
-from inspector.gui.window import Window
+from inspector.gui.window.main_window import Window
 from inspector.records import InputSpec, Load
 
 MODEL = """
@@ -99,7 +99,7 @@ def test_bad_input_is_one_sentence_and_the_window_goes_on(window: Window, qtbot:
 def test_cancel_keeps_what_came(window: Window, qtbot: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "slow.py"
     file.write_text(MODEL)
-    monkeypatch.setattr("inspector.gui.window.ask_trust", lambda *_: True)
+    monkeypatch.setattr("inspector.gui.window.main_window.ask_trust", lambda *_: True)
     window.open_model(Load(subject=f"{file}:Slow", trusted=True))
     qtbot.waitUntil(
         lambda: window.session.capture is not None and "cell:h" in window.session.capture.channels, timeout=60_000
@@ -181,7 +181,7 @@ def test_themes_and_layout_are_remembered(window: Window, qtbot: object) -> None
 def test_copying_a_figure_from_the_menu(window: Window, a_capture: Path) -> None:
     from PySide6.QtGui import QGuiApplication
 
-    from inspector.gui.export import forget_clipboard
+    from inspector.gui.export.figure_files import forget_clipboard
 
     window.open_path(str(a_capture))
     next(a for a in window.menu_actions if a.text() == "States: Copy figure").trigger()
@@ -212,7 +212,7 @@ def test_the_window_loads_neither_torch_nor_plots_before_it_stands() -> None:
 
 def test_many_emits_and_frames_take_no_references_from_none_and_true(qapp: QApplication, a_capture: Path) -> None:
     from inspector.capture import open_capture
-    from inspector.gui.stage import Stage
+    from inspector.gui.export.offscreen import Stage
 
     if sys.version_info >= (3, 12):
         pytest.skip("None and True are immortal here")
@@ -232,7 +232,7 @@ def test_many_emits_and_frames_take_no_references_from_none_and_true(qapp: QAppl
 def test_a_double_click_on_the_strip_edits_and_runs(
     window: Window, qtbot: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from inspector.gui.editdialog import EditDialog
+    from inspector.gui.dialogs.edit_dialog import EditDialog
     from inspector.records import Edit
 
     def put_in(dialog: EditDialog) -> int:

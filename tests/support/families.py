@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.engine.steps.cell import Cell
-from inspector.engine.steps.gru import GruStep
-from inspector.engine.steps.lstm import LstmStep
-from inspector.engine.steps.rnn import RnnStep
+from inspector.engine.cells.base import Cell
+from inspector.engine.cells.gru import GruStep
+from inspector.engine.cells.lstm import LstmStep
+from inspector.engine.cells.rnn import RnnStep
 
 D = torch.float64
 FAMILIES = ["tanh", "relu", "gru", "gru without bias", "lstm", "lstm without bias", "projected"]

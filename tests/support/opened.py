@@ -10,7 +10,7 @@ from typing import Any
 from PySide6.QtCore import qInstallMessageHandler
 
 from inspector.gui.app import begin, make_window
-from inspector.gui.window import Window
+from inspector.gui.window.main_window import Window
 
 
 @contextmanager

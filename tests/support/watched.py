@@ -8,9 +8,9 @@ import torch
 from kept import Kept
 from torch import Tensor, nn
 
-from inspector.engine.run import perform
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Recurrence, Trace
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
+from inspector.engine.trace.trace import Recurrence, Trace
 
 
 def seen(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from inspector.engine.subject import Batch, Subject
+from inspector.engine.model.subject import Batch, Subject
 from inspector.records import InputSpec
 
 

@@ -8,10 +8,10 @@ import soundfile
 import torch
 from torch import Tensor
 
-from inspector.engine.batching import allows_nonfinite, ask, check_vectors, more_of, pad, regular_file, tensor_of
 from inspector.engine.errors import InputError
-from inspector.engine.shelves import INPUTS
-from inspector.engine.subject import Batch, Subject
+from inspector.engine.model.batching import allows_nonfinite, ask, check_vectors, more_of, pad, regular_file, tensor_of
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
 
 MAX_SAMPLES = 100_000_000

@@ -7,10 +7,10 @@ import math
 import torch
 from torch import Tensor
 
-from inspector.engine.batching import check_length, model_dtype, number_option, pad
 from inspector.engine.errors import InputError
-from inspector.engine.shelves import INPUTS
-from inspector.engine.subject import Batch, Subject
+from inspector.engine.model.batching import check_length, model_dtype, number_option, pad
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
 
 MAX_NUMBERS = 1 << 28

@@ -6,10 +6,10 @@ import re
 
 import torch
 
-from inspector.engine.batching import check_ids, pad
 from inspector.engine.errors import InputError
-from inspector.engine.shelves import INPUTS
-from inspector.engine.subject import Batch, Subject
+from inspector.engine.model.batching import check_ids, pad
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
 
 _WORD = re.compile(r"[+-]?\d{1,18}\Z")

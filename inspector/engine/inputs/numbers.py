@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from inspector.engine.batching import MAX_FILE, MAX_TEXT, allows_nonfinite, more_of, of_value, pad, regular_file
 from inspector.engine.errors import InputError
-from inspector.engine.shelves import INPUTS
-from inspector.engine.subject import Batch, Subject
+from inspector.engine.model.batching import MAX_FILE, MAX_TEXT, allows_nonfinite, more_of, of_value, pad, regular_file
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
 
 SUFFIXES = (".npy", ".npz", ".csv")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from inspector.engine.batching import MAX_TEXT, encode_text, more_of, pad, regular_file
 from inspector.engine.errors import InputError
-from inspector.engine.shelves import INPUTS
-from inspector.engine.subject import Batch, Subject
+from inspector.engine.model.batching import MAX_TEXT, encode_text, more_of, pad, regular_file
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
 
 

@@ -9,7 +9,7 @@ from safetensors import SafetensorError, safe_open
 
 from inspector.engine.errors import InputError
 from inspector.engine.loaders import State
-from inspector.engine.shelves import LOADERS
+from inspector.engine.registries import LOADERS
 
 MAX_HEADER = 16 << 20
 MAX_TENSORS = 50_000

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from torch import nn
 
-from inspector.engine.emitter import Emitter
-from inspector.engine.trace import Trace
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Trace
 
 
 class Probe(Protocol):

@@ -19,13 +19,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from inspector.engine.attention_calls import Looked
-from inspector.engine.attention_recorder import Recorder
-from inspector.engine.emitter import Emitter
-from inspector.engine.function_mode import FUSED, SwitchedMode, runs_fused
-from inspector.engine.module_stack import CalledModules, ModuleStack
-from inspector.engine.shelves import PROBES
-from inspector.engine.trace import Trace
+from inspector.engine.attention.calls import Looked
+from inspector.engine.attention.recorder import Recorder
+from inspector.engine.hooks.function_mode import FUSED, SwitchedMode, runs_fused
+from inspector.engine.hooks.module_stack import CalledModules, ModuleStack
+from inspector.engine.registries import PROBES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Trace
 from inspector.records import Log
 
 Handler = Callable[..., None]

@@ -13,15 +13,15 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from inspector.engine.cell_walks import PARTS, Walk, items_of, make_cell, recurrence_of, rows_of
-from inspector.engine.emitter import Emitter
 from inspector.engine.errors import CancelledError
-from inspector.engine.fused import CHANGED, GRADIENT, OVERWRITTEN, class_name
-from inspector.engine.fused_calls import UNKNOWN_COLUMN, column_of
-from inspector.engine.quantity import dtype_name
-from inspector.engine.shelves import PROBES
-from inspector.engine.trace import CELLS_WITHIN, Trace
-from inspector.engine.watching import AfterHook, Recorder
+from inspector.engine.hooks.recorder import AfterHook, Recorder
+from inspector.engine.recurrent.cell_calls import PARTS, Walk, items_of, make_cell, recurrence_of, rows_of
+from inspector.engine.recurrent.fused.calls import UNKNOWN_COLUMN, column_of
+from inspector.engine.recurrent.fused.layers import CHANGED, GRADIENT, OVERWRITTEN, class_name
+from inspector.engine.registries import PROBES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import dtype_name
+from inspector.engine.trace.trace import CELLS_WITHIN, Trace
 from inspector.records import Channel
 
 LIVE_STEPS, LIVE_SECONDS = 32, 0.05

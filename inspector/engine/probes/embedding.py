@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from inspector.engine.emitter import Emitter
-from inspector.engine.looked_up import KEY, LookedUp
-from inspector.engine.module_stack import in_backward
-from inspector.engine.shelves import PROBES
-from inspector.engine.trace import Trace
+from inspector.engine.hooks.module_stack import in_backward
+from inspector.engine.registries import PROBES
+from inspector.engine.trace.embedding_calls import KEY, LookedUp
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Trace
 
 MOST_CALLS = 100_000
 """Calls of one embedding that are kept: a decoder looks up one token a call."""

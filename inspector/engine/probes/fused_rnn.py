@@ -3,7 +3,7 @@
 A forward hook keeps the input, the initial state, the weights and what the module returned. Afterwards every layer
 and direction is laid open: lower layers (whose outputs the fused kernel does not return) run once more, one fused
 layer each, with the very weights; then all gates of all steps come from one batched product. The recomputation has
-to reproduce what the module returned, or everything derived from it is refused (see engine/fused.py).
+to reproduce what the module returned, or everything derived from it is refused (see engine/recurrent/fused/layers.py).
 
 A module that is called step by step is one walk, as long as each call is given the state that the one before
 returned; other calls get places of their own ("rnn#2.l0"). Not seen: TorchScript, quantized modules, compiled code.
@@ -19,14 +19,14 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 from torch.utils.hooks import RemovableHandle
 
-from inspector.engine.emitter import Emitter
 from inspector.engine.errors import CancelledError
-from inspector.engine.fused import Walk, class_name, lay_open
-from inspector.engine.fused_calls import FusedCall, returned_states
-from inspector.engine.module_stack import in_backward
-from inspector.engine.shelves import PROBES
-from inspector.engine.trace import Trace
-from inspector.engine.watching import AfterHook, Recorder
+from inspector.engine.hooks.module_stack import in_backward
+from inspector.engine.hooks.recorder import AfterHook, Recorder
+from inspector.engine.recurrent.fused.calls import FusedCall, returned_states
+from inspector.engine.recurrent.fused.layers import Walk, class_name, lay_open
+from inspector.engine.registries import PROBES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Trace
 
 MOST_WALKS = 64
 """Places that one module may fill in one run."""

@@ -11,22 +11,22 @@ from collections.abc import Container, Sequence
 
 from torch import nn
 
-from inspector.engine.emitter import Emitter
 from inspector.engine.errors import CancelledError, Unsupported
-from inspector.engine.function_mode import FUSED, runs_fused, unwatched
-from inspector.engine.handwritten.assemble import ONE_SHOWS, corrected, place_of, recurrence_of
-from inspector.engine.handwritten.buffers import resolved
-from inspector.engine.handwritten.built_in import cells_within, of_a_cell
-from inspector.engine.handwritten.gradients import Wanted
-from inspector.engine.handwritten.graph import GraphRecurrence
-from inspector.engine.handwritten.loops import Loop, find_loops, loops_inside
-from inspector.engine.handwritten.recording import Recorder
-from inspector.engine.handwritten.replay import ReplayRecurrence
-from inspector.engine.handwritten.slots import Slot, analyse, states
-from inspector.engine.handwritten.table import Table
-from inspector.engine.module_stack import ModuleStack
-from inspector.engine.shelves import PROBES
-from inspector.engine.trace import CELLS_WITHIN, Trace
+from inspector.engine.hooks.function_mode import FUSED, runs_fused, unwatched
+from inspector.engine.hooks.module_stack import ModuleStack
+from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, corrected, place_of, recurrence_of
+from inspector.engine.recurrent.traced.cells.gradients import Wanted
+from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
+from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
+from inspector.engine.recurrent.traced.loops.carried_state import Slot, analyse, states
+from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, loops_inside
+from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell
+from inspector.engine.recurrent.traced.record.buffers import resolved
+from inspector.engine.recurrent.traced.record.op_table import Table
+from inspector.engine.recurrent.traced.record.recorder import Recorder
+from inspector.engine.registries import PROBES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import CELLS_WITHIN, Trace
 from inspector.records import Labels
 
 FULL = (

@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 from PySide6.QtWidgets import QCheckBox
 
-from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel, caption, chooser, number, set_options
-from inspector.gui.shelf import PANELS
-from inspector.gui.theme import Theme
+from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.atlas import Atlas, thumbnail
 from inspector.gui.widgets.axes import StepAxis, style_axis
 from inspector.gui.widgets.linesview import MOST, LinesView
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import Levels, levels_of
 from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel, caption, chooser, number, set_options
-from inspector.gui.shelf import PANELS
-from inspector.gui.text import token
-from inspector.gui.theme import Theme
+from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.fan import Fan
+from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.plane import WAY_COLOURS, Plane
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.rankplot import RankPlot
+from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.words import Words
 from inspector.records import Channel
 

@@ -8,15 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel, caption, chooser, number, set_options
-from inspector.gui.shelf import PANELS
-from inspector.gui.theme import Theme
+from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import ValueAxis, style_axis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.source import glance, overview_of
 from inspector.gui.widgets.stepplot import title_from_left
+from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]

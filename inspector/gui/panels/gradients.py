@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from inspector.gui.curvepanel import CurvePanel
-from inspector.gui.shelf import PANELS
+from inspector.gui.panel.line_panel import CurvePanel
+from inspector.gui.panel.registry import PANELS
 from inspector.records import Channel
 
 

@@ -10,11 +10,11 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
-from inspector.gui.applies import answering
-from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel
-from inspector.gui.shelf import PANELS
-from inspector.gui.text import clean
+from inspector.gui.panel.availability import answering
+from inspector.gui.panel.base import Panel
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.plain_text import clean
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]

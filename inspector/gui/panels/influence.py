@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel, number
-from inspector.gui.shelf import PANELS
-from inspector.gui.theme import Theme
+from inspector.gui.panel.base import Panel, number
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.sentence import Sentence
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]

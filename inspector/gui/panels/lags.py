@@ -11,14 +11,14 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.capture.difference import RATIO
-from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel, number, set_options
-from inspector.gui.shelf import PANELS
-from inspector.gui.theme import Theme
+from inspector.gui.panel.base import Panel, number, set_options
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]

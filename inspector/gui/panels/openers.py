@@ -8,18 +8,18 @@ import numpy as np
 import numpy.typing as npt
 from PySide6.QtWidgets import QSpinBox
 
-from inspector.gui.cursor import Position
-from inspector.gui.gatewords import gate_sentence, memory_sentence, timescale_sentence
-from inspector.gui.panel import Panel, caption, chooser, number, set_options
-from inspector.gui.retention import LIMIT, at_step, largest_of, look
-from inspector.gui.shelf import PANELS
-from inspector.gui.theme import Theme
+from inspector.analysis.gate_summary import gate_sentence, memory_sentence, timescale_sentence
+from inspector.analysis.retention import LIMIT, at_step, largest_of, look
+from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.loghistogram import LogHistogram
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.marks import Marks
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.sentences import Sentences
 from inspector.gui.widgets.source import overview_of
+from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.tokenbars import TokenBars
 from inspector.records import Channel
 

@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel, number
-from inspector.gui.shelf import PANELS
-from inspector.gui.text import token
-from inspector.gui.theme import Theme
+from inspector.gui.panel.base import Panel, number
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.curves import Curves
 from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.quantise import Levels, levels_of
+from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]

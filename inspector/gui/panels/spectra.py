@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel, caption, chooser, number, set_options
-from inspector.gui.shelf import PANELS
-from inspector.gui.theme import Theme
+from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.fan import Fan, subscript
 from inspector.gui.widgets.plane import Plane
 from inspector.gui.widgets.rankplot import RankPlot
+from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.words import Words
 from inspector.records import Channel
 

@@ -10,13 +10,13 @@ import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
-from inspector.gui.cursor import Position
-from inspector.gui.panel import Panel, number, set_options
-from inspector.gui.shelf import PANELS
-from inspector.gui.theme import Theme
+from inspector.gui.panel.base import Panel, number, set_options
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, style_axis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
+from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]

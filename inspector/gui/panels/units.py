@@ -9,9 +9,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtWidgets import QDoubleSpinBox, QSpinBox
 
-from inspector.capture.pyramid import reduce_rows, shrink
-from inspector.gui.cursor import Position
-from inspector.gui.matching import (
+from inspector.analysis.unit_matching import (
     MOST_SPANS,
     Match,
     Span,
@@ -24,14 +22,16 @@ from inspector.gui.matching import (
     states_of,
     word_at,
 )
-from inspector.gui.panel import Panel, caption, chooser, number, set_options
-from inspector.gui.shelf import PANELS
-from inspector.gui.text import running
-from inspector.gui.theme import Theme
+from inspector.capture.pyramid import reduce_rows, shrink
+from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.plain_text import running
 from inspector.gui.widgets.source import glance
 from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, lone
 from inspector.gui.widgets.textrows import TextRow, TextRows
+from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]

@@ -11,8 +11,8 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QGraphicsSceneMouseEvent, QStyleOptionGraphicsItem, QWidget
 
-from inspector.gui.text import clean
-from inspector.gui.theme import LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
+from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.theme import LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
 
 Array = npt.NDArray[Any]
 CELL, GAP = 48, 4

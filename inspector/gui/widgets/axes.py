@@ -10,8 +10,8 @@ from typing import Any
 import pyqtgraph as pg
 from PySide6.QtGui import QFont, QFontMetricsF
 
-from inspector.gui.text import token
-from inspector.gui.theme import Theme
+from inspector.gui.widgets.plain_text import token
+from inspector.gui.widgets.theme import Theme
 
 CLOSE = 0.7
 """The part of a tick's usual room that two neighbours need at least."""

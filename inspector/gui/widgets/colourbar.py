@@ -8,8 +8,8 @@ from PySide6.QtCore import QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QSizePolicy, QStyleOptionGraphicsItem, QWidget
 
-from inspector.gui.theme import INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
 from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.theme import INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
 
 WIDTH, BAR = 98.0, 12.0
 

@@ -9,12 +9,12 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.capture import Capture
-from inspector.gui.steprange import StepRange
-from inspector.gui.theme import Theme
+from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.source import line_of
 from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, logarithm, lone
+from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]

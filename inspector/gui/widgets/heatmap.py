@@ -12,8 +12,8 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
-from inspector.gui.theme import colour_table
 from inspector.gui.widgets.quantise import Levels, extreme
+from inspector.gui.widgets.theme import colour_table
 
 Array = npt.NDArray[Any]
 Overview = Callable[[tuple[int, int], int], tuple[Array, Array]]

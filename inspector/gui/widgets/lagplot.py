@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
+from inspector.gui.widgets.theme import Theme
 
 Array = npt.NDArray[Any]
 FLOOR = -300.0

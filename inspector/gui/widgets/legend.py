@@ -11,8 +11,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
-from inspector.gui.text import clean
-from inspector.gui.theme import LIGHT, Theme
+from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.theme import LIGHT, Theme
 
 SAMPLE, GAP, ROW = 18.0, 14.0, 17.0
 """Widths of a sample and of the space after a name, and the height of a row, in pixels."""

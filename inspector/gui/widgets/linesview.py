@@ -12,8 +12,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
-from inspector.gui.text import token
-from inspector.gui.theme import LIGHT, Theme
+from inspector.gui.widgets.plain_text import token
+from inspector.gui.widgets.theme import LIGHT, Theme
 
 MOST = 48
 FAINT = 0.02

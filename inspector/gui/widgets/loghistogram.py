@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.text import escaped
-from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
 from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.plain_text import escaped
 from inspector.gui.widgets.stepplot import title_from_left
+from inspector.gui.widgets.theme import Theme
 
 Array = npt.NDArray[Any]
 PER_DECADE = 6

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.steprange import StepRange
-from inspector.gui.theme import Theme
+from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import ValueAxis
 from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.heatmap import Heatmap
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.theme import Theme
 
 Array = npt.NDArray[Any]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from PySide6.QtGui import QColor, QImage
 
-from inspector.gui.theme import LAST, Theme
 from inspector.gui.widgets.heatmap import Heatmap
+from inspector.gui.widgets.theme import LAST, Theme
 
 ALPHA = 0.9
 THIRDS = 3

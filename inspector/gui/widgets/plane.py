@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.text import escaped
-from inspector.gui.theme import LAST, Theme, colour_table
 from inspector.gui.widgets.axes import ValueAxis, style_axis
+from inspector.gui.widgets.plain_text import escaped
 from inspector.gui.widgets.stepplot import title_from_left
+from inspector.gui.widgets.theme import LAST, Theme, colour_table
 
 Array = npt.NDArray[Any]
 MOST_DOTS = 2000

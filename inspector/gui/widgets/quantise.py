@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inspector.gui.theme import INFINITE, LAST, MASKED, NOT_A_NUMBER
+from inspector.gui.widgets.theme import INFINITE, LAST, MASKED, NOT_A_NUMBER
 
 Array = npt.NDArray[Any]
 ROBUST = (0.5, 99.5)

@@ -7,8 +7,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
-from inspector.gui.text import clean_block
-from inspector.gui.theme import LIGHT, Theme
+from inspector.gui.widgets.plain_text import clean_block
+from inspector.gui.widgets.theme import LIGHT, Theme
 
 MARGIN = 8.0
 

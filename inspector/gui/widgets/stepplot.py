@@ -11,10 +11,10 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPen
 
-from inspector.gui.steprange import StepRange
-from inspector.gui.text import escaped
-from inspector.gui.theme import Theme
+from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis, StepAxis, ValueAxis, style_axis
+from inspector.gui.widgets.plain_text import escaped
+from inspector.gui.widgets.theme import Theme
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 Array = npt.NDArray[Any]

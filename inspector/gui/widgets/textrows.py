@@ -10,8 +10,8 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QGraphicsSceneMouseEvent, QStyleOptionGraphicsItem, QWidget
 
-from inspector.gui.text import clean
-from inspector.gui.theme import LIGHT, Theme
+from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.theme import LIGHT, Theme
 
 HEADING = 150.0
 MARGIN = 8.0

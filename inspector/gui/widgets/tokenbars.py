@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.text import clean
-from inspector.gui.theme import Theme
 from inspector.gui.widgets.axes import style_axis
+from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.theme import Theme
 
 Array = npt.NDArray[Any]
 MOST, FEWEST = 48, 12

@@ -7,8 +7,8 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QSizePolicy, QStyleOptionGraphicsItem, QWidget
 
-from inspector.gui.text import clean
-from inspector.gui.theme import LIGHT, Theme
+from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.theme import LIGHT, Theme
 
 LINES = 2
 

@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from inspector.engine.errors import InputError
-from inspector.engine.shelves import INPUTS
-from inspector.engine.subject import Batch, Subject, adopt
+from inspector.engine.model.subject import Batch, Subject, adopt
+from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
 
 LETTERS = Subject(model=nn.Embedding(4, 2), vocabulary=["a", "b", " ", "\n"], name="letters")

@@ -16,11 +16,11 @@ from listed import Listed
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
-from inspector.engine.attention import allowed, rows
-from inspector.engine.emitter import Emitter
+from inspector.engine.attention.rows import allowed, rows
+from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.probes.attention import AttentionProbe
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Attention, Trace
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import Refusal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -532,7 +532,7 @@ def test_a_caught_error_inside_the_model_leaves_the_places_right() -> None:
 
 
 def test_a_fault_in_the_probe_stays_in_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inspector.engine.attention_recorder.attend", lambda *_a, **_k: 1 / 0)
+    monkeypatch.setattr("inspector.engine.attention.recorder.attend", lambda *_a, **_k: 1 / 0)
     sink = Listed()
     model = Block().eval()
     x = torch.randn(2, 5, 8)

@@ -12,12 +12,12 @@ from kept import Kept
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from inspector.engine import fused_gradients
-from inspector.engine.emitter import Emitter
+from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.probes.cells import Cells
 from inspector.engine.probes.fused_rnn import FusedRnn
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Recurrence, Trace
+from inspector.engine.recurrent.fused import gradients as fused_gradients
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Recurrence, Trace
 from inspector.records import Channel, Page
 
 D = torch.float64
@@ -225,7 +225,7 @@ def test_weights_written_to_after_the_call_are_refused() -> None:
 
 def test_wrong_recomputations_are_refused() -> None:
     """Weights changed behind torch's back no longer reproduce the output: nothing derived from them is shown."""
-    from inspector.engine.shelves import QUANTITIES
+    from inspector.engine.registries import QUANTITIES
 
     model = nn.GRU(3, 4)
 
@@ -254,7 +254,7 @@ def test_outputs_overwritten_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     trace, kept = captured(model, call)
     torch.testing.assert_close(trace.recurrences[0].states[1:], model(x)[0].detach())
     assert not kept.refusals()
-    monkeypatch.setattr("inspector.engine.fused_calls.OWN_BYTES", 0)
+    monkeypatch.setattr("inspector.engine.recurrent.fused.calls.OWN_BYTES", 0)
     trace, kept = captured(model, call)
     assert not trace.recurrences and "in place" in kept.refusals()[0].reason
 

@@ -15,13 +15,13 @@ from listed import Listed
 from torch import Tensor, nn
 
 from inspector.capture import Writer, open_capture
-from inspector.engine.attention import FORBIDDEN, Rows, rows
-from inspector.engine.emitter import Emitter
+from inspector.engine.attention.rows import FORBIDDEN, Rows, rows
+from inspector.engine.cells.base import Check
 from inspector.engine.errors import CancelledError, Unsupported
-from inspector.engine.shelves import QUANTITIES
-from inspector.engine.steps.cell import Check
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Attention, Trace
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import Channel, Frame, Log, Page, Refusal, RunStart, RunStop, Scalar
 
 KEYS = sorted((key for key in QUANTITIES if key.startswith("attention/")), key=lambda key: QUANTITIES[key].order)

@@ -11,10 +11,10 @@ from kept import Kept
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from inspector.engine.quantities import bound as bound_file
-from inspector.engine.quantities import weight_spectra as spectra_file
-from inspector.engine.run import perform
-from inspector.engine.subject import Batch, Subject
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
+from inspector.engine.quantities.dynamics import weight_spectra as spectra_file
+from inspector.engine.quantities.jacobian import bound as bound_file
 from inspector.records import Scalar
 from sample_models import cells
 

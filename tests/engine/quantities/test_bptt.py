@@ -13,15 +13,15 @@ from kept import Kept
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from inspector.engine import itemised
-from inspector.engine.emitter import Emitter
-from inspector.engine.quantities import bptt as module
-from inspector.engine.run import perform
-from inspector.engine.steps.generic import FunctionStep
-from inspector.engine.steps.gru import GruStep
-from inspector.engine.steps.lstm import LstmStep
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Recurrence
+from inspector.engine.analyses import itemised_bptt as itemised
+from inspector.engine.cells.function_cell import FunctionStep
+from inspector.engine.cells.gru import GruStep
+from inspector.engine.cells.lstm import LstmStep
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
+from inspector.engine.quantities.gradient import bptt as module
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Recurrence
 
 D = torch.float64
 H = 4

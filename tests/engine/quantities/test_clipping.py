@@ -13,9 +13,9 @@ import torch
 from kept import Kept
 from torch import Tensor, nn
 
-from inspector.engine import run as running
-from inspector.engine.run import perform
-from inspector.engine.subject import Batch, Subject
+from inspector.engine import pipeline as running
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
 from inspector.records import Labels
 
 

@@ -11,13 +11,13 @@ import torch
 from kept import Kept
 from torch import Tensor, nn
 
-from inspector.engine.emitter import Emitter
-from inspector.engine.quantities.depth import depth
-from inspector.engine.run import perform
-from inspector.engine.steps.cell import Check
-from inspector.engine.steps.generic import FunctionStep
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Recurrence, Trace
+from inspector.engine.cells.base import Check
+from inspector.engine.cells.function_cell import FunctionStep
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
+from inspector.engine.quantities.gradient.depth import depth
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Recurrence, Trace
 from inspector.records import Refusal
 
 D = torch.float64

@@ -11,9 +11,9 @@ import torch
 from kept import Kept
 from torch import Tensor, nn
 
-from inspector.engine.quantities.depth_parameters import owner
-from inspector.engine.run import perform
-from inspector.engine.subject import Batch, Subject
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
+from inspector.engine.quantities.gradient.depth_parameters import owner
 from inspector.records import Channel, Page, Refusal
 
 

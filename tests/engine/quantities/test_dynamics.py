@@ -14,16 +14,16 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from inspector.engine.emitter import Emitter
-from inspector.engine.quantities import jacobian_eigenvalues, jacobian_singular
-from inspector.engine.quantities import lyapunov as lyapunov_file
-from inspector.engine.quantity import Quantity
-from inspector.engine.run import perform
-from inspector.engine.shelves import QUANTITIES
-from inspector.engine.steps.generic import FunctionStep
-from inspector.engine.steps.lyapunov import Directions
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Recurrence, Trace
+from inspector.engine.cells.function_cell import FunctionStep
+from inspector.engine.cells.lyapunov import Directions
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
+from inspector.engine.quantities.dynamics import lyapunov as lyapunov_file
+from inspector.engine.quantities.jacobian import jacobian_eigenvalues, jacobian_singular
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import Quantity
+from inspector.engine.trace.trace import Recurrence, Trace
 
 D = torch.float64
 KEYS = (

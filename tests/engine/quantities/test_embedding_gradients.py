@@ -10,8 +10,8 @@ import torch
 from listed import Listed
 from torch import Tensor, nn
 
-from inspector.engine.run import perform
-from inspector.engine.subject import Batch, Subject
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
 from inspector.records import Channel, Refusal
 
 

@@ -12,14 +12,14 @@ from kept import Kept
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from inspector.engine.emitter import Emitter
-from inspector.engine.held_inputs import numbered
-from inspector.engine.quantities import fixed_points as fixed_points_file
-from inspector.engine.run import perform
-from inspector.engine.shelves import QUANTITIES
-from inspector.engine.steps.generic import FunctionStep
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Recurrence, Trace
+from inspector.engine.analyses.constant_inputs import numbered
+from inspector.engine.cells.function_cell import FunctionStep
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
+from inspector.engine.quantities.dynamics import fixed_points as fixed_points_file
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Recurrence, Trace
 from sample_models import cells
 
 D = torch.float64

@@ -14,15 +14,15 @@ from kept import Kept
 from models import OnlyOutput
 from torch import Tensor, nn
 
-from inspector.engine.emitter import Emitter
-from inspector.engine.keeping import keeping
-from inspector.engine.quantities import openers as openers_file
-from inspector.engine.quantities.memory import HELD, runs
-from inspector.engine.run import perform
-from inspector.engine.shelves import QUANTITIES
-from inspector.engine.steps.generic import FunctionStep
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Recurrence, Trace
+from inspector.engine.analyses.memory_gate import keeping
+from inspector.engine.cells.function_cell import FunctionStep
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
+from inspector.engine.quantities.gates import openers as openers_file
+from inspector.engine.quantities.gates.memory import HELD, runs
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Recurrence, Trace
 from inspector.records import Channel
 
 D = torch.float64

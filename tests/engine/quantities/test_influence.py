@@ -11,12 +11,12 @@ import torch
 from kept import Kept
 from torch import Tensor, nn
 
-from inspector.engine import copies
-from inspector.engine.quantities import influence as module
-from inspector.engine.quantities.influence import Plan, by_lag, divergence, reach, reference, replacements
-from inspector.engine.run import perform
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Trace
+from inspector.engine.analyses import rerun as copies
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
+from inspector.engine.quantities.gradient import influence as module
+from inspector.engine.quantities.gradient.influence import Plan, by_lag, divergence, reach, reference, replacements
+from inspector.engine.trace.trace import Trace
 from inspector.records import Channel
 
 D = torch.float64

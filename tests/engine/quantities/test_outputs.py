@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from listed import Listed
 from torch import Tensor, nn
 
-from inspector.engine.emitter import Emitter
-from inspector.engine.quantities import outputs
-from inspector.engine.quantities.health import COUNTS, count, merge
-from inspector.engine.shelves import QUANTITIES
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Attention, Trace
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.quantities.values import outputs
+from inspector.engine.quantities.values.health import COUNTS, count, merge
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import Channel, Refusal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -163,8 +163,8 @@ def test_health_of_inputs_scores_and_attention_over_real_steps_only() -> None:
 
 
 def test_health_of_recurrent_states_gates_and_gradients() -> None:
-    from inspector.engine.run import perform
-    from inspector.engine.subject import adopt
+    from inspector.engine.model.subject import adopt
+    from inspector.engine.pipeline import perform
 
     class Model(nn.Module):
         def __init__(self) -> None:

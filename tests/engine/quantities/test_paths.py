@@ -12,13 +12,13 @@ from kept import Kept
 from models import OnlyOutput
 from torch import Tensor, nn
 
-from inspector.engine import path_walk
-from inspector.engine.quantities.masks import dense_pairs, open_paths, powers, products
-from inspector.engine.run import perform
-from inspector.engine.shelves import QUANTITIES
-from inspector.engine.steps.generic import FunctionStep
-from inspector.engine.subject import Batch, Subject
-from inspector.engine.trace import Recurrence, Trace
+from inspector.engine.analyses import path_products as path_walk
+from inspector.engine.cells.function_cell import FunctionStep
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
+from inspector.engine.quantities.jacobian.masks import dense_pairs, open_paths, powers, products
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.trace import Recurrence, Trace
 
 D = torch.float64
 KEYS = ("paths", "paths/lag", "masks")
@@ -163,7 +163,7 @@ def generic(steps: int = 6) -> Trace:
 
 
 def test_a_pure_function_has_no_direct_path_in_closed_form() -> None:
-    from inspector.engine.emitter import Emitter
+    from inspector.engine.trace.emitter import Emitter
 
     kept = Kept()
     for key in KEYS:
@@ -299,7 +299,7 @@ def test_open_paths_and_joined_pairs_are_counted_one_by_one(sparse: bool) -> Non
     masks = (torch.rand(8, 3) < 0.7).double()
     masks[:, 0] = torch.where(masks.sum(1) == 0, 1.0, masks[:, 0])
     paths, pairs, norms = brute(weights, masks, 4)
-    from inspector.engine.emitter import Emitter
+    from inspector.engine.trace.emitter import Emitter
 
     with np.errstate(divide="ignore"):
         np.testing.assert_allclose(open_paths(masks, 4), np.exp(np.nanmean(np.log(paths), axis=0)), rtol=1e-12)

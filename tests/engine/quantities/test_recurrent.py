@@ -10,10 +10,10 @@ import torch
 from kept import Kept
 from torch import Tensor, nn
 
-from inspector.engine.quantities.lags import Plan, by_lag, horizon
-from inspector.engine.quantities.units import unit_statistics
-from inspector.engine.run import perform
-from inspector.engine.subject import Batch, Subject
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
+from inspector.engine.quantities.gates.units import unit_statistics
+from inspector.engine.quantities.jacobian.lags import Plan, by_lag, horizon
 from inspector.records import Refusal
 
 D = torch.float64

@@ -11,10 +11,10 @@ import torch
 from kept import Kept
 from torch import nn
 
-from inspector.engine import history as history_file
-from inspector.engine.quantities import training as training_file
-from inspector.engine.run import perform
-from inspector.engine.subject import Batch, Subject
+from inspector.engine.model import training_log as history_file
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import perform
+from inspector.engine.quantities.values import training as training_file
 
 
 def seen(folder: Path, text: str | None) -> Kept:

@@ -10,15 +10,15 @@ import torch
 from kept import Kept
 from torch import Tensor
 
-from inspector.engine import itemised
-from inspector.engine.emitter import Emitter
-from inspector.engine.quantities import truncation as module
-from inspector.engine.steps.cell import Cell
-from inspector.engine.steps.generic import FunctionStep
-from inspector.engine.steps.gru import GruStep
-from inspector.engine.steps.lstm import LstmStep
-from inspector.engine.steps.rnn import RnnStep
-from inspector.engine.trace import Recurrence
+from inspector.engine.analyses import itemised_bptt as itemised
+from inspector.engine.cells.base import Cell
+from inspector.engine.cells.function_cell import FunctionStep
+from inspector.engine.cells.gru import GruStep
+from inspector.engine.cells.lstm import LstmStep
+from inspector.engine.cells.rnn import RnnStep
+from inspector.engine.quantities.gradient import truncation as module
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Recurrence
 from inspector.records import Channel
 
 D = torch.float64

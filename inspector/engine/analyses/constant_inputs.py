@@ -1,0 +1,154 @@
+"""Which inputs a recurrence is held at when its fixed points are sought: mean, zero, and those that the sequence has.
+
+A layer above the first is given something else at every step, also where the model's own input is the same; it is held
+at the mean over those steps, and the label says so. A recorded step is held at what it was given at one of its steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inspector.engine.analyses.aligned_inputs import aligned_inputs
+from inspector.engine.analyses.fixed_point_search import in_float64, step_and_jacobian
+from inspector.engine.errors import Unsupported
+from inspector.engine.recurrent.traced.cells.autonomous import held_at, held_at_mean
+from inspector.engine.recurrent.traced.cells.base import RecordedStep
+from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
+from inspector.engine.trace.emitter import to_numpy
+from inspector.engine.trace.trace import Recurrence, Trace
+
+MOST = 6
+"""Inputs of the sequence that are held, the most frequent ones, beside mean and zero."""
+SHORT = 3
+"""Numbers of an input that a label writes out."""
+MEAN, ZERO = "mean input", "zero input"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """F(s, x*) for one x*: `step` gives F (n, s) and ∂F/∂s (n, s, s) at states (n, s) of `dtype`."""
+
+    label: str
+    step: Callable[[Tensor], tuple[Tensor, Tensor]]
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Processing steps (n,) at which the model is given the same, and what that is called."""
+
+    name: str
+    steps: Tensor
+
+
+def held_inputs(trace: Trace, recurrence: Recurrence, steps: Tensor) -> list[Held]:
+    """Every input that is held, of those that the processing steps (n,) of the sample looked at have.
+
+    Raises Unsupported where the step cannot be run from other states.
+    """
+    kinds = list(alike(trace, recurrence, steps))
+    if not isinstance(recurrence.cell, RecordedStep):
+        return list(_of_cell(recurrence, trace.look_at, steps, kinds))
+    if recurrence.cell.depth:
+        raise Unsupported(
+            f"Each step of {recurrence.place} is a layer, not one map repeated in time, so no fixed points are sought."
+        )
+    if not isinstance(recurrence, ReplayRecurrence):
+        raise Unsupported(
+            f"The steps of {recurrence.place} are known through autograd's graph only and cannot be run from other "
+            "states, so no fixed points are found."
+        )
+    return list(_of_recording(recurrence, trace.look_at, steps, kinds))
+
+
+def _of_cell(recurrence: Recurrence, sample: int, steps: Tensor, kinds: list[Alike]) -> Iterator[Held]:
+    cell, x = in_float64(recurrence.cell), recurrence.x[:, sample - recurrence.base]
+    x = x.double() if cell is not recurrence.cell else x
+
+    def held(label: str, value: Tensor) -> Held:
+        return Held(label, partial(step_and_jacobian, cell, value), value.dtype)
+
+    mean = x[steps].mean(0)
+    yield held(MEAN, mean)
+    yield held(ZERO, torch.zeros_like(mean))
+    for kind in kinds:
+        rows = x[kind.steps]
+        exact = bool((rows == rows[0]).all())
+        yield held(kind.name if exact else f"mean at {kind.name}", rows[0] if exact else rows.mean(0))
+
+
+def _of_recording(recurrence: ReplayRecurrence, sample: int, steps: Tensor, kinds: list[Alike]) -> Iterator[Held]:
+    column = sample - recurrence.base
+    try:
+        mean = held_at_mean(recurrence, steps, column)
+        yield Held(MEAN, mean, mean.dtype)
+    except Unsupported:
+        pass  # the steps of the sequence are still there
+    entering = recurrence.x[:, column]
+    for kind in kinds:
+        first, rows = int(kind.steps[0]), entering[kind.steps]
+        exact = rows.shape[1] > 0 and bool((rows == rows[0]).all())
+        at = f"step {_shown(recurrence, sample, first)}"
+        label = kind.name if exact or kind.name == at else f"{kind.name} at {at}"
+        step = held_at(recurrence, first, column)
+        yield Held(label, step, step.dtype)
+
+
+def alike(trace: Trace, recurrence: Recurrence, steps: Tensor) -> Iterator[Alike]:
+    """The most frequent of the model's inputs with their steps; steps in even distances where few come twice."""
+    column, steps = trace.look_at - recurrence.base, recurrence.in_order(steps, trace.look_at)
+    try:
+        given = aligned_inputs(trace, recurrence)[steps, column]
+        tokens = given.dim() == 1 and not given.is_floating_point()
+    except Unsupported:
+        given, tokens = recurrence.x[steps, column], False
+    rows = given.reshape(len(given), -1)
+    which = numbered(rows)
+    count = torch.bincount(which)
+    if not tokens and 2 * len(count) > len(rows):
+        for at in torch.linspace(0, len(rows) - 1, min(MOST, len(rows))).round().long():
+            yield Alike(f"step {_shown(recurrence, trace.look_at, int(steps[at]))}", steps[at : at + 1])
+        return
+    for number in torch.sort(count, descending=True, stable=True).indices[:MOST].tolist():
+        own = steps[which == number]
+        row = rows[which == number][0]
+        if tokens:
+            name = f"'{_token(trace, int(row))}'"
+        elif len(row) <= SHORT:
+            name = f"input {', '.join(f'{float(value):.3g}' for value in row)}"
+        else:
+            name = f"step {_shown(recurrence, trace.look_at, int(own[0]))}"
+            name += f" and {len(own) - 1} like it" if len(own) > 1 else ""
+        yield Alike(name, own)
+
+
+def numbered(rows: Tensor) -> Tensor:
+    """(n,) a number for each row (n, i), the same for equal ones, in the order in which they come first.
+
+    Rows without entries are all different.
+    By their bytes: sorting 100,000 rows number by number takes seconds.
+    """
+    if not rows.shape[1]:
+        return torch.arange(len(rows))
+    plain = to_numpy(rows + 0)  # −0.0 + 0 is 0.0
+    whole = plain.view(np.dtype((np.void, plain.itemsize * plain.shape[1])))[:, 0]
+    _, first, which = np.unique(whole, return_index=True, return_inverse=True)
+    place = np.empty(len(first), dtype=np.int64)
+    place[first.argsort()] = np.arange(len(first))
+    return torch.from_numpy(place[which.reshape(-1)])
+
+
+def _token(trace: Trace, number: int) -> str:
+    vocabulary = trace.subject.vocabulary
+    return str(vocabulary[number]) if vocabulary is not None and number < len(vocabulary) else str(number)
+
+
+def _shown(recurrence: Recurrence, sample: int, t: int) -> int:
+    """The sequence step of processing step t."""
+    return recurrence.sequence_offset(t, 1, sample)

@@ -1,0 +1,174 @@
+"""Backpropagation through time item by item: every pair (loss term t, step k ≤ t) in one sweep back over the steps.
+
+dL/dθ = Σ_t Σ_{k≤t} a_tᵀ J_{t:k} ∂⁺s_k/∂θ with a_t the loss gradient that enters the recurrence at step t, J_{t:k} the
+product of step Jacobians and ∂⁺ the immediate derivative, s_{k-1} held fixed (Pascanu, Mikolov & Bengio 2013, eq. 4).
+All a_tᵀ J_{t:k} of one k are the rows of one matrix, and ∂⁺s_k/∂W is an outer product that is never built.
+
+Letters: t step of the loss, k step of the parameter's use, n rows (by lag t − k), g entry of a gradient at the
+pre-activations, r entry of what a parameter is multiplied with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from inspector.engine.cells.base import Cell
+from inspector.engine.errors import NotApplicable, Unsupported
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import BLOCK_STEPS
+from inspector.engine.trace.trace import Recurrence
+
+SOURCE = "Pascanu, Mikolov & Bengio 2013; Cashman et al. 2018 (RNNbow)"
+RATE = 2e10
+"""Multiplications a second that one core is assumed to do when the cost of a sweep is told."""
+STEP_SECONDS = 1e-4
+"""What a step costs however small it is."""
+SECONDS = 120.0
+"""Longest sweep that is begun; beyond, the cost is told and the sweep refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Everything that reaches the parameters at one step.
+
+    Attributes:
+        step: k, in processing order.
+        rows: {signal: (n, g)}; row n belongs to the loss of step k + n. With a window of w lags, row w (where there is
+            one) is the sum over all lags ≥ w.
+        factors: {parameter: (signal, (r,))}: the contribution of row n is the outer product of the two.
+    """
+
+    step: int
+    rows: dict[str, Tensor]
+    factors: dict[str, tuple[str, Tensor]]
+
+
+def begin(recurrence: Recurrence, sample: int) -> Tensor:
+    """(t, s) what arrives at each state of the sample. NotApplicable without a loss."""
+    if recurrence.arriving is None:
+        raise NotApplicable("There is no loss.")
+    recurrence.cell.check_items(recurrence.length(sample))
+    if not recurrence.cell.parameters():
+        raise Unsupported(f"The step of {recurrence.place} names no parameters, so its gradient cannot be itemised.")
+    return recurrence.arriving[: recurrence.length(sample), sample - recurrence.base]
+
+
+def pairs(length: int, window: int) -> int:
+    """Rows that a sweep carries: Σ_k min(t − k, w + 1), t (t + 1) / 2 where the window is the whole sequence."""
+    short = min(window + 1, length)
+    return short * (short + 1) // 2 + (length - short) * short
+
+
+def seconds(cell: Cell, count: int, length: int) -> float:
+    """About how long `count` rows in `length` steps take on one core."""
+    return count * cell.row_cost() / RATE + length * STEP_SECONDS
+
+
+def announce(recurrence: Recurrence, length: int, window: int, what: str, emit: Emitter) -> str:
+    """Tell what a sweep is going to cost, before it is paid. Raises Unsupported where that is too much."""
+    count = pairs(length, window)
+    took = seconds(recurrence.cell, count, length)
+    text = f"{what} of {recurrence.place}: {count:,} pairs of steps, {_duration(took)} on one core"
+    if took > SECONDS:
+        raise Unsupported(f"{text}; up to {SECONDS:.0f} s are spent, so a shorter sequence has it.")
+    emit.progress(0.0, 1.0, text)
+    return text
+
+
+def _duration(took: float) -> str:
+    if took < 0.1:
+        return "0.1 s at most"
+    return (
+        f"about {took:.2g} s"
+        if took < 100
+        else f"about {took / 60:.0f} min"
+        if took < 6000
+        else f"about {took / 3600:,.0f} h"
+    )
+
+
+def sweep(recurrence: Recurrence, sample: int, emit: Emitter, text: str, window: int | None = None) -> Iterator[Source]:
+    """All steps of the sample, the last first, with every gradient that passes. See Source."""
+    carried = begin(recurrence, sample).clone()
+    length = len(carried)
+    reach = length if window is None else window
+    total, done = pairs(length, reach), 0
+    for first, block in reversed(list(recurrence.blocks(sample, BLOCK_STEPS))):
+        emit.check()
+        emit.progress(done / total, 1.0, text)
+        factors = block.factors()
+        for offset in range(block.shape[0] - 1, -1, -1):
+            k = first + offset
+            beyond = k + reach
+            if beyond + 1 < length:
+                carried[beyond] += carried[beyond + 1]
+            rows = carried[k : beyond + 1]
+            done += len(rows)
+            found = block.pull_(rows, offset)
+            yield Source(k, found, {name: (signal, value[offset, 0]) for name, (signal, value) in factors.items()})
+
+
+def row_norms(rows: Tensor) -> Tensor:
+    """‖row‖₂ of (n, g), (n,), summed in float64: squares of float32 numbers neither vanish nor overflow there."""
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
+    return norms
+
+
+def all_factors(recurrence: Recurrence, sample: int) -> dict[str, Tensor]:
+    """{parameter: (t, r)} over all steps of the sample, in processing order."""
+    parts: dict[str, list[Tensor]] = {}
+    for _, block in recurrence.blocks(sample, BLOCK_STEPS):
+        for name, (_, value) in block.factors().items():
+            parts.setdefault(name, []).append(value[:, 0])
+    return {name: torch.cat(values) for name, values in parts.items()}
+
+
+def signals(recurrence: Recurrence, sample: int) -> dict[str, str]:
+    """{parameter: its signal}."""
+    _, block = next(recurrence.blocks(sample, BLOCK_STEPS))
+    return {name: signal for name, (signal, _) in block.factors().items()}
+
+
+def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dict[str, Tensor]:
+    """dL/dθ by autograd over the plain step function, chunk by chunk from the end: {parameter: its shape}.
+
+    The independent second way. Every state is put to the captured one (its derivative stays), so that a network that
+    amplifies rounding is linearised at the same states; gradients flow over the chunks' edges, nothing is cut.
+    """
+    arriving = begin(recurrence, sample)
+    index = sample - recurrence.base
+    states = recurrence.states[:, index]
+    total = {name: torch.zeros_like(value) for name, value in recurrence.cell.parameters().items()}
+    flowing = torch.zeros_like(states[0])
+    starts = range(0, len(arriving), BLOCK_STEPS)
+    with torch.enable_grad():
+        for start in reversed(starts):
+            emit.check()
+            stop = min(start + BLOCK_STEPS, len(arriving))
+            leaves = {name: value.clone().requires_grad_() for name, value in recurrence.cell.parameters().items()}
+            cell = recurrence.cell.with_parameters(leaves)
+            before = state = states[start].clone().requires_grad_()
+            loss = torch.zeros((), dtype=states.dtype)
+            for t in range(start, stop):
+                made = recurrence.again(cell, t, state, index)
+                state = made + (states[t + 1] - made).detach()
+                loss = loss + (arriving[t] * state).sum()
+            loss = loss + (flowing * state).sum()
+            inputs = [before, *leaves.values()]
+            gradients = torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True)
+            flowing = gradients[0]
+            for name, gradient in zip(leaves, gradients[1:], strict=True):
+                total[name] += gradient
+    return total
+
+
+def relative_error(found: Tensor, expected: Tensor) -> float:
+    """‖found − expected‖ / ‖expected‖; 0 where both vanish, NaN where the gradient is not finite."""
+    size = float(expected.double().norm())
+    off = float((found.double() - expected.double()).norm())
+    return off / size if size != 0 else 0.0 if off == 0 else math.inf

@@ -1,0 +1,105 @@
+"""Which gate of a recurrence keeps the state, and at which value: known for LSTM and GRU, found out for others.
+
+An LSTM keeps with f = 1 (and writes nothing with i = 0). Single update gates are written both ways round: PyTorch's
+GRU and h' = z h + (1 − z) n keep with 1, Cho et al. (2014) and simplified gated units with 0. So a hand-written
+gate's direction is never taken from its name: it is tested on the states that the model walked through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from inspector.engine.trace.trace import Recurrence
+
+FORGET, INPUT = ("forget", "f"), ("input", "i")
+UPDATE = ("update", "z", "carry", "t", "u", "transform")
+LOOKED_AT = 256
+CLOSE, CLEAR = 1e-4, 0.2
+"""Relative error at which an equation fits (a float32 step reaches 1e-6); the least |correlation| that is believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """The gate that keeps the state.
+
+    Attributes:
+        signal: its channel signal, "gate/forget".
+        high: True when 1 keeps, False when 0 does.
+        writes: the gate that must be shut for memory ("gate/input"), or "" where the same gate does both.
+        part: the part of the state that is kept, "c" or "h".
+        method: "exact", or how the direction was judged.
+    """
+
+    signal: str
+    high: bool
+    writes: str = ""
+    part: str = "h"
+    method: str = "exact"
+
+    def kept(self, gates: Mapping[str, Tensor]) -> Tensor:
+        """The factor on the old state, g or 1 − g."""
+        return gates[self.signal] if self.high else 1 - gates[self.signal]
+
+    @property
+    def letter(self) -> str:
+        """The factor as it stands in formulas."""
+        name = short(self.signal)
+        letter = {"forget": "f", "update": "z"}.get(name, name)
+        return letter if self.high else f"(1 − {letter})"
+
+
+def short(signal: str) -> str:
+    """The bare name of a gate: "gate/forget" → "forget"."""
+    return signal.rpartition("/")[2].lower()
+
+
+def keeping(recurrence: Recurrence) -> Keeping | None:
+    """The keeping gate of a recurrence, or None where there is none or its direction is not clear."""
+    family = recurrence.cell.family
+    if family == "lstm":
+        return Keeping("gate/forget", True, "gate/input", "c")
+    if family == "gru":
+        return Keeping("gate/update", True)
+    names = {short(signal): signal for signal in recurrence.cell.gate_names if short(signal) != "candidate"}
+    part = "c" if "c" in recurrence.cell.parts else recurrence.cell.main
+    forget = next((names[name] for name in FORGET if name in names), "")
+    update = next((names[name] for name in UPDATE if name in names), "")
+    if not forget and not update and len(names) == 1:
+        update = next(iter(names.values()))
+    signal = forget or update
+    if not signal:
+        return None
+    found = _direction(recurrence, signal, part)
+    if found is None:
+        return None
+    writes = next((names[name] for name in INPUT if name in names), "") if forget else ""
+    return Keeping(signal, found[0], writes, part, found[1])
+
+
+def _direction(recurrence: Recurrence, signal: str, part: str) -> tuple[bool, str] | None:
+    """(True if 1 keeps, method) from the first steps of the first sample; None where they do not tell."""
+    block = recurrence.block(0, min(LOOKED_AT, int(recurrence.lengths[0])), slice(0, 1))
+    gate = block.gates[signal].double()
+    before, after = (block.part(part, states).double() for states in (block.previous, block.following))
+    if gate.shape != before.shape or not bool(torch.isfinite(after).all()):
+        return None
+    others = [v.double() for name, v in block.gates.items() if name != signal and v.shape == gate.shape]
+    for high, kept in ((True, gate), (False, 1 - gate)):
+        rest = after - kept * before
+        products = [(1 - kept) * a for a in others] + [a * b for i, a in enumerate(others) for b in others[:i]]
+        if any(float((rest - product).norm()) <= CLOSE * float(after.norm()) for product in products):
+            return high, "exact"
+    moved = (after - before).abs().flatten()
+    if moved.numel() < 3:
+        return None
+    correlation = float(torch.corrcoef(torch.stack((gate.flatten(), moved)))[0, 1])
+    if not abs(correlation) >= CLEAR:
+        return None
+    return (
+        correlation < 0,
+        f"direction judged from the states: correlation of the gate with |s_t − s_(t−1)| is {correlation:.2f}",
+    )

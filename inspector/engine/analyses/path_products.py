@@ -1,0 +1,177 @@
+"""One walk over the steps that carries, from many starts at once, the product of the direct paths and of all paths.
+
+Letters: n start, s state entry, p direction, ℓ lag. The direct path is diagonal, so its product is one vector a start;
+the whole product is carried as its action on directions (all of them where that is cheap: then it is exact).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from inspector.engine.analyses.directions import frobenius_norms, orthonormal
+from inspector.engine.cells.base import StepBlock
+from inspector.engine.errors import Unsupported
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import BLOCK_STEPS
+from inspector.engine.trace.trace import Recurrence
+
+CURVES = ("direct", "whole", "difference")
+LONGEST = 512
+BUDGET = 4e9
+"""Multiplications that are spent on one layer, about half a second on one core; beyond, starts are thinned out."""
+RETENTION_BUDGET = 3e7
+"""Multiplications of gates (starts × lags × entries): the starts of a walk without whole products."""
+LARGEST, FEWEST, MOST, PROBES = 1024, 8, 256, 8
+
+
+@dataclass(slots=True)
+class Walk:
+    """What a walk found, lags 0 … `lags`.
+
+    Attributes:
+        starts: processing steps k at which products start.
+        logs: ln of the norms over √S, (n, ℓ), by curve; NaN where the state held a NaN.
+        retention: (ℓ, unit) mean over the starts that reach the lag of the product of direct factors.
+        refused: why there are no whole products, or "".
+        method, starts_method: how norms of all paths, and those of the direct path, were found.
+    """
+
+    starts: Tensor
+    steps: int
+    logs: dict[str, Tensor] = field(default_factory=dict)
+    retention: Tensor = field(default_factory=lambda: torch.zeros(0, 0))
+    refused: str = ""
+    method: str = ""
+    starts_method: str = ""
+
+    def band(self, name: str) -> Tensor:
+        """(geometric mean, 10 % and 90 % quantile) over the starts that reach each lag: (3, ℓ)."""
+        logs = self.logs[name]
+        levels = torch.tensor([0.1, 0.9], dtype=logs.dtype)
+        rows = []
+        for lag in range(logs.shape[1]):
+            reached = logs[self.starts + lag < self.steps, lag].clamp(min=-1e4, max=1e4)
+            low, high = torch.quantile(reached, levels)
+            rows.append(torch.stack((reached.mean(), low, high)).exp())
+        return torch.stack(rows, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Lags, starts and directions of a walk over t steps of s state entries within the budget."""
+
+    lags: int
+    starts: tuple[int, ...]
+    directions: int
+    whole: bool
+
+    @classmethod
+    def of(cls, t: int, s: int) -> Plan:
+        """All directions where a few starts of them fit the budget, else random ones; starts evenly spaced."""
+        lags = min(t - 1, LONGEST)
+        fewest, whole = min(FEWEST, t - 1), s <= LARGEST
+        exact = BUDGET / (2.0 * s**3 * lags) >= fewest
+        directions = s if exact else min(PROBES, s)
+        affordable = BUDGET / (2.0 * s * s * directions * lags) if whole else RETENTION_BUDGET / (s * lags)
+        count = max(1, min(t - 1, MOST, max(fewest, int(affordable))))
+        starts = sorted({round(i * (t - 2) / max(1, count - 1)) for i in range(count)})
+        return cls(lags, tuple(starts), directions, whole)
+
+    def methods(self, t: int, s: int) -> tuple[str, str]:
+        """(of the products of all paths, of the direct path's) in words."""
+        count = len(self.starts)
+        every = "every start" if count == t - 1 else f"{count} evenly spaced starts of {t - 1}"
+        tail = f"{every}; lags up to {self.lags}"
+        exact = "exact" if self.directions == s else (
+            f"estimated from {self.directions} random orthonormal directions of {s} (relative error about 10 %)"
+        )  # fmt: skip
+        return f"{exact}; {tail}", f"exact; {tail}"
+
+
+def walk(recurrence: Recurrence, sample: int, emit: Emitter) -> Walk | None:
+    """Products of the direct paths and of all paths by lag; None where the step has no direct path."""
+    t, s = recurrence.length(sample), recurrence.cell.state_size
+    if recurrence.block(0, 1, slice(0, 1)).direct() is None:
+        return None
+    if t < 2:
+        raise Unsupported("Products over steps need at least two steps.")
+    plan = Plan.of(t, s)
+    carried = _Carried(recurrence, plan)
+    starts = carried.starts
+    for begin, block in recurrence.blocks(sample, BLOCK_STEPS):
+        emit.check()
+        here = torch.arange(begin, begin + block.shape[0])
+        wanted = (starts[:, None] < here) & (here - starts[:, None] <= plan.lags)
+        if not bool(wanted.any()):
+            continue
+        diagonal = block.direct()
+        assert diagonal is not None
+        carried.advance(block, diagonal[:, 0].double(), wanted, begin)
+    return carried.result(t, s)
+
+
+class _Carried:
+    """The products of every start so far."""
+
+    def __init__(self, recurrence: Recurrence, plan: Plan) -> None:
+        s, dtype = recurrence.cell.state_size, recurrence.states.dtype
+        self.plan, self.starts = plan, torch.tensor(plan.starts)
+        count = len(plan.starts)
+        keeps = recurrence.cell.parts.get("c", slice(0, s))
+        self.units = keeps
+        self.first = orthonormal(s, plan.directions if plan.whole else 1, dtype, seed=11)
+        self.direct = torch.ones(count, s, dtype=torch.float64)
+        self.whole = self.first.repeat(count if plan.whole else 0, 1, 1)
+        self.size = torch.zeros(count, dtype=torch.float64)
+        names = CURVES if plan.whole else CURVES[:1]
+        self.logs = {name: torch.full((count, plan.lags + 1), math.nan, dtype=torch.float64) for name in names}
+        for name in names:
+            self.logs[name][:, 0] = -torch.inf if name == "difference" else 0.0
+        self.kept = torch.zeros(plan.lags + 1, keeps.stop - keeps.start, dtype=torch.float64)
+        self.kept[0] = count
+        self.scale = math.sqrt(s)
+
+    def advance(self, block: StepBlock, diagonal: Tensor, wanted: Tensor, begin: int) -> None:
+        """The steps of one block: diagonal (t, s) of their direct paths, wanted (n, t) the starts that they move."""
+        matrices = block.jacobian()[:, 0] if self.plan.whole else None
+        for offset in range(len(diagonal)):
+            active = torch.nonzero(wanted[:, offset])[:, 0]
+            if not len(active):
+                continue
+            lag = begin + offset - self.starts[active]
+            self.direct[active] *= diagonal[offset]
+            self.logs["direct"][active, lag] = self.direct[active].norm(dim=1).log() - math.log(self.scale)
+            self.kept.index_add_(0, lag, self.direct[active][:, self.units])
+            if matrices is not None:
+                self._move(matrices[offset], active, lag)
+
+    def _move(self, matrix: Tensor, active: Tensor, lag: Tensor) -> None:
+        """All paths of one step, carried at size 1 with the logarithm of the size beside it."""
+        p = self.first.shape[1]
+        moved = (matrix @ self.whole[active].transpose(0, 1).flatten(1)).view(len(matrix), -1, p).transpose(0, 1)
+        norms = frobenius_norms(moved, (1, 2))
+        scale = torch.where((norms > 0) & torch.isfinite(norms), norms, torch.ones_like(norms))
+        moved = moved / scale.to(moved.dtype)[:, None, None]
+        self.whole[active] = moved
+        self.size[active] += norms.log()
+        size, root = self.size[active], math.log(math.sqrt(p))
+        self.logs["whole"][active, lag] = size - root
+        above = torch.maximum(size, self.direct[active].amax(1).log().clamp(min=-700)).clamp(min=-1e4)
+        direct = self.direct[active] * torch.exp(-above)[:, None]
+        rest = moved * torch.exp(size - above).to(moved.dtype)[:, None, None]
+        rest = rest - direct.to(moved.dtype)[:, :, None] * self.first
+        self.logs["difference"][active, lag] = frobenius_norms(rest, (1, 2)).log() + above - root
+
+    def result(self, t: int, s: int) -> Walk:
+        """The curves and the retention, averaged over the starts that reached each lag."""
+        reached = (self.starts[:, None] + torch.arange(self.plan.lags + 1) < t).sum(0)
+        method, starts_method = self.plan.methods(t, s)
+        refused = "" if self.plan.whole else (
+            f"Products of {s} × {s} Jacobians cost too much; up to {LARGEST} state entries are done."
+        )  # fmt: skip
+        retention = self.kept / reached[:, None]
+        return Walk(self.starts, t, self.logs, retention, refused, method, starts_method)

@@ -1,0 +1,224 @@
+"""nn.MultiheadAttention and the fused encoder layer: queries and keys recomputed from the inputs and the weights.
+
+Neither hands out its heads: F.multi_head_attention_forward projects inside, and in eval mode the fused kernels
+`_native_multi_head_attention` and `_transformer_encoder_layer_fwd` do all of it in one call. The projections of
+the one sample looked at are done again beside the untouched call, and a few rows are carried through to the
+module's output and compared with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from inspector.engine.attention.calls import WITHOUT_DROPOUT, Looked, Projection, attend, check
+from inspector.engine.trace.trace import Attention
+
+
+@dataclass(slots=True)
+class Projected:
+    """One call of multi-head attention on one sample, its inputs as (t, e), (s, e), (s, e).
+
+    `mask` (a or 1, t, s) and `padding` (s,) are as PyTorch takes them there: True = may NOT look, or additive.
+    """
+
+    inputs: tuple[Tensor, Tensor, Tensor]
+    weights: tuple[Tensor, Tensor, Tensor]
+    biases: tuple[Tensor | None, Tensor | None, Tensor | None]
+    heads: int
+    output: tuple[Tensor, Tensor | None]
+    mask: Tensor | None = None
+    padding: Tensor | None = None
+    causal: bool = False
+    cross: bool = False
+    extra: tuple[Tensor | None, Tensor | None] = (None, None)
+    zero: bool = False
+    dropout: float = 0.0
+
+    def split(self, n: int) -> Tensor:
+        """(1, a, k, d) projected queries (0), keys (1) or values (2), with the learned and the zero key appended."""
+        flat = F.linear(self.inputs[n], self.weights[n], self.biases[n])
+        learned = self.extra[n - 1] if n else None
+        if learned is not None:
+            flat = torch.cat([flat, learned.reshape(1, -1).to(flat)])
+        if self.zero and n:
+            flat = torch.cat([flat, torch.zeros_like(flat[:1])])
+        return flat.reshape(flat.shape[0], self.heads, -1).transpose(0, 1)[None]
+
+    def project(self, heads: Tensor, _rows: Tensor) -> Tensor:
+        """What comes out of the module for some rows (q, a, d) of the heads."""
+        weight, bias = self.output
+        return F.linear(heads.flatten(1).to(weight.dtype), weight, bias)
+
+    def merged_mask(self, keys: int) -> Tensor | None:
+        """(1, a or 1, t or 1, k) True = may look, or additive."""
+        parts = [None if self.mask is None else self.mask, None if self.padding is None else self.padding[None, None]]
+        given = [part.detach() for part in parts if part is not None]
+        if not given:
+            return None
+        if all(part.dtype == torch.bool for part in given):
+            blocked = given[0] if len(given) == 1 else given[0] | given[1]
+            return F.pad(~blocked, (0, keys - blocked.shape[-1]), value=True)[None]
+        total = sum(_additive(part, self.inputs[0].dtype) for part in given)
+        assert isinstance(total, Tensor)
+        return F.pad(total, (0, keys - total.shape[-1]))[None]
+
+    def attention(
+        self, looked: Looked, place: str, module: str, output: Tensor, project: Projection | None = None
+    ) -> Attention:
+        """The Attention of this call; `output` (t, e) is what the module returned for the sample."""
+        key = self.split(1)
+        mask = None if self.causal else self.merged_mask(key.shape[-2])
+        note = WITHOUT_DROPOUT if self.dropout > 0 else ""
+        seen = attend(
+            looked, place, module, self.split(0), key, causal=self.causal, mask=mask, cross=self.cross,
+            note="; ".join(filter(None, ("queries and keys recomputed from the module's input", note))),
+        )  # fmt: skip
+        if self.dropout == 0:
+            value = self.split(2)[..., : seen.key.shape[-2], :]
+            seen.check = check(seen, value, lambda rows: output[rows], project or self.project)
+        return seen
+
+
+def from_function(looked: Looked, place: str, module: str, arguments: Mapping[str, Any], output: Tensor) -> Attention:
+    """An Attention from the bound arguments of F.multi_head_attention_forward and the (t, b, e) it returned."""
+    query, key, value = (arguments[name] for name in ("query", "key", "value"))
+    if arguments["use_separate_proj_weight"]:
+        weights = tuple(arguments[f"{name}_proj_weight"] for name in "qkv")
+    else:
+        weights = arguments["in_proj_weight"].chunk(3)
+    bias = arguments["in_proj_bias"]
+    mask, padding = arguments["attn_mask"], arguments["key_padding_mask"]
+    call = Projected(
+        inputs=(_sequence(looked, query), _sequence(looked, key), _sequence(looked, value)),
+        weights=weights,
+        biases=(None, None, None) if bias is None else bias.chunk(3),
+        heads=arguments["num_heads"],
+        output=(arguments["out_proj_weight"], arguments["out_proj_bias"]),
+        mask=None if mask is None else _mask_of(looked, mask, arguments["num_heads"]),
+        padding=None if padding is None else _row(looked, padding),
+        causal=bool(arguments["is_causal"]) and padding is None and not arguments["need_weights"],
+        cross=not same(query, key),
+        extra=(arguments["bias_k"], arguments["bias_v"]),
+        zero=bool(arguments["add_zero_attn"]),
+        dropout=arguments["dropout_p"] if arguments["training"] else 0.0,
+    )
+    return call.attention(looked, place, module, _sequence(looked, output))
+
+
+def from_module(
+    looked: Looked, place: str, module: nn.MultiheadAttention, arguments: Mapping[str, Any], output: Tensor
+) -> Attention:
+    """An Attention from the bound arguments of nn.MultiheadAttention.forward in eval mode, and what it returned."""
+    query = arguments["query"]
+    if query.is_nested:
+        call = _self_attention(looked, module, _batch_first(looked, query), None, None)
+        return call.attention(looked, place, type(module).__name__, _batch_first(looked, output))
+    swap = module.batch_first and query.dim() == 3
+    named: dict[str, Any] = {
+        "in_proj_weight": module.in_proj_weight, "in_proj_bias": module.in_proj_bias,
+        "use_separate_proj_weight": not module._qkv_same_embed_dim, "num_heads": module.num_heads,
+        "out_proj_weight": module.out_proj.weight, "out_proj_bias": module.out_proj.bias,
+        "bias_k": module.bias_k, "bias_v": module.bias_v, "add_zero_attn": module.add_zero_attn,
+        "dropout_p": module.dropout, "training": module.training,
+    }  # fmt: skip
+    named |= {f"{name}_proj_weight": getattr(module, f"{name}_proj_weight") for name in "qkv"}
+    named |= {name: arguments[name] for name in ("attn_mask", "key_padding_mask", "need_weights")}
+    named["is_causal"] = arguments["is_causal"] and arguments["attn_mask"] is None
+    named |= {name: arguments[name].transpose(0, 1) if swap else arguments[name] for name in ("query", "key", "value")}
+    return from_function(looked, place, type(module).__name__, named, output.transpose(0, 1) if swap else output)
+
+
+def from_encoder_layer(
+    looked: Looked, place: str, layer: nn.TransformerEncoderLayer, arguments: Mapping[str, Any], output: Tensor
+) -> Attention:
+    """An Attention from a TransformerEncoderLayer that ran fused: (b, t, e) in and out, dense or nested."""
+    source, mask, padding = arguments["src"], arguments["src_mask"], arguments["src_key_padding_mask"]
+    x = _batch_first(looked, source)
+    inputs = F.layer_norm(x, *_norm(layer.norm1)) if layer.norm_first else x
+    row = None if padding is None or source.is_nested else _row(looked, padding)
+    call = _self_attention(looked, layer.self_attn, inputs, mask, row)
+
+    def rest(heads: Tensor, rows: Tensor) -> Tensor:
+        return _after_attention(layer, x[rows], call.project(heads, rows))
+
+    return call.attention(looked, place, type(layer.self_attn).__name__, _batch_first(looked, output), rest)
+
+
+def same(query: Tensor, key: Tensor) -> bool:
+    """True when both are the same tensor or views of the same numbers: self-attention."""
+    if query is key:
+        return True
+    alike = query.shape == key.shape and query.stride() == key.stride()
+    return alike and query.data_ptr() == key.data_ptr() and query.numel() > 0
+
+
+def _self_attention(
+    looked: Looked, module: nn.MultiheadAttention, inputs: Tensor, mask: Tensor | None, padding: Tensor | None
+) -> Projected:
+    """The fused call of a module whose queries, keys and values are one (t, e)."""
+    bias = module.in_proj_bias
+    assert module.in_proj_weight is not None
+    return Projected(
+        inputs=(inputs, inputs, inputs),
+        weights=module.in_proj_weight.chunk(3),  # type: ignore[arg-type]
+        biases=(None, None, None) if bias is None else bias.chunk(3),  # type: ignore[arg-type]
+        heads=module.num_heads,
+        output=(module.out_proj.weight, module.out_proj.bias),
+        mask=None if mask is None else _mask_of(looked, mask, module.num_heads),
+        padding=padding,
+    )
+
+
+def _after_attention(layer: nn.TransformerEncoderLayer, x: Tensor, attended: Tensor) -> Tensor:
+    """The rest of an encoder layer in eval mode for some rows (q, e)."""
+
+    def feed(y: Tensor) -> Tensor:
+        inner = F.linear(y, layer.linear1.weight, layer.linear1.bias)
+        inner = F.gelu(inner) if layer.activation_relu_or_gelu == 2 else F.relu(inner)
+        return F.linear(inner, layer.linear2.weight, layer.linear2.bias)
+
+    x = x + attended
+    if layer.norm_first:
+        return x + feed(F.layer_norm(x, *_norm(layer.norm2)))
+    x = F.layer_norm(x, *_norm(layer.norm1))
+    return F.layer_norm(x + feed(x), *_norm(layer.norm2))
+
+
+def _norm(norm: nn.LayerNorm) -> tuple[Any, ...]:
+    return norm.normalized_shape, norm.weight, norm.bias, norm.eps
+
+
+def _sequence(looked: Looked, tensor: Tensor) -> Tensor:
+    """(t, e) the sample's part of (t, b, e), or of unbatched (t, e)."""
+    return tensor.detach() if tensor.dim() == 2 else tensor.detach()[:, looked.column(tensor.shape[1])]
+
+
+def _batch_first(looked: Looked, tensor: Tensor) -> Tensor:
+    """(t, e) the sample's part of (b, t, e), dense or nested."""
+    tensor = tensor.detach()
+    return tensor.unbind()[looked.sample] if tensor.is_nested else tensor[looked.column(tensor.shape[0])]
+
+
+def _row(looked: Looked, padding: Tensor) -> Tensor:
+    """(s,) the sample's part of (b, s), or of unbatched (s,)."""
+    return padding if padding.dim() == 1 else padding[looked.column(padding.shape[0])]
+
+
+def _mask_of(looked: Looked, mask: Tensor, heads: int) -> Tensor:
+    """(a or 1, t, s) the sample's part of (t, s) or (b·a, t, s)."""
+    if mask.dim() == 2:
+        return mask[None]
+    mask = mask.reshape(-1, heads, *mask.shape[-2:])
+    return mask[looked.column(mask.shape[0])]
+
+
+def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    if mask.dtype != torch.bool:
+        return mask
+    return torch.zeros_like(mask, dtype=dtype).masked_fill_(mask, -torch.inf)

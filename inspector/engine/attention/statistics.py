@@ -1,0 +1,115 @@
+"""One walk over the rows of every attention: maps go to the capture block by block, statistics are made on the way.
+
+The weights of a block are computed once and serve every statistic. Results of the statistics stay in the trace
+(heads x queries numbers each), so that each quantity writes its own channel when its turn comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from inspector.engine.attention.rows import RowBlock, Rows
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import Describe, Quantity
+from inspector.engine.trace.trace import Attention, Trace
+
+CACHE = "attention/statistics"
+
+Statistic = Callable[[RowBlock], Tensor]
+BlockWriter = Callable[[slice, RowBlock], None]
+
+STATISTICS: dict[str, tuple[Statistic, bool]] = {}
+"""Signal → (function of a block of rows, whether it is defined for self-attention only)."""
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What one walk over an attention left: {signal: (a, q)}, and how many of its rows are NaN."""
+
+    values: dict[str, Tensor]
+    empty_rows: int
+    broken_rows: int
+
+
+def per_attention_row(
+    describe: Describe,
+    *,
+    signal: str,
+    summary: str,
+    order: int = 31,
+    default: bool = True,
+    self_only: bool = False,
+) -> Callable[[Statistic], Quantity]:
+    """A quantity `f(block) -> (a, q)`: one number a head and query, of every attention of the sample looked at."""
+
+    def wrap(function: Statistic) -> Quantity:
+        STATISTICS[signal] = (function, self_only)
+
+        def run(trace: Trace, emit: Emitter) -> None:
+            for attention in trace.attentions:
+                name = f"{attention.place}:{signal}"
+                reason = refusal(attention)
+                if reason is None and self_only and not attention.of_itself:
+                    reason = f"{attention.place} looks at another sequence: its keys and queries share no positions."
+                if reason is not None:
+                    emit.refuse(name, reason)
+                    continue
+                values = statistics(trace, attention, emit).values[signal]
+                channel = describe.channel(
+                    name, ("head", "query"), tuple(values.shape), "float32", module=attention.module,
+                    domains={"query": attention.queries_from}, method=method(attention, describe.method),
+                )  # fmt: skip
+                emit.array(channel, values.float())
+
+        return Quantity(summary=summary, order=order, default=default, function=function, run=run)
+
+    return wrap
+
+
+def statistics(trace: Trace, attention: Attention, emit: Emitter, write: BlockWriter | None = None) -> Statistics:
+    """The statistics of an attention, from the trace or from one walk over its rows that also calls `write`."""
+    known: dict[int, Statistics] = trace.extra.setdefault(CACHE, {})
+    if id(attention) not in known or write is not None:
+        with torch.no_grad():
+            known[id(attention)] = _walk(attention, trace.look_at, emit, write)
+    return known[id(attention)]
+
+
+def _walk(attention: Attention, sample: int, emit: Emitter, write: BlockWriter | None) -> Statistics:
+    rows = Rows(attention, sample)
+    wanted = {
+        signal: function for signal, (function, self_only) in STATISTICS.items() if not self_only or attention.of_itself
+    }
+    values = {signal: torch.empty(rows.heads, rows.queries) for signal in wanted}
+    empty = broken = 0
+    for heads, q0, q1 in rows.blocks():
+        emit.check()
+        block = rows.block(q0, q1, heads)
+        for signal, function in wanted.items():
+            values[signal][heads, q0:q1] = function(block)
+        if write is not None:
+            write(heads, block)
+        none = int((block.count == 0).sum()) * (block.weights.shape[0] if block.count.shape[0] == 1 else 1)
+        empty += none
+        broken += int(block.largest.isnan().sum()) - none
+    return Statistics(values, empty, broken)
+
+
+def refusal(attention: Attention) -> str | None:
+    """Why nothing of this attention is shown, or None."""
+    check = attention.check
+    if check is None or check.passed:
+        return None
+    return (
+        f"The recomputed attention of {attention.place} differs from what the {attention.module or 'call'} returned by "
+        f"{check.error:.3g} (allowed {check.allowed:.3g}), so it is not shown."
+    )
+
+
+def method(attention: Attention, exact: str = "exact") -> str:
+    """How the numbers of this attention came about, for the channel."""
+    return "; ".join(filter(None, (exact, attention.note)))

@@ -1,0 +1,183 @@
+"""The gated recurrent unit as PyTorch computes it: z = 1 keeps the state, the reset gate acts after the product.
+
+r = σ(W_r x + U_r h + b_r), z = σ(W_z x + U_z h + b_z), n = tanh(W_n x + b_in + r ⊙ q), q = U_n h + b_hn,
+h' = (1 − z) ⊙ n + z ⊙ h. Reference: Cho et al. (2014), who write z the other way round; torch.nn.GRU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from inspector.engine.cells.base import Cell
+from inspector.engine.cells.gated_algebra import (
+    prepare,
+    quadratic,
+    row_gram,
+    scaled_matrix,
+    scaled_product,
+    scaled_transpose,
+)
+from inspector.engine.cells.spread_block import Spread, SpreadBlock
+
+
+class GruStep(Cell):
+    """A GRU step. Weights (3h, i) and (3h, h) in the order r, z, n; biases (3h,) or None."""
+
+    family = "gru"
+    gate_names = ("gate/reset", "gate/update", "candidate")
+    trained: ClassVar[Mapping[str, str]] = {
+        "weight_ih": "w_ih",
+        "weight_hh": "w_hh",
+        "bias_ih": "b_ih",
+        "bias_hh": "b_hh",
+    }
+
+    def __init__(self, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None, bias_hh: Tensor | None) -> None:
+        w_ih, w_hh = prepare(weight_ih), prepare(weight_hh)
+        assert w_ih is not None and w_hh is not None
+        self.w_ih, self.w_hh = w_ih, w_hh
+        self.b_ih, self.b_hh = prepare(bias_ih), prepare(bias_hh)
+        self.hidden = w_hh.shape[1]
+        self.parts: Mapping[str, slice] = {"h": slice(0, self.hidden)}
+
+    @cached_property
+    def w_back(self) -> Tensor:
+        """U as the way back multiplies with it: (h, 3h)."""
+        return self.w_hh.T.contiguous()
+
+    @cached_property
+    def gram(self) -> Tensor:
+        """Row inner products of U_r, U_z, U_n and the identity (h, 4, 4)."""
+        return row_gram(self.w_hh, 3, diagonal=True)
+
+    def step(self, x: Tensor, state: Tensor) -> Tensor:
+        """h' from one step, written as the equations above."""
+        gx, gh = x @ self.w_ih.T, state @ self.w_hh.T
+        gx = gx if self.b_ih is None else gx + self.b_ih
+        gh = gh if self.b_hh is None else gh + self.b_hh
+        xr, xz, xn = gx.chunk(3, -1)
+        hr, hz, hn = gh.chunk(3, -1)
+        r, z = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
+        n = torch.tanh(xn + r * hn)
+        return (1 - z) * n + z * state
+
+    def compute(self, x: Tensor, previous: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """(r, z, n, q) of all steps in two matrix products, each (t, b, h)."""
+        t, b, _ = x.shape
+        h = self.hidden
+        flat, past = x.reshape(t * b, -1), previous.reshape(t * b, -1)
+        gx = flat @ self.w_ih.T if self.b_ih is None else torch.addmm(self.b_ih, flat, self.w_ih.T)
+        gh = past @ self.w_hh.T if self.b_hh is None else torch.addmm(self.b_hh, past, self.w_hh.T)
+        rz = gx[:, : 2 * h].add_(gh[:, : 2 * h]).sigmoid_()
+        q = gh[:, 2 * h :]
+        n = gx[:, 2 * h :].addcmul_(rz[:, :h], q).tanh_()
+        return rz[:, :h].view(t, b, h), rz[:, h:].view(t, b, h), n.view(t, b, h), q.view(t, b, h)
+
+    def gates(self, x: Tensor, previous: Tensor) -> dict[str, Tensor]:
+        """Reset, update and candidate of all steps."""
+        r, z, n, _ = self.compute(x, previous)
+        return {"gate/reset": r, "gate/update": z, "candidate": n}
+
+    def outputs(self, x: Tensor, previous: Tensor) -> Tensor:
+        """The states that the recomputed gates give, (t, b, h): what the check compares."""
+        _, z, n, _ = self.compute(x, previous)
+        return torch.lerp(n, previous, z)
+
+    def block(self, x: Tensor, previous: Tensor, following: Tensor, known: tuple[Tensor, ...] = ()) -> GruBlock:
+        """The steps from `previous` to `following`; `known` are r, z, n, q."""
+        block = GruBlock(self, x, previous, following)
+        if known:
+            r, z, n, q = known
+            block._values = (r, z, n, q)
+        return block
+
+
+class GruBlock(SpreadBlock):
+    """J = diag(z) + diag((h−n) z(1−z)) U_z + diag((1−z)(1−n²)) [diag(r) U_n + diag(q r(1−r)) U_r]."""
+
+    cell: GruStep
+    recurrent = "hidden"
+
+    def __init__(self, cell: GruStep, x: Tensor, previous: Tensor, following: Tensor) -> None:
+        self.cell, self.x, self.previous, self.following = cell, x, previous, following
+
+    @cached_property
+    def _values(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return self.cell.compute(self.x, self.previous)
+
+    @property
+    def gates(self) -> Mapping[str, Tensor]:  # type: ignore[override]
+        """Reset, update and candidate, (t, b, h) each."""
+        r, z, n, _ = self._values
+        return {"gate/reset": r, "gate/update": z, "candidate": n}
+
+    @cached_property
+    def coefficients(self) -> Tensor:
+        """Row factors of U_r, U_z, U_n: (t, b, 3, h)."""
+        r, z, n, q = self._values
+        slope = (1 - z) * (1 - n * n)
+        return torch.stack((slope * q * r * (1 - r), (self.previous - n) * z * (1 - z), slope * r), dim=2)
+
+    @cached_property
+    def to_input(self) -> Tensor:
+        """Row factors of W_r, W_z, W_n: n sees W_n x directly, without the reset gate. (t, b, 3, h)."""
+        _, z, n, _ = self._values
+        return torch.cat((self.coefficients[:, :, :2], ((1 - z) * (1 - n * n))[:, :, None]), dim=2)
+
+    def jvp(self, v: Tensor) -> Tensor:
+        """J v."""
+        return scaled_product(self.cell.w_hh, self.coefficients, v) + self._values[1][..., None] * v
+
+    def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
+        """Jᵀ u."""
+        return scaled_transpose(self.w_back, self.coefficients[at], u) + self._values[1][at, ..., None] * u
+
+    def jacobian(self) -> Tensor:
+        """J, (t, b, h, h)."""
+        matrix = scaled_matrix(self.cell.w_hh, self.coefficients)
+        matrix.diagonal(dim1=2, dim2=3).add_(self._values[1])
+        return matrix
+
+    def frobenius(self) -> Tensor:
+        """From the Gram matrices of the rows, the identity counted as one more matrix."""
+        a = torch.cat((self.coefficients, self._values[1][:, :, None]), dim=2)
+        return quadratic(self.cell.gram, a).sqrt()
+
+    def direct(self) -> Tensor:
+        """z, what h' = (1 − z) n + z h copies."""
+        return self._values[1]
+
+    def through_frobenius(self) -> Tensor:
+        """The same Gram matrices without the identity."""
+        return quadratic(self.cell.gram[:, :3, :3], self.coefficients).sqrt()
+
+    def input_vjp(self, u: Tensor) -> Tensor:
+        """Through r, z and n to x."""
+        return scaled_transpose(self.cell.w_ih.T, self.to_input, u)
+
+    @property
+    def w_back(self) -> Tensor:
+        """U of all gates."""
+        return self.cell.w_back
+
+    @cached_property
+    def spreads(self) -> Mapping[str, Spread]:
+        """δ of r, z, n as W_ih and as W_hh see it, (n, 3·h) each: the candidate's differs by the reset gate."""
+        every = slice(None)
+        return {"input": Spread((every, self.to_input[:, 0])), "hidden": Spread((every, self.coefficients[:, 0]))}
+
+    def close_(self, rows: Tensor, moved: Tensor, at: int) -> None:
+        """z ⊙ u, what the step keeps, and what came through the weights."""
+        rows.mul_(self._values[1][at, 0]).add_(moved)
+
+    def factors(self) -> dict[str, tuple[str, Tensor]]:
+        """x and the state before for the weights, 1 for the biases."""
+        one = self.x.new_ones(*self.x.shape[:2], 1)
+        found = {"weight_ih": ("input", self.x), "weight_hh": ("hidden", self.previous)}
+        biases = {"bias_ih": ("input", one), "bias_hh": ("hidden", one)}
+        return found if self.cell.b_ih is None else {**found, **biases}

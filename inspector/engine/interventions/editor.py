@@ -1,0 +1,141 @@
+"""Edited runs: a token changed, a unit or a gate clamped from a step on, and the model run again with it.
+
+Fused modules are written out as loops first (engine/interventions/eager_loops.py). A first pass without the change finds
+the operation that makes the value; in the second one that operation's result is replaced, and everything after it
+follows as the model computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from torch import nn
+
+from inspector.engine.errors import InputError
+from inspector.engine.interventions.eager_loops import Layer, cell_forward_of, forward_of, layers_of
+from inspector.engine.model.batching import encode_text
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.recurrent.traced.record.operation import Chain
+from inspector.records import Edit
+
+INPUT = "input"
+Where = tuple[tuple[tuple[CodeType, int], ...], str, int]
+"""The code places of an operation's calls, innermost last; its function's name; the id of the innermost `self`."""
+
+
+@dataclass(slots=True)
+class Target:
+    """One value to be changed: which output of which operation, at which of its occurrences, to what."""
+
+    edit: Edit
+    output: int
+    occurrences: frozenset[int]
+
+
+@dataclass(slots=True)
+class Editor:
+    """Replaces the results of operations while a model runs; see `Recorder.editor`."""
+
+    targets: dict[Where, list[Target]] = field(default_factory=dict)
+    hot: set[tuple[CodeType, int]] = field(default_factory=set)
+    _seen: dict[Where, int] = field(default_factory=dict)
+    used: int = 0
+
+    def add(self, where: Where, target: Target) -> None:
+        """Watch for one more operation."""
+        self.targets.setdefault(where, []).append(target)
+        self.hot.add(where[0][-1])
+
+    def wants(self, chain: Chain, name: str) -> list[Target]:
+        """The targets whose operation has just run, at this occurrence."""
+        frame, at = chain[-1]
+        if (frame.f_code, at) not in self.hot:
+            return []
+        where = place_of(chain, name)
+        found = self.targets.get(where)
+        if found is None:
+            return []
+        n = self._seen[where] = self._seen.get(where, -1) + 1
+        chosen = [target for target in found if n in target.occurrences]
+        self.used += len(chosen)
+        return chosen
+
+
+def place_of(chain: Chain, name: str) -> Where:
+    """Where an operation stands, the same in every run of the same code."""
+    return tuple((frame.f_code, at) for frame, at in chain), name, id(chain[-1][0].f_locals.get("self"))
+
+
+class WrittenOut:
+    """A model's fused modules and torch cells as loops, put in the place of their forwards while `on`.
+
+    `places`: id of a layer → its place. The same layers are used every time, so that operations are known again.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.places: dict[int, str] = {}
+        self._forwards: list[tuple[nn.Module, Any]] = []
+        self._layers: list[Layer] = []
+        for name, module in model.named_modules():
+            place = name or type(module).__name__.lower()
+            if isinstance(module, nn.RNNBase):
+                rows = layers_of(module, place)
+                self._layers += [layer for row in rows for layer in row]
+                self._forwards.append((module, forward_of(module, rows)))
+            elif isinstance(module, nn.RNNCellBase):
+                forward, layer = cell_forward_of(module, place)
+                self._layers.append(layer)
+                self._forwards.append((module, forward))
+        self.places.update({id(layer): layer.place for layer in self._layers})
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """The model computes with the loops inside."""
+        for module, forward in self._forwards:
+            module.forward = forward
+        try:
+            yield
+        finally:
+            for module, _ in self._forwards:
+                del module.forward
+
+
+def edited_input(subject: Subject, batch: Batch, edits: Sequence[Edit]) -> Batch:
+    """The batch with its tokens or numbers changed. Raises InputError."""
+    own = [edit for edit in edits if edit.place == INPUT]
+    if not own:
+        return batch
+    inputs = batch.inputs.clone()
+    names = [list(row) for row in batch.names]
+    row = batch.look_at
+    for edit in own:
+        stop = edit.start + 1 if edit.stop is None else edit.stop
+        if not 0 <= edit.start < stop <= batch.length:
+            raise InputError(f"The sequence has steps 0 to {batch.length - 1}; step {edit.start} cannot be changed.")
+        if subject.kind == "tokens":
+            token = _token(subject, edit)
+            inputs[row, edit.start : stop] = token
+            if names:
+                label = str(subject.vocabulary[token]) if subject.vocabulary is not None else str(token)
+                names[row][edit.start : stop] = [label] * (stop - edit.start)
+        else:
+            units = slice(None) if edit.unit is None else edit.unit
+            inputs[row, edit.start : stop, units] = edit.value
+    return Batch(inputs, batch.lengths, tuple(map(tuple, names)), batch.targets, row, batch.title)
+
+
+def _token(subject: Subject, edit: Edit) -> int:
+    if not edit.text:
+        return int(edit.value)
+    known = [str(entry) for entry in subject.vocabulary or ()]
+    if edit.text in known:
+        return known.index(edit.text)
+    if subject.encode is not None:
+        ids = encode_text(subject, edit.text).flatten()
+        if len(ids) == 1:
+            return int(ids[0])
+    raise InputError(f"{edit.text!r} is not one entry of the vocabulary of {subject.name}.")

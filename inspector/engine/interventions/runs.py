@@ -1,0 +1,128 @@
+"""One run as it is and one with changes, as two frames of a capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inspector.engine.errors import InputError
+from inspector.engine.interventions.editor import INPUT, Editor, Target, WrittenOut, edited_input, place_of
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import Told, perform
+from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.program.gates import found_gates
+from inspector.engine.trace.emitter import Sink
+from inspector.engine.trace.trace import Trace
+from inspector.records import Edit, Frame
+
+PROBES = ("handwritten", "attention")
+"""What watches an edited run: torch's own modules are written out in it."""
+
+
+class _Nowhere:
+    def write(self, record: Any) -> None:
+        """The first pass is not shown."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """An edited run that is known to be possible: the changed input, and what replaces values in the middle of it."""
+
+    edits: tuple[Edit, ...]
+    batch: Batch
+    loops: WrittenOut | None
+    editor: Editor | None
+
+
+def plan_edits(
+    subject: Subject,
+    batch: Batch,
+    edits: Sequence[Edit],
+    *,
+    seed: int = 0,
+    states: Mapping[str, tuple[str, ...]] | None = None,
+) -> Plan:
+    """Find what the edits change, by a pass that writes nothing. Raises InputError for edits of what there is not."""
+    changed = edited_input(subject, batch, edits)
+    inner = [edit for edit in edits if edit.place != INPUT]
+    if not inner:
+        return Plan(tuple(edits), changed, None, None)
+    loops = WrittenOut(subject.model)
+    with loops.on():
+        dry = perform(
+            subject, changed, _Nowhere(), quantities=["states"], seed=seed, probes=PROBES, places=loops.places,
+            states=states,
+        )  # fmt: skip
+    return Plan(tuple(edits), changed, loops, editor_of(dry, inner))
+
+
+def perform_with_edits(
+    subject: Subject,
+    batch: Batch,
+    sink: Sink,
+    plan: Plan,
+    *,
+    quantities: Sequence[str] = (),
+    cancelled: Callable[[], bool] = lambda: False,
+    progress: Told = lambda _done, _total, _text: None,
+    seed: int = 0,
+    frame: Frame | None = None,
+    states: Mapping[str, tuple[str, ...]] | None = None,
+) -> Trace:
+    """Frame 0 is the run as it is, frame 1 the edited one."""
+    options: dict[str, Any] = {
+        "quantities": quantities, "cancelled": cancelled, "progress": progress, "seed": seed, "states": states,
+    }  # fmt: skip
+    first = frame if frame is not None else Frame(index=0, label=batch.title)
+    second = Frame(index=1, label=", ".join(map(str, plan.edits)), step=first.step)
+    perform(subject, batch, sink, frame=first, **options)
+    if plan.loops is None:
+        return perform(subject, plan.batch, sink, frame=second, **options)
+    with plan.loops.on():
+        return perform(
+            subject,
+            plan.batch,
+            sink,
+            frame=second,
+            editor=plan.editor,
+            probes=PROBES,
+            places=plan.loops.places,
+            **options,
+        )
+
+
+def editor_of(trace: Trace, edits: Sequence[Edit]) -> Editor:
+    """What replaces the edited values, from a pass that saw where they are made. Raises InputError."""
+    seen: list[tuple[str, Flow, list[Slot], int]] = trace.extra.get("handwritten", [])
+    counts: dict[Any, int] = {}
+    number: dict[int, int] = {}
+    for op in trace.extra.get("operations", ()):
+        where = place_of(op.chain, op.name)
+        number[id(op)] = counts[where] = counts.get(where, -1) + 1
+    editor = Editor()
+    for edit in edits:
+        found = next(((flow, state, size) for place, flow, state, size in seen if place == edit.place), None)
+        if found is None:
+            known = ", ".join(dict.fromkeys(place for place, *_ in seen)) or "none"
+            raise InputError(f"There is no recurrence at {edit.place!r} that can be edited; there are {known}.")
+        _aim(editor, edit, *found, number)
+    return editor
+
+
+def _aim(editor: Editor, edit: Edit, flow: Flow, state: list[Slot], size: int, number: dict[int, int]) -> None:
+    made = {slot.name: [(i, j, slot.values[i + 1]) for i, j in enumerate(slot.made) if j >= 0] for slot in state}
+    for signal, i, j, tensor in found_gates(flow, state, size):
+        made.setdefault(signal, []).append((i, j, tensor))
+    if edit.signal not in made:
+        raise InputError(f"{edit.place} has no {edit.signal!r}; there are {', '.join(made)}.")
+    for i, j, tensor in made[edit.signal]:
+        if i < edit.start or (edit.stop is not None and i >= edit.stop):
+            continue
+        op = flow.op((i, j))
+        output = next(n for n, out in enumerate(op.outputs) if out is tensor)
+        if edit.unit is not None and edit.unit >= tensor.shape[-1]:
+            raise InputError(f"{edit.place}:{edit.signal} has {tensor.shape[-1]} units; there is no unit {edit.unit}.")
+        editor.add(place_of(op.chain, op.name), Target(edit, output, frozenset({number[id(op)]})))
+    if all(i < edit.start for i, _, _ in made[edit.signal]):
+        raise InputError(f"{edit.place} has {len(flow.loop.iterations)} steps; there is no step {edit.start}.")

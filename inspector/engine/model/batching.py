@@ -1,0 +1,235 @@
+"""From what a user gave to a padded batch: encoding, checking and labelling of sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inspector.engine.errors import InputError
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import model_error
+from inspector.records import InputSpec
+
+MAX_STEPS = 2_000_000
+MAX_FILE = 1 << 30
+MAX_TEXT = 256 << 20
+"""Bytes of a file that is parsed as text: its cells take twenty times their room while they are read."""
+DEFAULT_STEPS = 64
+
+
+def of_value(subject: Subject, value: Any, *, allow_nonfinite: bool = False) -> Tensor:
+    """One sequence from text, an array or a tensor: (t,) ids or (t, i) floats. Raises InputError."""
+    if isinstance(value, str):
+        return encode_text(subject, value)
+    tensor = tensor_of(value)
+    if subject.kind == "tokens":
+        return check_ids(subject, tensor)
+    return check_vectors(subject, tensor, allow_nonfinite=allow_nonfinite)
+
+
+def tensor_of(value: Any) -> Tensor:
+    """A tensor of any numbers, of its own memory; byte order and types that torch lacks are converted exactly,
+    except long doubles, which become doubles. Raises InputError for what is no rectangle of numbers.
+    """
+    if isinstance(value, Tensor):
+        return value.detach()
+    try:
+        array = np.array(value)  # a copy: arrays may be read-only, or mapped from a file that is cut meanwhile
+    except (ValueError, TypeError) as problem:
+        raise InputError(f"The sequence is no array of numbers: {' '.join(str(problem).split())}.") from None
+    kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "c": np.complex128, "f": np.float64}
+    if array.dtype.kind not in kinds:
+        raise InputError(f"The sequence is a {type(value).__name__} of {array.dtype}; expected numbers.")
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
+        return torch.from_numpy(array.astype(array.dtype.newbyteorder("=")))
+    return torch.from_numpy(array.astype(kinds[array.dtype.kind]))
+
+
+def ask(subject: Subject, what: str, function: Callable[..., Any], *given: Any) -> Any:
+    """Call a function of the user's subject: its ValueErrors are sentences for the user, anything else is a fault.
+
+    Raises InputError or ModelError.
+    """
+    try:
+        return function(*given)
+    except ValueError as problem:
+        raise InputError(" ".join(str(problem).split()) or f"{what} of {subject.name} refused it.") from None
+    except (Exception, SystemExit) as fault:
+        raise model_error(fault, f"{what} of {subject.name}") from fault
+
+
+def encode_text(subject: Subject, text: str) -> Tensor:
+    """Text to ids with the subject's own encoder, or one character = one entry of the vocabulary."""
+    if subject.kind != "tokens":
+        raise InputError(
+            f"{subject.name} reads vectors of {subject.width} numbers, not text; give .npy, .csv or audio."
+        )
+    if not text:
+        raise InputError("The text is empty; at least one character is needed.")
+    if subject.encode is not None:
+        return check_ids(subject, tensor_of(ask(subject, "encode", subject.encode, text)))
+    if subject.vocabulary is None:
+        raise InputError(
+            f"{subject.name} says nothing about its vocabulary, so text cannot be encoded; give ids instead."
+        )
+    index = {entry: number for number, entry in enumerate(subject.vocabulary)}
+    for position, character in enumerate(text):
+        if character not in index:
+            raise InputError(
+                f"Character {character!r} at position {position} is not in the vocabulary of {subject.name}, which has "
+                f"{len(index)} entries: {_listed(subject.vocabulary)}."
+            )
+    return torch.tensor([index[character] for character in text])
+
+
+def _listed(entries: Sequence[str]) -> str:
+    shown = "".join(map(str, entries)) if all(len(str(e)) == 1 for e in entries) else ", ".join(map(str, entries[:20]))
+    return repr(shown[:120]) + ("…" if len(shown) > 120 else "")
+
+
+def vocabulary_size(subject: Subject) -> int | None:
+    """How many ids exist: entries of the vocabulary, else rows of the first embedding."""
+    if subject.vocabulary is not None:
+        return len(subject.vocabulary)
+    for module in subject.model.modules():
+        if isinstance(module, torch.nn.Embedding):
+            return module.num_embeddings
+    return None
+
+
+def check_ids(subject: Subject, ids: Tensor) -> Tensor:
+    """Whole numbers within the vocabulary, one axis, at least one. Raises InputError naming the first bad one."""
+    if ids.dim() != 1:
+        raise InputError(f"Token ids have one axis (steps); given were {ids.dim()} axes of shape {tuple(ids.shape)}.")
+    check_length(len(ids))
+    if ids.is_complex():
+        raise InputError("Token ids are whole numbers; the sequence given holds complex ones.")
+    if ids.is_floating_point():
+        if bool((ids != ids.round()).any()):
+            raise InputError("Token ids are whole numbers; the sequence given holds fractions.")
+        ids = ids.long()
+    size = vocabulary_size(subject)
+    wrong = torch.nonzero((ids < 0) | (ids >= (size if size is not None else 2**62)))
+    if len(wrong):
+        place = int(wrong[0, 0])
+        known = f"ids go from 0 to {size - 1}" if size is not None else "ids begin at 0"
+        raise InputError(f"Id {int(ids[place])} at step {place} does not exist; {known}.")
+    return ids.long()
+
+
+def check_vectors(subject: Subject, values: Tensor, *, allow_nonfinite: bool = False) -> Tensor:
+    """(t, i) floats of the model's width, finite unless allowed. One axis is one number a step when the width is 1."""
+    if values.dim() == 1 and subject.width == 1:
+        values = values[:, None]
+    if values.dim() != 2:
+        raise InputError(
+            f"{subject.name} reads (steps, {subject.width}) numbers; given was an array of shape {tuple(values.shape)}."
+        )
+    check_length(len(values))
+    if subject.width is not None and values.shape[1] != subject.width and not subject.guessed:
+        raise InputError(
+            f"{subject.name} reads vectors of {subject.width} numbers; the sequence given has {values.shape[1]} a step."
+        )
+    if values.is_complex():
+        raise InputError("The sequence holds complex numbers; the model reads real ones.")
+    values = values.to(model_dtype(subject))
+    bad = torch.nonzero(~torch.isfinite(values))
+    if len(bad) and not allow_nonfinite:
+        step, feature = (int(v) for v in bad[0])
+        raise InputError(
+            f"The sequence holds {float(values[step, feature])} at step {step}, feature {feature}; it must be finite "
+            "(the option allow_nonfinite=1 runs it all the same)."
+        )
+    return values
+
+
+def check_length(steps: int) -> None:
+    """At least one step, at most MAX_STEPS. Raises InputError."""
+    if steps == 0:
+        raise InputError("The sequence is empty; at least one step is needed.")
+    if steps > MAX_STEPS:
+        raise InputError(f"The sequence has {steps:,} steps; at most {MAX_STEPS:,} are run.")
+
+
+def model_dtype(subject: Subject) -> torch.dtype:
+    """The dtype of the model's first floating parameter."""
+    for parameter in subject.model.parameters():
+        if parameter.is_floating_point():
+            return parameter.dtype
+    return torch.float32
+
+
+def pad(subject: Subject, rows: list[Tensor], *, targets: list[Any], title: str = "", look_at: int = 0) -> Batch:
+    """Sequences of different lengths as one batch, padded with 0 on the right, with the labels of their steps."""
+    if not 0 <= look_at < len(rows):
+        raise InputError(f"Sequence {look_at} was asked for; the batch has {len(rows)} (counted from 0).")
+    lengths = torch.tensor([len(row) for row in rows])
+    inputs = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    known = [target for target in targets if target is not None]
+    stacked = torch.as_tensor(np.asarray(known)) if known and len(known) == len(rows) else None
+    return Batch(inputs, lengths, tuple(step_names(subject, row) for row in rows), stacked, look_at, title)
+
+
+def step_names(subject: Subject, row: Tensor) -> tuple[str, ...]:
+    """The label of each step: its vocabulary entry, or its id; nothing for vectors."""
+    if subject.kind != "tokens":
+        return ()
+    names = subject.vocabulary
+    return tuple(str(names[i]) if names is not None and i < len(names) else str(i) for i in row.tolist())
+
+
+def default_sequence(subject: Subject, seed: int) -> Batch:
+    """Something to run a model on that brings no examples: random ids, or noise of the right width."""
+    random = torch.Generator().manual_seed(seed)
+    if subject.kind == "tokens":
+        size = vocabulary_size(subject)
+        if size is None:
+            raise InputError(f"{subject.name} says nothing about its vocabulary; give ids or text.")
+        row = torch.randint(0, size, (DEFAULT_STEPS,), generator=random)
+        return pad(subject, [row], targets=[None], title=f"{DEFAULT_STEPS} random tokens (seed {seed})")
+    if subject.width is None:
+        raise InputError(f"The width of {subject.name}'s input is unknown; give a file of numbers, or say `width`.")
+    row = torch.randn(DEFAULT_STEPS, subject.width, generator=random).to(model_dtype(subject))
+    return pad(subject, [row], targets=[None], title=f"{DEFAULT_STEPS} steps of noise (seed {seed})")
+
+
+def number_option(spec: InputSpec, name: str, default: float) -> float:
+    """A number among the options. Raises InputError."""
+    value = spec.options.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e18:
+        raise InputError(f"Option {name} is {str(value)[:40]!r}; expected a number.")
+    return float(value)
+
+
+def allows_nonfinite(spec: InputSpec) -> bool:
+    """Whether NaN and infinities may be run: asked for by somebody who looks for where they spread."""
+    return bool(spec.options.get("allow_nonfinite", False))
+
+
+def more_of(spec: InputSpec, name: str) -> list[str]:
+    """The option that lists further sequences of the batch, `texts` or `files`. Raises InputError."""
+    more = spec.options.get(name, [])
+    if not isinstance(more, (list, tuple)) or not all(isinstance(item, str) for item in more):
+        raise InputError(f"Option {name} is a list of {name}.")
+    return list(more)
+
+
+def regular_file(path: str, most: int = MAX_FILE) -> Path:
+    """An existing ordinary file of bearable size; FIFOs and devices would hang the reader. Raises InputError."""
+    try:
+        found = Path(path).expanduser()
+        known, ordinary = found.exists(), found.is_file()
+    except (OSError, ValueError, RuntimeError) as problem:
+        raise InputError(f"{path[:80]!r} is no path of a file: {getattr(problem, 'strerror', problem)}.") from None
+    if not known:
+        raise InputError(f"There is no file {found}.")
+    if not ordinary:
+        raise InputError(f"{found} is not an ordinary file.")
+    if found.stat().st_size > most:
+        raise InputError(f"{found.name} has {found.stat().st_size >> 20} MiB; at most {most >> 20} MiB are read here.")
+    return found

@@ -1,0 +1,279 @@
+"""Opening a model: a sample by name, `file.py:callable`, `package.module:callable`; and fitting a checkpoint to it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from inspector.engine.errors import InputError, ModelError
+from inspector.engine.loaders import State
+from inspector.engine.model.checkpoint_matching import fit
+from inspector.engine.model.subject import Subject, adopt
+from inspector.engine.pipeline import model_error
+from inspector.engine.registries import LOADERS
+from inspector.records import CheckpointReport, Load, Place
+from inspector.workspace.samples import Sample, find_sample, list_samples
+
+CHECKPOINT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
+REFUSED = {
+    ".pt2": "a torch.export program",
+    ".onnx": "an ONNX graph",
+    ".gguf": "a GGUF file",
+    ".h5": "an HDF5 file",
+    ".hdf5": "an HDF5 file",
+    ".keras": "a Keras file",
+}
+MAGIC = {b"GGUF": ".gguf", b"\x89HDF\r\n\x1a\n": ".h5"}
+ONNX_FIELDS = (b"\x12", b"\x1a", b"\x3a", b"\x42")
+"""What may follow the version in an ONNX file: producer, its version, the graph, the operator sets."""
+
+
+@dataclass(slots=True)
+class Opened:
+    """A subject with its checkpoint's report. `pending` is a checkpoint that does not fit and waits for a yes."""
+
+    subject: Subject
+    title: str
+    checkpoint: str = ""
+    report: CheckpointReport | None = None
+    pending: bool = False
+
+
+def open_subject(load: Load) -> Opened:
+    """The subject that a Load asks for, in eval mode, with its checkpoint. Raises InputError or ModelError."""
+    torch.manual_seed(load.seed)
+    sample, wanted = _sample(load)
+    if sample is not None:
+        subject = _call(_import_module(f"sample_models.{sample.file.stem}"), "build", load.arguments, sample.name)
+        path, title = _sample_checkpoint(sample, wanted), sample.title
+    else:
+        subject = _named(load)
+        path = Path(load.checkpoint).expanduser() if load.checkpoint else None
+        title = subject.name
+    _check_ready(subject)
+    subject.model.eval()
+    opened = Opened(subject, title, str(path or ""))
+    subject.checkpoint = opened.checkpoint
+    if path is not None:
+        state = read_checkpoint(path)
+        opened.report, plan = fit(subject.model, state, path)
+        if opened.report.fits or load.partial:
+            plan.apply(subject.model)
+        else:
+            opened.pending = True
+    _move(subject, load.device)
+    return opened
+
+
+def _sample(load: Load) -> tuple[Sample | None, str]:
+    """The sample that is meant, by its name or by one of its checkpoint files, and which checkpoint of it."""
+    named = find_sample(load.subject)
+    if named is None and not load.checkpoint and Path(load.subject).suffix == ".safetensors":
+        path = Path(load.subject).expanduser().resolve()
+        named = next((s for s in list_samples() if path in (own.resolve() for own in s.checkpoints)), None)
+        return named, str(path)
+    return named, load.checkpoint
+
+
+def _sample_checkpoint(sample: Sample, wanted: str) -> Path | None:
+    """One of the sample's own checkpoints, or any file. Raises InputError listing what exists."""
+    chosen = sample.checkpoint(wanted)
+    if chosen is not None or not wanted:
+        return chosen
+    path = Path(wanted).expanduser()
+    if not path.exists():
+        own = ", ".join(known.name for known in sample.checkpoints) or "none"
+        raise InputError(f"{sample.name} has no checkpoint {wanted!r}, and no such file exists; it has {own}.")
+    return path
+
+
+def _check_ready(subject: Subject) -> None:
+    for name, parameter in subject.model.named_parameters():
+        if torch.nn.parameter.is_lazy(parameter):
+            raise InputError(
+                f"{subject.name} has parameters without a shape yet ({name}); let the callable run the lazy model once "
+                "before it returns it."
+            )
+
+
+def _move(subject: Subject, device: str) -> None:
+    if device == "cpu":
+        return
+    known = ", ".join(("cpu", *(f"cuda:{n}" for n in range(torch.cuda.device_count()))))
+    try:
+        torch.device(device)
+    except RuntimeError:
+        raise InputError(f"{device!r} is no device; there are {known}.") from None
+    try:
+        subject.model.to(device)
+    except (RuntimeError, AssertionError, NotImplementedError) as problem:
+        text = " ".join(str(problem).split())[:160]
+        raise InputError(f"The device {device!r} cannot be used ({text}); there are {known}.") from None
+
+
+def _named(load: Load) -> Subject:
+    where, separator, name = load.subject.rpartition(":")
+    windows_drive = len(where) == 1 and where.isalpha()
+    if not separator or windows_drive:
+        raise InputError(_unknown(load.subject))
+    if not load.trusted:
+        raise InputError(f"{where} is code; it runs only after you have agreed to trust it.")
+    if where.endswith(".py"):
+        module = import_file(Path(where).expanduser())
+    else:
+        _append_to_path(str(Path.cwd()))
+        module = _import_module(where)
+    return _call(module, name, load.arguments, f"{Path(where).name}:{name}")
+
+
+def _unknown(subject: str) -> str:
+    suffix = Path(subject).suffix
+    names = ", ".join(sample.name for sample in list_samples()) or "none installed"
+    if suffix in CHECKPOINT_SUFFIXES:
+        held = _held(read_checkpoint(Path(subject).expanduser())) if Path(subject).exists() else ""
+        return (
+            f"{subject} is a checkpoint: it holds weights, not the model{held}. Name the model too, for example "
+            f"file.py:callable with --checkpoint {Path(subject).name}."
+        )
+    if suffix in REFUSED:
+        return f"{subject} is {REFUSED[suffix]}, which is not opened; give file.py:callable and a state dict."
+    if suffix == ".py":
+        return f"{subject} is a Python file; say which callable in it makes the model: {subject}:NAME."
+    return f"There is no sample {subject!r}; expected file.py:callable, module:callable, or one of the samples {names}."
+
+
+def _held(state: State) -> str:
+    """What a checkpoint holds, in a few words."""
+    count = sum(tensor.numel() for tensor in state.tensors.values())
+    first = ", ".join(f"{name[:60]} {tuple(tensor.shape)}" for name, tensor in list(state.tensors.items())[:3])
+    more = " …" if len(state.tensors) > 3 else ""
+    return f" ({len(state.tensors)} tensors, {count:,} numbers, {state.layout}: {first}{more})"
+
+
+def _append_to_path(folder: str) -> None:
+    """Behind everything else: a user's queue.py must not hide the standard one."""
+    if folder not in sys.path:
+        sys.path.append(folder)
+
+
+def _import_module(name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise InputError(f"{name!r} is no name of a module; expected file.py:callable or package.module:callable.")
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as problem:
+        raise InputError(f"There is no module {problem.name!r} (asked for {name}).") from None
+    except (Exception, SystemExit) as fault:  # importing runs the user's code
+        raise _import_failure(name, fault) from fault
+
+
+def _import_failure(name: str, fault: BaseException) -> ModelError:
+    return model_error(fault, f"Importing {name}")
+
+
+def import_file(path: Path) -> ModuleType:
+    """Run a user's file as a module; its folder is appended to the path, so it cannot hide a standard module."""
+    if not path.is_file():
+        raise InputError(f"There is no file {path}.")
+    _append_to_path(str(path.resolve().parent))
+    name = f"inspected_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path} cannot be imported as Python.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as fault:  # importing runs the user's code
+        sys.modules.pop(name, None)
+        raise _import_failure(path.name, fault) from fault
+    return module
+
+
+def _call(module: ModuleType, name: str, arguments: Mapping[str, Any], title: str) -> Subject:
+    thing: Any = module
+    for part in name.split("."):
+        if not hasattr(thing, part):
+            raise InputError(f"{module.__name__} has no {part!r}; it has {_callables(module)}.")
+        thing = getattr(thing, part)
+    if isinstance(thing, nn.Module) or isinstance(getattr(thing, "model", None), nn.Module):
+        return adopt(thing, title)
+    if not callable(thing):
+        raise InputError(f"{title} is a {type(thing).__name__}; expected a class or function that makes a model.")
+    try:
+        inspect.signature(thing).bind(**arguments)
+    except TypeError as problem:
+        raise InputError(f"{title} cannot be called with {dict(arguments)!r}: {problem}.") from None
+    except ValueError:
+        pass  # no signature to check against: calling will tell
+    try:
+        made = thing(**arguments)
+    except (Exception, SystemExit) as fault:  # the user's factory may raise anything
+        raise model_error(fault, title) from fault
+    return adopt(made, title)
+
+
+def _callables(module: ModuleType) -> str:
+    names = [
+        name for name, value in vars(module).items()
+        if not name.startswith("_") and callable(value) and getattr(value, "__module__", "") == module.__name__
+    ]  # fmt: skip
+    return ", ".join(names[:12]) or "no classes or functions of its own"
+
+
+def read_checkpoint(path: Path) -> State:
+    """The tensors in a checkpoint file, by the first loader that knows it. Raises InputError."""
+    if not path.exists():
+        raise InputError(f"There is no checkpoint {path}.")
+    if not path.is_file():
+        raise InputError(f"{path} is not an ordinary file; expected a checkpoint.")
+    head = _head(path)
+    foreign = REFUSED.get(path.suffix.lower()) or _foreign(head)
+    if foreign:
+        raise InputError(f"{path.name} is {foreign}, which is not read; save a state dict instead.")
+    if not head:
+        raise InputError(f"{path.name} is empty; expected a checkpoint.")
+    for _key, loader in sorted(LOADERS.items(), key=lambda item: path.suffix not in item[1].suffixes):
+        if loader.sniff(path, head):
+            return loader.load(path)
+    known = ", ".join(suffix for _, loader in LOADERS.items() for suffix in loader.suffixes)
+    raise InputError(f"{path.name} is not a checkpoint of a known format; there are {known}.")
+
+
+def _head(path: Path) -> bytes:
+    """The first 4096 bytes. Raises InputError."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4096)
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read: {problem.strerror or problem}.") from None
+
+
+def _foreign(head: bytes) -> str:
+    """What other format a file is in by its first bytes, whatever it is called; "" when it may be a checkpoint."""
+    for magic, suffix in MAGIC.items():
+        if head.startswith(magic):
+            return REFUSED[suffix]
+    onnx = head[:1] == b"\x08" and 1 <= (head[1] if len(head) > 1 else 0) <= 20 and head[2:3] in ONNX_FIELDS
+    return REFUSED[".onnx"] if onnx else ""
+
+
+def places(model: nn.Module) -> tuple[Place, ...]:
+    """The model as a tree, parents first: qualified name, class, own parameters."""
+    return tuple(
+        Place(
+            name=name, module=type(module).__name__,
+            parameters=sum(parameter.numel() for parameter in module.parameters(recurse=False)),
+        )
+        for name, module in model.named_modules()
+    )  # fmt: skip

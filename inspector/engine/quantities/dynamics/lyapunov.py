@@ -1,0 +1,141 @@
+"""Lyapunov exponents of a run: how fast changes of the state grow or are forgotten, direction by direction."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from inspector.engine.cells.lyapunov import EVERY, Directions, entropy_rate, kaplan_yorke
+from inspector.engine.errors import Unsupported
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
+from inspector.engine.trace.trace import Recurrence
+
+BUDGET, MOST_COST = 1e10, 2e11
+"""Multiplications (steps × S² × exponents) spent on one layer, a few seconds; and above which it is refused."""
+FEWEST, SHOWN = 8, 33
+MOST_WARM_UP = 500
+BLOCK_BYTES = 64 << 20
+SOURCE = "Benettin et al. 1980; Engelken, Wolf & Abbott 2023; Vogt et al. 2022"
+FORMULA = (
+    "λ_i = mean over steps of ln |R_t[i, i]|, Q_t R_t = J_t Q_{t−1}; λ₁ > 0: chaos, λ₁ < 0: forgets over 1/|λ₁| steps"
+)
+
+
+@QUANTITIES.register("lyapunov")
+@per_recurrence(signal="lyapunov", summary="Lyapunov exponents by QR, with their convergence", order=75)
+def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
+    """Write `lyapunov/exponents` (exponent,), `lyapunov/running` (step, exponent), in nats a step, and their scalars.
+
+    Scalars: `largest`, `kaplan_yorke`, `entropy_rate`, `warm_up` (steps left out at the start) and, where every
+    exponent is there and finite, `determinant_error` = |Σ λ_i − mean ln |det J_t||.
+    """
+    plan = Plan(recurrence.length(sample), recurrence.cell.state_size)
+    place, module = recurrence.place, recurrence.module
+    shown = _shown(plan.count)
+    about = Describe(
+        kind="lyapunov", unit="nat/step", title="Lyapunov exponents, running", formula=FORMULA, source=SOURCE,
+        method=f"{plan.method}; between orthonormalisations the estimate before stands",
+        labels={"exponent": tuple(str(i + 1) for i in shown)},
+    )  # fmt: skip
+    name = f"{place}:lyapunov/running"
+    emit.channel(about.channel(name, ("step", "exponent"), (plan.length, len(shown)), "float64", module=module))
+    estimate = Estimate(plan)
+    for start, block in recurrence.blocks(sample, plan.block_steps):
+        rows = estimate.add(start, block.jacobian()[:, 0].double())[:, shown]
+        emit.page(name, (recurrence.sequence_offset(start, len(rows), sample), 0), recurrence.in_order(rows, sample))
+    exponents = estimate.exponents()
+    complete = plan.count == plan.size
+    numbers = {
+        "largest": float(exponents[0]),
+        "kaplan_yorke": kaplan_yorke(exponents, complete),
+        "entropy_rate": entropy_rate(exponents, complete),
+        "warm_up": float(plan.warm_up),
+    }
+    error = abs(float(exponents.sum()) - estimate.log_determinant)
+    if complete and math.isfinite(error):
+        numbers["determinant_error"] = error
+    for scalar, value in numbers.items():
+        emit.scalar(f"{place}:lyapunov/{scalar}", value)
+    about = Describe(
+        kind="lyapunov", unit="nat/step", title="Lyapunov exponents", formula=FORMULA, source=SOURCE, method=plan.method
+    )
+    emit.array(
+        about.channel(f"{place}:lyapunov/exponents", ("exponent",), (plan.count,), "float64", module=module), exponents
+    )
+
+
+class Plan:
+    """How many exponents of an s-dimensional state over `length` steps fit the budget; raises Unsupported if none."""
+
+    def __init__(self, length: int, s: int) -> None:
+        if length < 2:
+            raise Unsupported("Lyapunov exponents need at least two steps.")
+        one = float(length) * s * s
+        fewest = min(FEWEST, s)
+        if one * fewest > MOST_COST:
+            raise Unsupported(
+                f"Even {fewest} Lyapunov exponents of {s} state entries over {length} steps cost "
+                f"{2 * one * fewest:.1e} operations; a shorter sequence has them."
+            )
+        self.length, self.size = length, s
+        self.count = min(s, max(fewest, int(BUDGET / one)))
+        self.warm_up = min(length // 10, MOST_WARM_UP)
+        self.block_steps = max(1, min(BLOCK_STEPS, BLOCK_BYTES // (8 * s * s)))
+        which = f"all {s} exponents" if self.count == s else f"the first {self.count} of {s} exponents"
+        self.method = (
+            f"QR every {EVERY} steps or fewer, in float64; {which}; over {length - self.warm_up} steps after "
+            f"{self.warm_up} of warm-up"
+        )
+
+
+class Estimate:
+    """Sums of ln |R_ii| after the warm-up, block by block, with the mean ln |det J_t| where all exponents are there."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.directions = Directions(plan.size, plan.count)
+        self.total = torch.zeros(plan.count, dtype=torch.float64)
+        self.last = torch.full((plan.count,), math.nan, dtype=torch.float64)
+        self.steps = 0
+        self._determinants = 0.0
+
+    def add(self, start: int, matrices: Tensor) -> Tensor:
+        """Take the Jacobians (n, s, s) of steps from `start` on; the estimates after each of them, (n, exponent)."""
+        if start == 0 and self.plan.warm_up and not bool(torch.isfinite(matrices[0]).all()):
+            # Autograd's graph has no derivative by a first state that it does not follow; the warm-up needs none.
+            matrices = torch.cat((torch.eye(self.plan.size, dtype=matrices.dtype)[None], matrices[1:]))
+        if not bool(torch.isfinite(matrices).all()):
+            bad = int(torch.nonzero(~torch.isfinite(matrices).flatten(1).all(1))[0, 0]) + start
+            raise Unsupported(f"The Jacobian of step {bad + 1} (as the layer takes them) is not finite.")
+        rows = self.last.repeat(len(matrices), 1)
+        cold = min(len(matrices), max(0, self.plan.warm_up - start))
+        self.directions.advance(matrices[:cold])
+        logs, booked = self.directions.advance(matrices[cold:])
+        for number in torch.nonzero(booked)[:, 0].tolist():
+            self.total += logs[number]
+            self.steps = start + cold + number + 1 - self.plan.warm_up
+            self.last = self.total / self.steps
+            rows[cold + number :] = self.last
+        if self.plan.count == self.plan.size:
+            self._determinants += float(torch.linalg.slogdet(matrices[cold:]).logabsdet.sum())
+        return rows
+
+    @property
+    def log_determinant(self) -> float:
+        """Mean of ln |det J_t| over the steps after the warm-up; −∞ where a Jacobian is singular."""
+        return self._determinants / max(1, self.steps)
+
+    def exponents(self) -> Tensor:
+        """The exponents over all steps after the warm-up, descending."""
+        return self.last.sort(descending=True).values
+
+
+def _shown(count: int) -> list[int]:
+    """Which exponents have a curve: all of a few, else evenly spaced ones, first and last included."""
+    if count <= SHOWN:
+        return list(range(count))
+    return [round(i * (count - 1) / (SHOWN - 1)) for i in range(SHOWN)]

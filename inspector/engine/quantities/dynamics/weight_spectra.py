@@ -1,0 +1,97 @@
+"""Singular values and eigenvalues of every recurrent weight matrix, and how far it is from orthogonal and normal."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from inspector.engine.analyses.recurrent_weights import RecurrentWeight, recurrent_weights
+from inspector.engine.errors import NotApplicable, Unsupported
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import Describe, per_recurrence
+from inspector.engine.trace.trace import Recurrence
+
+LARGEST = 1024
+"""Units up to which spectra are computed: eigenvalues of 1,024 × 1,024 take about two seconds."""
+BUDGET = 4 * LARGEST**3
+"""Weights × units³ that are spent on one recurrence or stack, about eight seconds."""
+SOURCE = "Pascanu, Mikolov & Bengio 2013; Arjovsky, Shah & Bengio 2016; Henrici 1962"
+
+
+@QUANTITIES.register("weight/spectrum")
+@per_recurrence(
+    signal="weight", summary="singular values and eigenvalues of every recurrent weight, ‖WᵀW − I‖, non-normality",
+    order=30,
+)  # fmt: skip
+def weight_spectra(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
+    """Write, for every matrix, `weight/NAME/singular_values` (rank,) and `weight/NAME/eigenvalues` (eigenvalue, part).
+
+    NAME is "hidden" (plain RNN), the gate's, or the parameter's in a stack of layers. Its scalars: `spectral_radius`
+    ρ = max |λ|, `spectral_norm` σ₁, `non_normality` √(‖W‖²_F − Σ|λ|²) (Henrici), `orthogonality_defect` ‖WᵀW − I‖_F,
+    and for a plain RNN `bound` γσ₁: below 1 gradients must vanish, above 1 they may explode.
+    """
+    weights = recurrent_weights(recurrence.cell)
+    if not weights:
+        raise NotApplicable("The recurrent weights of this step are not known apart.")
+    units = weights[0].matrix.shape[0]
+    if units > LARGEST:
+        raise Unsupported(f"Spectra of {units} × {units} weights cost too much; up to {LARGEST} units are done.")
+    if len(weights) * units**3 > BUDGET:
+        raise Unsupported(
+            f"Spectra of {len(weights)} weights of {units} × {units} cost too much; {BUDGET // units**3} are done."
+        )
+    for weight in weights:
+        emit.check()
+        if not bool(torch.isfinite(weight.matrix).all()):
+            emit.refuse(
+                f"{recurrence.place}:weight/{weight.signal}",
+                f"{weight.symbol} holds a NaN or infinity, so it has no spectrum.",
+            )
+            continue
+        _write(recurrence, weight, emit)
+
+
+def _write(recurrence: Recurrence, weight: RecurrentWeight, emit: Emitter) -> None:
+    singular, eigen, numbers = spectra(weight.matrix)
+    place = f"{recurrence.place}:weight/{weight.signal}"
+    if weight.gain is not None and weight.step is None:
+        numbers["bound"] = weight.gain * numbers["spectral_norm"]
+    for name, value in numbers.items():
+        emit.scalar(f"{place}/{name}", value)
+    about = Describe(
+        kind="spectrum", title=f"{weight.symbol}: singular values", formula=f"σ_i({weight.symbol}); all 1: orthogonal",
+        source=SOURCE, scale="log",
+    )  # fmt: skip
+    emit.array(
+        about.channel(f"{place}/singular_values", ("rank",), (len(singular),), "float64", module=recurrence.module),
+        singular,
+    )
+    about = Describe(
+        kind="spectrum", title=f"{weight.symbol}: eigenvalues", formula=f"det({weight.symbol} − λI) = 0, by |λ|",
+        source=SOURCE, labels={"part": ("re", "im")},
+    )  # fmt: skip
+    emit.array(
+        about.channel(
+            f"{place}/eigenvalues", ("eigenvalue", "part"), tuple(eigen.shape), "float64", module=recurrence.module
+        ),
+        eigen,
+    )
+
+
+def spectra(matrix: Tensor) -> tuple[Tensor, Tensor, dict[str, float]]:
+    """(singular values (h,), eigenvalues (h, 2) by modulus, {name: number}) of one matrix (h, h), in float64."""
+    matrix = matrix.double()
+    singular = torch.linalg.svdvals(matrix)
+    values = torch.linalg.eigvals(matrix)
+    values = values[values.abs().argsort(descending=True)]
+    moduli = values.abs()
+    beyond = (singular.square().sum() - moduli.square().sum()).clamp(min=0)  # rounding may leave −1e-16
+    identity = torch.eye(len(matrix), dtype=matrix.dtype)
+    numbers = {
+        "spectral_radius": float(moduli[0]),
+        "spectral_norm": float(singular[0]),
+        "non_normality": float(beyond.sqrt()),
+        "orthogonality_defect": float((matrix.T @ matrix - identity).norm()),
+    }
+    return singular, torch.view_as_real(values), numbers

@@ -1,0 +1,162 @@
+"""Which inputs open a gate: its mean by token, or its correlation with each feature of a vector input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from inspector.engine.analyses.aligned_inputs import aligned_inputs
+from inspector.engine.errors import Unsupported
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import Describe, all_samples, dtype_name, per_run, refusal
+from inspector.engine.trace.trace import Recurrence, Trace
+
+MOST_TOKENS = 512
+"""Tokens that are told apart, the most frequent ones."""
+LARGEST = 1 << 24
+"""Entries (features × units) of a table of correlations."""
+
+
+@QUANTITIES.register("openers")
+@per_run(summary="which tokens, or which input features, open each gate", order=24)
+def openers(trace: Trace, emit: Emitter) -> None:
+    """Write, over every real step of every sample, for every gate and candidate of every recurrence:
+
+    tokens: `GATE/by_token` (token, unit), and once a place `gate/tokens` (token,) how often each occurs;
+    vectors: `GATE/by_feature` (feature, unit), Pearson's correlation. NaN where a gate or a feature is constant.
+    """
+    for recurrence in trace.recurrences:
+        if not recurrence.cell.gate_names:
+            continue
+        name = f"{recurrence.place}:gate/openers"
+        if recurrence.check is not None and not recurrence.check.passed:
+            emit.refuse(name, refusal(recurrence))
+            continue
+        try:
+            with torch.no_grad():
+                _one(trace, recurrence, emit)
+        except Unsupported as reason:
+            emit.refuse(name, str(reason))
+
+
+def _one(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
+    inputs = aligned_inputs(trace, recurrence)
+    if inputs.dim() == 2 and not inputs.is_floating_point():
+        _by_token(trace, recurrence, inputs, emit)
+    else:
+        _by_feature(recurrence, inputs.flatten(2) if inputs.dim() > 2 else inputs[..., None], emit)
+
+
+def _by_token(trace: Trace, recurrence: Recurrence, ids: Tensor, emit: Emitter) -> None:
+    real = torch.arange(recurrence.steps)[:, None] < recurrence.lengths
+    seen, counts = torch.unique(ids[real], return_counts=True)
+    if len(seen) > MOST_TOKENS:
+        most = torch.sort(counts, descending=True, stable=True).indices[:MOST_TOKENS].sort().values
+        seen, counts = seen[most], counts[most]
+    sums = _sums_by_token(recurrence, ids, seen, emit)
+    vocabulary = trace.subject.vocabulary
+    known = vocabulary is not None and int(seen.max()) < len(vocabulary)
+    names = tuple(str(vocabulary[int(i)]) if known and vocabulary is not None else str(int(i)) for i in seen)
+    told = f"exact; the {len(seen)} most frequent tokens" if len(seen) == MOST_TOKENS else "exact"
+    domain = {"token": f"{recurrence.place} token"}
+    emit.labels(domain["token"], names)  # of this frame: an edited sequence may have other tokens
+    about = Describe(kind="opener", title="occurrences", formula="times a token occurs in the batch", method=told)
+    channel = about.channel(
+        f"{recurrence.place}:gate/tokens", ("token",), (len(seen),), "int64", labels={"token": names},
+        domains=domain, module=recurrence.module,
+    )  # fmt: skip
+    emit.array(channel, counts)
+    for signal, total in sums.items():
+        about = Describe(
+            kind="opener", title=f"{_plain(signal)} by token", method=told, labels={"token": names},
+            formula="mean of the gate over all steps, of every sample, at which the token is the input",
+            source="Karpathy, Johnson & Fei-Fei 2015, adapted",
+        )  # fmt: skip
+        values = (total / counts[:, None]).to(recurrence.states.dtype)
+        name = f"{recurrence.place}:{signal}/by_token"
+        channel = about.channel(
+            name, ("token", "unit"), tuple(values.shape), dtype_name(values), domains=domain, module=recurrence.module
+        )
+        emit.array(channel, values)
+
+
+def _sums_by_token(recurrence: Recurrence, ids: Tensor, seen: Tensor, emit: Emitter) -> dict[str, Tensor]:
+    """{signal: (token, unit) sums of the gate}, float64."""
+    sums: dict[str, Tensor] = {}
+    start = 0
+    for block, real in all_samples(recurrence):
+        emit.check()
+        here = ids[start : start + len(real)][real]
+        start += len(real)
+        row = torch.searchsorted(seen, here).clamp(max=len(seen) - 1)
+        wanted = seen[row] == here
+        for signal, values in block.gates.items():
+            found = values[real][wanted].double()
+            total = sums.setdefault(signal, found.new_zeros(len(seen), found.shape[1]))
+            total.index_add_(0, row[wanted], found)
+    return sums
+
+
+@dataclass(slots=True)
+class _Moments:
+    """Sums over steps of a gate g, measured from its first row so that near-constant gates lose no digits."""
+
+    first: Tensor
+    total: Tensor
+    square: Tensor
+    product: Tensor
+
+    def add(self, features: Tensor, values: Tensor) -> None:
+        """n more rows: features (n, i), already centred, and gate values (n, h)."""
+        moved = values - self.first
+        self.total += moved.sum(0)
+        self.square += moved.square().sum(0)
+        self.product += features.T @ moved
+
+    def correlation(self, spread: Tensor, count: int) -> Tensor:
+        """(i, h) from the features' root sums of squares (i,); NaN where either is constant."""
+        variance = (self.square - self.total.square() / count).clamp(min=0)
+        below = spread[:, None] * variance.sqrt()
+        found = self.product / torch.where(below > 0, below, torch.full_like(below, torch.nan))
+        return found.clamp(-1, 1)
+
+
+def _by_feature(recurrence: Recurrence, inputs: Tensor, emit: Emitter) -> None:
+    real = torch.arange(recurrence.steps)[:, None] < recurrence.lengths
+    width, count = inputs.shape[2], int(real.sum())
+    if width * recurrence.cell.state_size > LARGEST:
+        raise Unsupported(f"{width} input features are too many to correlate with {recurrence.cell.state_size} units.")
+    mean = inputs[real].double().mean(0)
+    spread, start = torch.zeros(width, dtype=torch.float64), 0
+    moments: dict[str, _Moments] = {}
+    for block, here in all_samples(recurrence):
+        emit.check()
+        features = inputs[start : start + len(here)][here].double() - mean
+        start += len(here)
+        spread += features.square().sum(0)
+        for signal, values in block.gates.items():
+            rows = values[here].double()
+            if signal not in moments:
+                zero = rows.new_zeros(rows.shape[1])
+                moments[signal] = _Moments(rows[0], zero, zero.clone(), rows.new_zeros(width, rows.shape[1]))
+            moments[signal].add(features, rows)
+    for signal, found in moments.items():
+        about = Describe(
+            kind="opener", title=f"{_plain(signal)} by input feature", scale="diverging", limits=(-1, 1),
+            formula="Pearson's correlation of the gate with the feature over all real steps and samples; NaN where one "
+            "of them is constant",
+        )  # fmt: skip
+        values = found.correlation(spread.sqrt(), count).to(recurrence.states.dtype)
+        name = f"{recurrence.place}:{signal}/by_feature"
+        emit.array(
+            about.channel(name, ("feature", "unit"), tuple(values.shape), dtype_name(values), module=recurrence.module),
+            values,
+        )
+
+
+def _plain(signal: str) -> str:
+    name = signal.removeprefix("gate/")
+    return f"{name} gate" if signal.startswith("gate/") else name

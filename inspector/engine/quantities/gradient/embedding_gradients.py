@@ -1,0 +1,39 @@
+"""How much the loss of a run depends on each token that was read: the gradient at its embedding."""
+
+from __future__ import annotations
+
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.embedding_calls import KEY, sequences
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import Describe, dtype_name, per_run
+from inspector.engine.trace.trace import Trace
+from inspector.records import ANSWER_DOMAIN
+
+SIGNAL = "gradient/embedding_norm"
+CHANGED = "The model changed what {} returned in place, so the gradient that reached it is not known."
+NORM = Describe(
+    kind="gradient", unit="nat", title="‖∂L/∂e(xₜ)‖", scale="log", source="Simonyan, Vedaldi & Zisserman 2014",
+    formula="‖∂L/∂e_t‖₂, e_t what was looked up at step t (a decoder: what came before), L = Σ_t ℓ_t of the sample",
+)  # fmt: skip
+
+
+@QUANTITIES.register("gradients/embedding")
+@per_run(summary="‖∂L/∂e(xₜ)‖, the gradient at the embedding of every token", order=26)
+def embedding_gradients(trace: Trace, emit: Emitter) -> None:
+    """Write `PLACE:gradient/embedding_norm`, (step,), of the sample looked at; a place read again gets `#2`, `#3`, ….
+
+    Only of embeddings that read the tokens of the input, or those of an answer with steps of its own.
+    """
+    for place, calls in trace.extra.get(KEY, {}).items():
+        for count, (domain, call) in enumerate(sequences(trace, calls), 1):
+            name = place if count == 1 else f"{place}#{count}"
+            if call.changed:
+                emit.refuse(f"{name}:{SIGNAL}", CHANGED.format(place))
+                continue
+            if call.norms is None:
+                continue
+            answer = trace.answer if domain == ANSWER_DOMAIN else None
+            length = trace.batch.length if answer is None else answer.length(trace.look_at)
+            values = call.norms[trace.look_at, :length]
+            channel = NORM.channel(f"{name}:{SIGNAL}", ("step",), (length,), dtype_name(values), module="Embedding")
+            emit.array(channel.over(domain) if answer is not None else channel, values)

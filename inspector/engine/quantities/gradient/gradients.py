@@ -1,0 +1,44 @@
+"""Gradients of the loss with respect to every state, from one backward pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import Describe, dtype_name, per_recurrence
+from inspector.engine.trace.trace import Recurrence
+
+DESCRIBE = {
+    "h": Describe(
+        kind="gradient", title="‖∂L/∂hₜ‖", unit="nat", scale="log", source="Pascanu, Mikolov & Bengio 2013",
+        formula="‖∂L/∂h_t‖₂, L = Σ_t ℓ_t of the sample; total derivative: all later losses count",
+    ),
+    "c": Describe(
+        kind="gradient", title="‖∂L/∂cₜ‖", unit="nat", scale="log", source="Pascanu, Mikolov & Bengio 2013",
+        formula="‖∂L/∂c_t‖₂ with h_t held fixed (the state is (h, c)), L = Σ_t ℓ_t of the sample",
+    ),
+}  # fmt: skip
+SIGNALS = {"h": "gradient/state_norm", "c": "gradient/cell_norm"}
+
+
+@QUANTITIES.register("gradients")
+@per_recurrence(signal="gradient/state_norm", summary="‖∂L/∂hₜ‖ and ‖∂L/∂cₜ‖ at every step", order=25)
+def gradients(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
+    """Write the norms, (step,). Without a loss there is nothing to write and nothing is refused."""
+    if recurrence.delta is None:
+        return
+    length = recurrence.length(sample)
+    values = recurrence.delta[:length, sample - recurrence.base]
+    for part, entries in recurrence.cell.parts.items():
+        norms = recurrence.in_order(values[:, entries].norm(dim=1), sample)
+        name = f"{recurrence.place}:{SIGNALS.get(part, f'gradient/state_norm/{part}')}"
+        about = DESCRIBE.get(part, _other(part))
+        emit.array(about.channel(name, ("step",), (length,), dtype_name(norms), module=recurrence.module), norms)
+
+
+def _other(part: str) -> Describe:
+    """Of a state that a user's own code names."""
+    return replace(
+        DESCRIBE["h"], title=f"‖∂L/∂{part}ₜ‖", formula=f"‖∂L/∂{part}_t‖₂ with the other states of step t held fixed"
+    )

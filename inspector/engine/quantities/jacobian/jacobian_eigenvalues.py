@@ -1,0 +1,63 @@
+"""Eigenvalues of the step Jacobian in the complex plane, at every step or at evenly spaced ones."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from inspector.engine.errors import Unsupported
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
+from inspector.engine.trace.trace import Recurrence
+
+BUDGET = 1e9
+"""Steps × (state entries)³ that are spent on one layer, one to four seconds; beyond, steps are thinned out."""
+LARGEST = 1024
+
+
+@QUANTITIES.register("jacobian/eigenvalues")
+@per_recurrence(signal="jacobian/eigenvalues", summary="eigenvalues of the step Jacobian, complex", order=64)
+def eigenvalues(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
+    """Write `jacobian/eigenvalues`, (step, eigenvalue, part), largest modulus first, and their stride in steps.
+
+    Beyond the budget every n-th step is computed, the others stay NaN; the scalar `jacobian/eigenvalues_every` is n.
+    """
+    length, s = recurrence.length(sample), recurrence.cell.state_size
+    if s > LARGEST:
+        raise Unsupported(f"Eigenvalues of {s} × {s} Jacobians cost too much; up to {LARGEST} state entries are done.")
+    every = max(1, math.ceil(length * float(s) ** 3 / BUDGET))
+    about = Describe(
+        kind="spectrum", title="eigenvalues of Jₜ", formula="det(∂s_t/∂s_{t−1} − λI) = 0, by |λ|",
+        source="Pascanu, Mikolov & Bengio 2013", method="exact" + (f"; every {every} steps" if every > 1 else ""),
+        labels={"part": ("re", "im")},
+    )  # fmt: skip
+    name = f"{recurrence.place}:jacobian/eigenvalues"
+    emit.scalar(f"{name}_every", every)
+    emit.channel(
+        about.channel(name, ("step", "eigenvalue", "part"), (length, s, 2), "float64", module=recurrence.module)
+    )
+    for start, block in recurrence.blocks(sample, BLOCK_STEPS):
+        step = torch.arange(start, start + block.shape[0])
+        chosen = ((length - 1 - step) if recurrence.reverse else step) % every == 0
+        if not bool(chosen.any()):
+            continue
+        matrices = block.jacobian()[chosen, 0]
+        if every == 1:
+            rows = recurrence.in_order(complex_parts(matrices), sample)
+            emit.page(name, (recurrence.sequence_offset(start, len(rows), sample), 0, 0), rows)
+            continue
+        for number, matrix in zip(step[chosen].tolist(), matrices, strict=True):
+            emit.page(name, (recurrence.sequence_offset(number, 1, sample), 0, 0), complex_parts(matrix[None]))
+
+
+def complex_parts(matrices: Tensor) -> Tensor:
+    """Eigenvalues of (n, s, s) by modulus, descending: (n, s, 2) real and imaginary parts; NaN where J holds one."""
+    matrices = matrices.double()
+    broken = ~torch.isfinite(matrices).flatten(1).all(-1)
+    values = torch.linalg.eigvals(torch.where(broken[:, None, None], matrices.new_zeros(()), matrices))
+    order = values.abs().argsort(dim=-1, descending=True)
+    parts = torch.view_as_real(values.gather(-1, order))
+    return torch.where(broken[:, None, None], parts.new_full((), torch.nan), parts)

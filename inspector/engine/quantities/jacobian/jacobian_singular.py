@@ -1,0 +1,81 @@
+"""Singular values of the step Jacobian at every step: how evenly a step stretches its directions."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from inspector.engine.cells.base import StepBlock
+from inspector.engine.cells.spectral import ACCEPTED, largest
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
+from inspector.engine.trace.trace import Recurrence
+
+SMALL, BUDGET = 128, 4e9
+"""Full SVDs are done up to 128 state entries (Lanczos is no faster there), and beyond while steps × (state entries)³
+stays below the budget, some seconds a layer; else only the largest values."""
+RANKS, LARGEST = 33, 8
+SOURCE = "Pennington, Schoenholz & Ganguli 2017; Chen, Pennington & Schoenholz 2018"
+
+
+@QUANTITIES.register("jacobian/singular_values")
+@per_recurrence(
+    signal="jacobian/singular_values", summary="singular values of the step Jacobian, largest to smallest", order=62
+)
+def singular_values(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
+    """Write `jacobian/singular_values`, (step, rank): σ₁ first. Labels of `rank` are the ranks that are kept.
+
+    All ranks of small states, 33 evenly spaced ones (first and last included) of larger ones; beyond the budget the
+    8 largest by Golub–Kahan–Lanczos, NaN where one has not converged.
+    """
+    length, s = recurrence.length(sample), recurrence.cell.state_size
+    full = s <= SMALL or float(length) * s**3 <= BUDGET
+    ranks = kept_ranks(s) if full else list(range(min(LARGEST, s)))
+    about = Describe(
+        kind="spectrum", title="singular values of Jₜ", scale="log", source=SOURCE,
+        formula="σ_i(∂s_t/∂s_{t−1}), i by size; all 1: the step is an isometry", method=method_of(full, len(ranks), s),
+        labels={"rank": tuple(str(rank + 1) for rank in ranks)},
+    )  # fmt: skip
+    name = f"{recurrence.place}:jacobian/singular_values"
+    for start, block in recurrence.blocks(sample, BLOCK_STEPS):
+        values = exact(block)[..., ranks] if full else few(block, len(ranks))
+        rows = recurrence.in_order(values[:, 0], sample)
+        emit.channel(
+            about.channel(name, ("step", "rank"), (length, len(ranks)), dtype_name(rows), module=recurrence.module)
+        )
+        emit.page(name, (recurrence.sequence_offset(start, len(rows), sample), 0), rows)
+
+
+def kept_ranks(s: int) -> list[int]:
+    """The ranks (from 0) that are written of s singular values: all, or evenly spaced ones with both ends."""
+    if s <= RANKS:
+        return list(range(s))
+    return [round(i * (s - 1) / (RANKS - 1)) for i in range(RANKS)]
+
+
+def method_of(full: bool, kept: int, s: int) -> str:
+    """How the values were found, in words."""
+    if full:
+        return "full SVD" + (f"; {kept} of {s} ranks, evenly spaced" if kept < s else "")
+    return f"{kept} largest of {s} by Golub–Kahan–Lanczos, residual ≤ 1e-3 (or NaN); equal values are found once"
+
+
+def exact(block: StepBlock) -> Tensor:
+    """All singular values of every step, descending: (t, b, s); NaN where J holds a NaN or infinity.
+
+    The SVD is done in float64; what is zero to its rounding (σ ≤ s ε σ₁) is 0.
+    """
+    matrices = block.jacobian().double()
+    broken = ~torch.isfinite(matrices).flatten(2).all(-1)
+    values = torch.linalg.svdvals(torch.where(broken[..., None, None], matrices.new_zeros(()), matrices))
+    floor = values[..., :1] * matrices.shape[-1] * torch.finfo(torch.float64).eps
+    values = torch.where(values <= floor, torch.zeros_like(values), values)
+    values = torch.where(broken[..., None], values.new_full((), torch.nan), values)
+    return values.to(block.following.dtype)
+
+
+def few(block: StepBlock, count: int) -> Tensor:
+    """The largest singular values, NaN where the iteration has not converged: (t, b, count)."""
+    values, residuals = largest(block, count)
+    return torch.where(residuals <= ACCEPTED, values, values.new_full((), torch.nan))

@@ -1,0 +1,139 @@
+"""Products of step Jacobians by lag: how a change of the state is felt ℓ steps later."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_left
+
+import torch
+from torch import Tensor
+
+from inspector.engine.analyses.directions import frobenius_norms, orthonormal
+from inspector.engine.errors import Unsupported
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
+from inspector.engine.trace.trace import Recurrence
+
+LONGEST = 512
+BUDGET = 3e10
+"""Multiplications that are spent on one layer, about a second on one core; beyond, starts are thinned out."""
+LARGEST, FEWEST_STARTS, PROBES = 1024, 8, 8
+VANISHED, EXPLODED = 1e-3, 1e3
+SOURCE = "Pascanu, Mikolov & Bengio 2013; Bengio, Simard & Frasconi 1994"
+FORMULA = "‖∂s_{k+ℓ}/∂s_k‖_F / √S = ‖J_{k+ℓ} … J_{k+1}‖_F / √S"
+
+
+@QUANTITIES.register("jacobian/lag")
+@per_recurrence(signal="jacobian/lag", summary="norms of the products of Jacobians by lag, with the horizon", order=70)
+def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
+    """Write `jacobian/lag` (statistic, lag), `jacobian/lag_map` (start, lag), and the scalar `jacobian/lag_horizon`.
+
+    Norms are ‖J_{k+ℓ} … J_{k+1}‖_F / √S (1 at lag 0); their mean over starts is geometric. Starts and, for large
+    states, directions are thinned out to a stated budget; the method says by how much.
+    """
+    plan = Plan(recurrence.length(sample), recurrence.cell.state_size)
+    logs = log_norms(recurrence, sample, plan, emit)
+    values = torch.exp(logs)
+    statistics = torch.stack([by_lag(logs[:, lag]) for lag in range(logs.shape[1])], dim=1)
+    place, module = recurrence.place, recurrence.module
+    about = Describe(kind="lag", title="norm by lag", formula=FORMULA, source=SOURCE, scale="log", method=plan.method)
+    names = ("mean", "p10", "p90")
+    emit.array(
+        about.channel(
+            f"{place}:jacobian/lag", ("statistic", "lag"), tuple(statistics.shape), "float64",
+            labels={"statistic": names}, module=module,
+        ),
+        statistics,
+    )  # fmt: skip
+    starts = tuple(map(str, _in_sequence(plan.starts, recurrence, sample)))
+    order = list(range(len(starts)))[:: -1 if recurrence.reverse else 1]
+    map_about = Describe(
+        kind="map", title="norm by start and lag", formula=FORMULA, source=SOURCE, scale="log", method=plan.method
+    )
+    emit.array(
+        map_about.channel(
+            f"{place}:jacobian/lag_map", ("start", "lag"), tuple(values.shape), "float64",
+            labels={"start": tuple(starts[i] for i in order)}, domains={"start": "start"}, module=module,
+        ),
+        values[order],
+    )  # fmt: skip
+    emit.scalar(f"{place}:jacobian/lag_horizon", horizon(statistics[0]))
+
+
+class Plan:
+    """Which starts, how many lags, and how many directions fit the budget, for t steps and s state entries."""
+
+    def __init__(self, t: int, s: int) -> None:
+        if t < 2:
+            raise Unsupported("Products of Jacobians need at least two steps.")
+        if s > LARGEST:
+            raise Unsupported(f"Products of {s} × {s} Jacobians cost too much; up to {LARGEST} state entries are done.")
+        self.lags = min(t - 1, LONGEST)
+        exact = int(BUDGET / (2.0 * s**3 * self.lags))
+        self.directions = s if exact >= min(FEWEST_STARTS, t - 1) else min(PROBES, s)
+        affordable = int(BUDGET / (2.0 * s * s * self.directions * self.lags))
+        count = max(1, min(t - 1, max(FEWEST_STARTS, affordable)))
+        self.starts = sorted({round(i * (t - 2) / max(1, count - 1)) for i in range(count)})
+        what = "exact" if self.directions == s else (
+            f"estimated from {self.directions} random orthonormal directions of {s} (relative error about 10 %)"
+        )  # fmt: skip
+        every = "every start" if len(self.starts) == t - 1 else f"{len(self.starts)} evenly spaced starts of {t - 1}"
+        self.method = f"{what}; {every}; lags up to {self.lags}"
+
+    def active(self, t: int) -> range:
+        """Numbers of the starts whose products step t continues."""
+        return range(bisect_left(self.starts, t - self.lags), bisect_left(self.starts, t))
+
+
+def log_norms(recurrence: Recurrence, sample: int, plan: Plan, emit: Emitter) -> Tensor:
+    """ln of the norms, (start, lag), in processing order, float64; NaN where the sequence ends before the lag."""
+    s = recurrence.cell.state_size
+    dtype = recurrence.states.dtype
+    first = orthonormal(s, plan.directions, dtype, seed=7)
+    carried = first.repeat(1, len(plan.starts)).view(s, len(plan.starts), -1).clone()
+    size = torch.zeros(len(plan.starts), dtype=torch.float64)
+    logs = torch.full((len(plan.starts), plan.lags + 1), math.nan, dtype=torch.float64)
+    logs[:, 0] = 0.0
+    starts, numbers = torch.tensor(plan.starts), torch.arange(len(plan.starts))
+    unit = math.sqrt(plan.directions)
+    for begin, block in recurrence.blocks(sample, BLOCK_STEPS):
+        emit.check()
+        on_the_way = [plan.active(t) for t in range(begin, begin + block.shape[0])]
+        if not any(on_the_way):
+            continue
+        for t, matrix, active in zip(itertools.count(begin), block.jacobian()[:, 0], on_the_way, strict=False):
+            if not active:
+                continue
+            some = slice(active.start, active.stop)
+            moved = (matrix @ carried[:, some].flatten(1)).view(s, -1, plan.directions)
+            norms = frobenius_norms(moved, (0, 2)) / unit
+            scale = torch.where((norms > 0) & torch.isfinite(norms), norms, 1.0)
+            torch.div(moved, scale.to(dtype)[:, None], out=carried[:, some])
+            size[some] += norms.log()
+            logs[numbers[some], t - starts[some]] = size[some]
+            size[some] = torch.where(norms > 0, size[some], -torch.inf)
+    return logs
+
+
+def by_lag(logs: Tensor) -> Tensor:
+    """(geometric mean, 10 % and 90 % quantile) of the norms of one lag over the starts that reach it."""
+    reached = logs[~torch.isnan(logs)]
+    if not len(reached):
+        return logs.new_full((3,), math.nan)
+    finite = reached.clamp(min=-1e4, max=1e4)
+    low, high = torch.quantile(finite, torch.tensor([0.1, 0.9], dtype=logs.dtype))
+    return torch.exp(torch.stack((reached.mean(), low, high)))
+
+
+def horizon(mean: Tensor) -> float:
+    """The first lag at which the mean is below 10⁻³ or above 10³; NaN when neither happens."""
+    passed = torch.nonzero((mean < VANISHED) | (mean > EXPLODED))
+    return float(passed[0, 0]) if len(passed) else math.nan
+
+
+def _in_sequence(starts: list[int], recurrence: Recurrence, sample: int) -> list[int]:
+    """Starts as sequence steps: a backward direction walks from the end."""
+    last = recurrence.length(sample) - 1
+    return [last - start for start in starts] if recurrence.reverse else starts

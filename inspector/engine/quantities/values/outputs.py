@@ -1,0 +1,167 @@
+"""What the model says at each step: its loss, the likeliest answers, and how surprised it was by what came."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import Describe, per_run
+from inspector.engine.trace.target_steps import Answer
+from inspector.engine.trace.trace import Trace
+from inspector.records import VOCABULARY_DOMAIN
+
+TOP = 8
+OWN_STEPS = (
+    "The scores have {} steps and the input has {}: an answer with steps of its own is laid out where the subject says "
+    "`answer`."
+)
+OTHER_STEPS = "The scores have {} steps and the answer has {}, so they are not laid beside it."
+BLOCK_ENTRIES = 1 << 22
+"""Scores handled at once: a block of steps of a large vocabulary."""
+
+LOSS = Describe(kind="output", unit="nat", title="loss", formula="the subject's own loss, step by step")
+SURPRISE = Describe(
+    kind="output", unit="nat", title="surprise", formula="−ln p(token_t | tokens before t); NaN at the first step",
+    source="Shannon 1948",
+)  # fmt: skip
+ANSWERED = Describe(
+    kind="output", unit="nat", title="surprise", formula="−ln p(token_t of the answer | input, answer before t)",
+    source="Shannon 1948",
+)  # fmt: skip
+ENTROPY = Describe(kind="output", unit="nat", title="output entropy", formula="−Σ_v p_v ln p_v", source="Shannon 1948")
+PROBABILITY = Describe(
+    kind="output", title=f"the {TOP} likeliest", formula="softmax of the scores, largest first", limits=(0.0, 1.0)
+)
+TOKEN = Describe(kind="output", title=f"which are the {TOP} likeliest", formula="indices of the largest scores")
+
+
+@QUANTITIES.register("output/loss")
+@per_run(summary="loss of every step, its mean and the perplexity", order=5)
+def loss(trace: Trace, emit: Emitter) -> None:
+    """ℓ_t of the sample looked at: (step,), NaN where a step carries none; scalars mean and exp(mean).
+
+    The mean is over all steps of all samples that carry a loss. Perplexity only where the loss predicts tokens. The
+    steps are the answer's where it has its own.
+    """
+    if trace.loss is None:
+        return
+    values = trace.loss.detach()
+    answer = trace.answer
+    length = trace.batch.length if answer is None else answer.length(trace.look_at)
+    own = values[trace.look_at, :length].float()
+    emit.array(LOSS.channel("output:loss", ("step",), tuple(own.shape), "float32"), own)
+    mean = float(values.double().nanmean())
+    emit.scalar("output:loss/mean", mean)
+    told = answer is not None and answer.ids is not None and trace.logits is not None
+    if trace.subject.next_token or told:
+        emit.scalar("output:perplexity", math.exp(mean) if mean < 700 else math.inf)
+
+
+@dataclass(slots=True)
+class Answers:
+    """Of each row of scores: log-normalised entropy (t,), the k likeliest (t, k) and ln p of a given token (t,)."""
+
+    entropy: Tensor
+    probability: Tensor
+    token: Tensor
+    log_probability: Tensor
+
+
+@QUANTITIES.register("output/probabilities")
+@per_run(summary="likeliest outputs, surprise and entropy of every step", order=5)
+def probabilities(trace: Trace, emit: Emitter) -> None:
+    """p = softmax(scores) of the sample looked at, in blocks of steps.
+
+    Writes `output:probability` and `output:token` (step, rank), `output:entropy` (step,), and where the subject
+    predicts the next token `output:surprise` (step,): −ln p of token t under the scores of step t-1. A model that
+    answers once (scores of one step) has its one row at the last step. An answer with steps of its own is laid out
+    over those, and its surprise is −ln p of its token t under the scores of step t.
+    """
+    if trace.logits is None:
+        return
+    if trace.answer is not None:
+        _own_steps(trace, trace.answer, emit)
+        return
+    length = trace.batch.length
+    scores = trace.logits[trace.look_at].detach()
+    once = scores.shape[0] == 1 and length > 1
+    given = trace.batch.inputs.shape[1]
+    if not once and scores.shape[0] != given:
+        emit.refuse("output:probability", OWN_STEPS.format(scores.shape[0], given))
+        return
+    scores = scores if once else scores[:length]
+    ids = trace.batch.inputs[trace.look_at, :length]
+    following = trace.subject.next_token and not once and ids.dim() == 1 and not ids.is_floating_point()
+    answers = answer(scores, ids[1:] if following else None)
+    _write(trace, answers, length, length - 1 if once else 0, emit)
+    if following:
+        surprise = torch.cat([torch.full((1,), torch.nan), -answers.log_probability])
+        emit.array(SURPRISE.channel("output:surprise", ("step",), (length,), "float32"), surprise)
+
+
+def _own_steps(trace: Trace, known: Answer, emit: Emitter) -> None:
+    """The same over the steps of the answer; surprise where the right answer is known."""
+    assert trace.logits is not None
+    scores, length = trace.logits[trace.look_at].detach(), known.length(trace.look_at)
+    if scores.shape[0] != known.steps:
+        emit.refuse("output:probability", OTHER_STEPS.format(scores.shape[0], known.steps))
+        return
+    ids = None if known.ids is None else known.ids[trace.look_at, :length]
+    answers = answer(scores[:length], ids)
+    _write(trace, answers, length, 0, emit)
+    if ids is not None:
+        emit.array(ANSWERED.channel("output:surprise", ("step",), (length,), "float32"), -answers.log_probability)
+
+
+def _write(trace: Trace, answers: Answers, length: int, start: int, emit: Emitter) -> None:
+    """Probabilities, tokens and entropies of `length` steps, of which the first `start` have no answer."""
+    domain = "class" if trace.subject.labels is not None else VOCABULARY_DOMAIN
+    shape = (length, answers.token.shape[1])
+    channel = PROBABILITY.channel("output:probability", ("step", "rank"), shape, "float32")
+    emit.channel(channel)
+    emit.page(channel.name, (start, 0), answers.probability)
+    channel = TOKEN.channel("output:token", ("step", "rank"), shape, "int32", value_domain=domain)
+    tokens = torch.full(shape, -1, dtype=torch.int32)  # no answer before `start`
+    tokens[start:] = answers.token
+    emit.array(channel, tokens)
+    channel = ENTROPY.channel("output:entropy", ("step",), (length,), "float32")
+    emit.channel(channel)
+    emit.page(channel.name, (start,), answers.entropy)
+
+
+def answer(scores: Tensor, following: Tensor | None) -> Answers:
+    """Entropy, top k and ln p of the following tokens from scores (t, v), v at a time large.
+
+    `following` (t,) or (t-1,): the token that each row, or each but the last, is asked about; or None. Ids
+    outside the vocabulary give NaN.
+    """
+    steps, width = scores.shape
+    k = min(TOP, width)
+    result = Answers(
+        torch.empty(steps), torch.empty(steps, k), torch.empty(steps, k, dtype=torch.int32), torch.empty(0)
+    )
+    found = []
+    size = max(1, BLOCK_ENTRIES // max(1, width))
+    for start in range(0, steps, size):
+        rows = slice(start, min(start + size, steps))
+        logs = torch.log_softmax(scores[rows].float(), dim=-1)
+        top, which = logs.topk(k, dim=-1)
+        result.probability[rows] = top.exp()
+        result.token[rows] = which.to(torch.int32)
+        chances = logs.exp()
+        result.entropy[rows] = (
+            -(chances * logs).where(chances > 0, 0.0).sum(dim=-1).where(~top[:, 0].isnan(), torch.nan)
+        )
+        if following is not None:
+            ids = following[rows].to(logs.device)
+            inside = (ids >= 0) & (ids < width)
+            picked = logs[: len(ids)].gather(1, ids.clamp(0, width - 1)[:, None])[:, 0]
+            found.append(picked.where(inside, torch.nan).cpu())
+    if found:
+        result.log_probability = torch.cat(found)
+    return result

@@ -1,0 +1,53 @@
+"""What training noted: every column of the history.json beside the checkpoint, and what it measured now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from inspector.engine.errors import Unsupported
+from inspector.engine.model.training_log import NAME, columns, read_history
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import Describe, per_run
+from inspector.engine.trace.trace import Trace
+
+PLACE = "parameters"
+MOST = 32
+"""Columns of a table that are shown."""
+
+
+@QUANTITIES.register("training")
+@per_run(summary="what training noted in history.json beside the checkpoint", order=27)
+def training(trace: Trace, emit: Emitter) -> None:
+    """Write `parameters:training` (statistic, iteration) and `parameters:training/measured`, from `measured`.
+
+    The first statistic is the training step, the others are the columns by name.
+    """
+    try:
+        known = read_history(trace.subject.checkpoint)
+        if known is None:
+            return
+        measured = known.get("measured")
+        for name, table in (("training", known), ("training/measured", measured)):
+            if isinstance(table, dict):
+                _write(f"{PLACE}:{name}", table, emit)
+    except Unsupported as reason:
+        emit.refuse(f"{PLACE}:training", str(reason))
+
+
+def _write(name: str, table: Mapping[str, Any], emit: Emitter) -> None:
+    steps, found = columns(table)
+    shown = dict(list(found.items())[:MOST])
+    if not shown or not len(steps):
+        return
+    about = Describe(
+        kind="training", title="training", source=f"{NAME} beside the checkpoint",
+        formula="as training noted it, by training step",
+        method="as noted" if len(shown) == len(found) else f"as noted; the first {MOST} of {len(found)} columns",
+        labels={"statistic": ("step", *(label.replace("_", " ") for label in shown))},
+    )  # fmt: skip
+    values = torch.stack([steps, *shown.values()])
+    emit.array(about.channel(name, ("statistic", "iteration"), tuple(values.shape), "float64"), values)

@@ -1,0 +1,231 @@
+"""Walks of a cell over a sequence in a user's own loop: which calls belong together, and what they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from inspector.engine.cells.base import Cell, Check
+from inspector.engine.cells.gate_products import inside, resolution
+from inspector.engine.cells.gru import GruStep
+from inspector.engine.cells.lstm import LstmBlock, LstmStep
+from inspector.engine.cells.rnn import RnnStep
+from inspector.engine.recurrent.verification import (
+    against_bound,
+    allowed_error,
+    distance,
+    judge,
+    largest,
+    rounding_bound,
+)
+from inspector.engine.trace.trace import Recurrence
+
+PARTS = ("h", "c")
+CHUNK = 512
+"""Steps whose gradients are taken apart at once."""
+
+
+def rows_of(value: Tensor) -> Tensor:
+    """(b, n), also of an unbatched (n,)."""
+    return value if value.dim() == 2 else value[None]
+
+
+def items_of(value: Any) -> tuple[Tensor, ...]:
+    """The parts of a state: (h,), (h, c), or () for None."""
+    return tuple(value) if isinstance(value, (tuple, list)) else () if value is None else (value,)
+
+
+@dataclass(slots=True)
+class Walk:
+    """One walk of a cell: inputs, the state before the first step, the state after each, of the columns kept.
+
+    Attributes:
+        cut: the columns of the user's batch that are kept; base: the sample of the batch that the first of them is.
+        column: among those kept, the one that is shown.
+        alive: (b,) sequences that have gone on from step to step so far; counts: (b,) their steps.
+        newest: what the cell returned last, with versions (−1 where torch counts none), and a copy of it.
+        linked: True while every state given was the very tensor returned before (gradients flow through it).
+        asked: outputs whose gradient was asked for, with their versions.
+    """
+
+    place: str
+    module: nn.RNNCellBase
+    cell: Cell
+    weights: list[tuple[Tensor, int]]
+    first: tuple[Tensor, ...]
+    cut: slice
+    column: int
+    base: int
+    alive: Tensor
+    counts: Tensor
+    newest: list[tuple[Tensor, int]] = field(default_factory=list)
+    copied: tuple[Tensor, ...] = ()
+    linked: bool = True
+    x: list[Tensor] = field(default_factory=list)
+    states: list[tuple[Tensor, ...]] = field(default_factory=list)
+    asked: list[tuple[Tensor, int]] = field(default_factory=list)
+    gradients: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+    sent: int = 0
+    sent_at: float = 0.0
+
+    @property
+    def count(self) -> int:
+        """Steps of the sequence that is shown."""
+        return int(self.counts[self.cut][self.column])
+
+    def same(self, given: tuple[Tensor, ...]) -> bool:
+        """True when the state given is the very one returned last, unchanged."""
+        return len(given) == len(self.newest) and all(
+            now is out and version >= 0 and now._version == version
+            for now, (out, version) in zip(given, self.newest, strict=True)
+        )
+
+    def following(self, given: tuple[Tensor, ...]) -> Tensor | None:
+        """(b,) sequences whose state is the one returned last; None when none of them is."""
+        if self.same(given):
+            return self.alive
+        if len(given) != len(self.copied):
+            return None
+        pairs = [(rows_of(now), then) for now, then in zip(given, self.copied, strict=True)]
+        if any(now.shape != then.shape for now, then in pairs):
+            return None
+        rows = self.alive.clone()
+        for now, then in pairs:
+            rows &= (now.detach() == then).all(-1).to(rows.device)
+        return rows if bool(rows.any()) else None
+
+    def step(self, x: Tensor, made: tuple[Tensor, ...], rows: Tensor) -> None:
+        """Keep one step, of the sequences in `rows`; all of it is copied, as users overwrite."""
+        self.alive = rows
+        self.counts = self.counts + rows
+        self.x.append(rows_of(x).detach()[self.cut].clone())
+        self.copied = tuple(rows_of(part).detach().clone() for part in made)
+        self.states.append(tuple(part[self.cut] for part in self.copied))
+        self.newest = [(part, -1 if part.is_inference() else part._version) for part in made]
+
+    def receiver(self, step: int, number: int) -> Callable[[Tensor | None], None]:
+        """What to do with the gradient of one part of the state after a step: keep it."""
+
+        def take(gradient: Tensor | None) -> None:
+            if gradient is not None:
+                self.gradients[step, number] = rows_of(gradient).detach()[self.cut]
+
+        return take
+
+    def overwritten(self) -> bool:
+        """True when the cell's weights were written to after the first step."""
+        return any(weight._version != version for weight, version in self.weights)
+
+    def gradients_lost(self) -> bool:
+        """True when a returned state was changed in place: its gradient is then that of the changed values."""
+        return any(tensor._version != version for tensor, version in self.asked)
+
+
+def recurrence_of(walk: Walk, lengths: Tensor) -> Recurrence:
+    """The walk as a Recurrence. `lengths` of the batch count where it has as many sequences and steps."""
+    dtype = walk.first[0].dtype
+    counts = walk.counts[walk.cut]
+    steps = int(counts.max())
+    cell = walk.cell
+    own: torch.dtype = cell.w_ih.dtype  # type: ignore[attr-defined]
+    x = torch.stack(walk.x[:steps]).to(own)
+    states = torch.stack([torch.cat(state, -1) for state in (walk.first, *walk.states[:steps])]).to(own)
+    whole = walk.counts.numel() == lengths.numel() and int(lengths.max()) == steps
+    real = torch.minimum(counts, lengths[walk.cut]) if whole else counts
+    check = _check(cell, x, states, counts, resolution(dtype, states.device))
+    found = Recurrence(
+        walk.place, type(walk.module).__name__, cell, x, states, real.clone(), check=check, base=walk.base
+    )
+    if walk.gradients and not walk.gradients_lost():
+        found.delta = _delta(walk, found)
+        if walk.linked:
+            found.arriving = _arriving(found)
+    return found
+
+
+def _check(cell: Cell, x: Tensor, states: Tensor, counts: Tensor, unit: float) -> Check:
+    """Every step against the same step recomputed, from the state before it."""
+    t, b, s = states[1:].shape
+    made = cell.step(x.flatten(0, 1), states[:-1].flatten(0, 1)).view(t, b, s)
+    real = torch.arange(t)[:, None] < counts.cpu()
+    pair = distance(made[real], states[1:][real]), allowed_error(unit, largest(states))
+    if judge([pair]).passed:
+        return judge([pair])
+    h = cell.parts["h"]
+    bounds = rounding_bound(cell, x, states, inside(cell, x, states[:-1, :, h]), unit)
+    limit = torch.cat([bound for bound in bounds if bound is not None], -1)
+    return judge([against_bound(made, states[1:], limit, real)])
+
+
+def _delta(walk: Walk, recurrence: Recurrence) -> Tensor:
+    """(t, b, s) total gradients from autograd.
+
+    On the unrolled graph ∂L/∂c_t may include the way through h_t (it does where h is computed from the returned
+    c): that part is taken off, so that c_t's gradient holds h_t fixed, as everywhere else.
+    """
+    delta = torch.zeros_like(recurrence.states[1:])
+    for (step, number), gradient in walk.gradients.items():
+        if step < len(delta):
+            delta[step, :, recurrence.cell.parts[PARTS[number]]] = gradient.to(delta.dtype)
+    if isinstance(recurrence.cell, LstmStep) and _cell_feeds_output():
+        h, c = recurrence.cell.parts["h"], recurrence.cell.parts["c"]
+        for start in range(0, len(delta), CHUNK):
+            block = recurrence.block(start, min(start + CHUNK, len(delta)))
+            assert isinstance(block, LstmBlock)
+            delta[start : start + CHUNK, :, c] -= block.leak * delta[start : start + CHUNK, :, h]
+    return delta
+
+
+def _arriving(recurrence: Recurrence) -> Tensor:
+    """(t, b, s): what reaches each state from outside, δ_t − J_{t+1}ᵀ δ_{t+1}; 0 where that is mere rounding."""
+    delta = recurrence.delta
+    assert delta is not None
+    arriving = delta.clone()
+    size = delta.abs().amax(-1)
+    for start in range(1, len(delta), CHUNK):
+        stop = min(start + CHUNK, len(delta))
+        back = recurrence.block(start, stop).vjp(delta[start:stop, ..., None])[..., 0]
+        arriving[start - 1 : stop - 1] -= back
+        size[start - 1 : stop - 1] = torch.maximum(size[start - 1 : stop - 1], back.abs().amax(-1))
+    noise = arriving.abs().amax(-1) <= 64 * torch.finfo(arriving.dtype).eps * size
+    return arriving.masked_fill_(noise[..., None], 0)
+
+
+def make_cell(module: nn.RNNCellBase) -> Cell:
+    """The step of a cell with its effective weights."""
+    with _untouched(module):
+        bias_ih, bias_hh = (module.bias_ih, module.bias_hh) if module.bias else (None, None)
+        weights = (module.weight_ih, module.weight_hh, bias_ih, bias_hh)
+        if isinstance(module, nn.LSTMCell):
+            return LstmStep(*weights)
+        if isinstance(module, nn.GRUCell):
+            return GruStep(*weights)
+        return RnnStep(*weights, str(module.nonlinearity))
+
+
+@contextmanager
+def _untouched(module: nn.Module) -> Iterator[None]:
+    """Looking at a parametrised weight computes it, which may move buffers (spectral norm) or draw random numbers."""
+    if not hasattr(module, "parametrizations"):
+        yield
+        return
+    buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        yield
+        for buffer, value in buffers:
+            if not torch.equal(buffer, value):
+                buffer.copy_(value)
+
+
+def _cell_feeds_output() -> bool:
+    """Whether autograd sees h computed from the c that an LSTMCell returns (composite kernel) or not (fused one)."""
+    with torch.enable_grad():
+        one = torch.ones(1, 1, requires_grad=True)
+        weight = torch.ones(4, 1)
+        h, c = torch.lstm_cell(one, (one, one), weight, weight)
+        return torch.autograd.grad(h.sum(), c, allow_unused=True)[0] is not None

@@ -1,0 +1,264 @@
+"""From a loop to recurrences: states of every step, programs that lead from one to the next, gates, and a check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from inspector.engine.cells.base import Check
+from inspector.engine.errors import Unsupported
+from inspector.engine.model.subject import Batch
+from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, GraphStep
+from inspector.engine.recurrent.traced.cells.replayed import LARGEST, ReplayRecurrence, ReplayStep
+from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.program.gates import gates_of, numbered, stacked
+from inspector.engine.recurrent.traced.program.inner_cells import inner_gates
+from inspector.engine.recurrent.traced.program.parameter_use import ParameterUse, key_of
+from inspector.engine.recurrent.traced.program.precomputed_gates import gates_ahead
+from inspector.engine.recurrent.traced.program.state_layout import Layout, Part, Steps
+from inspector.engine.recurrent.traced.program.state_matrices import fed_back, squashed_by
+from inspector.engine.recurrent.traced.program.step_groups import Parameters, programs_of
+from inspector.engine.recurrent.traced.record.source_names import assigned, variable
+
+MOST_LAGS = 64
+ROOT = "model"
+ONE_SHOWS = "a run with one sequence alone shows it"
+LAYERS = (
+    "Every layer has parameters of its own, so no parameter's gradient is a sum over steps; what each layer's "
+    "parameters get is computed by depth/parameters and drawn under Depth."
+)
+
+
+def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
+    """The parts of the state by name, older values after the newest. Raises Unsupported."""
+    parts: dict[str, Part] = {}
+    for slot in state:
+        shape = tuple(slot.values[0].shape)
+        axis = None if batch == 1 else next((n for n, size in enumerate(shape) if size == batch), None)
+        if batch > 1 and axis is None:
+            raise Unsupported(f"its state of shape {shape} has no axis of the batch's {batch} sequences; {ONE_SHOWS}")
+        name = slot.name
+        if slot.lags > MOST_LAGS:
+            raise Unsupported(f"it reads states {slot.lags + 1} steps old; up to {MOST_LAGS + 1} are followed")
+        for lag in range(slot.lags + 1):
+            parts[name if lag == 0 else f"{name}[t-{lag}]"] = Part(slot.index, lag, shape, axis)
+    if sum(part.width for part in parts.values()) > LARGEST:
+        raise Unsupported(f"its state has more than {LARGEST} entries a sample")
+    return parts
+
+
+def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
+    """Give every slot the name of the variable that holds it when the loop is over."""
+    taken: set[str] = set()
+    for n, slot in enumerate(state):
+        frame = flow.loop.frame
+        held, inner = variable(frame, slot.values[-1]), _inner_name(flow, slot)
+        numbered_place = any(part.isdigit() for part in held.split("."))  # states[0][1]
+        name = (inner or held if numbered_place else held or inner) or ("h" if n == 0 else f"state{n}")
+        while name in taken:
+            name += "'"
+        taken.add(name)
+        slot.name, slot.written = name, name
+    if len(state) == 1 and not state[0].name[0].isdigit():
+        state[0].name = "h"  # the one state of a recurrence is its hidden state, whatever the variable is called
+
+
+def corrected(flow: Flow, state: Sequence[Slot], wanted: Sequence[str]) -> list[Slot]:
+    """The slots whose variables the user named, or the state as it was found. Every slot gets its written name."""
+    name_slots(flow, flow.slots)
+    own = [slot for slot in flow.slots if slot.written in wanted]
+    return own or list(state)
+
+
+def _inner_name(flow: Flow, slot: Slot) -> str:
+    i = max(n for n, made in enumerate(slot.made) if made >= 0)
+    names, whole = assigned(flow.loop.iterations[i][slot.made[i]][1].chain)
+    return names[0] if whole and len(names) == 1 else ""
+
+
+def place_of(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> str:
+    """The module in which the step is computed: the longest common part of its operations' places.
+
+    `names`: id of a module → its qualified name.
+    """
+    places: set[str] = set()
+    bits = sum(1 << slot.index for slot in state)
+    for i in range(min(2, len(flow.loop.iterations))):
+        last = max(slot.made[i] for slot in state)
+        for j, (_, op) in enumerate(flow.loop.iterations[i][: last + 1]):
+            if flow.reach[i][j] & bits:
+                places.add(names.get(id(op.owner), "") or ROOT)
+    paths = [place.split(".") for place in places if place != ROOT] if ROOT not in places else []
+    common: list[str] = []
+    for level in zip(*paths, strict=False):
+        if len(set(level)) > 1:
+            break
+        common.append(level[0])
+    return ".".join(common) or ROOT
+
+
+def _use(
+    flow: Flow,
+    state: Sequence[Slot],
+    cell: ReplayStep,
+    states: Tensor,
+    made: Container[int],
+    names: Parameters,
+    within: str,
+) -> Callable[[], ParameterUse]:
+    """What tells how the steps use the parameters of their module and all others that the state meets.
+
+    `within`: how the names of the module's own begin. Raises Unsupported where they use none, or cannot be run again;
+    so does what is returned, which runs them: that costs as much as the check, and few quantities want to know.
+    """
+    if flow.loop.depth:
+        raise Unsupported(LAYERS)
+    direct = {tensor.data_ptr() for group in cell.groups for tensor in group.outside}
+    found = {
+        id(given): given.detach() for given in flow.twins.used(names.keys())
+        if names[id(given)].startswith(within) or given.data_ptr() in direct
+    }  # fmt: skip
+    try:
+        groups, _ = programs_of(flow, cell.layout, state, made, {number: names[number] for number in found})
+    except (Unsupported, RuntimeError) as reason:
+        raise _not_again(reason) from None
+    read = {leaf[1] for group in groups for one in group.program.instructions for leaf in one.leaves
+            if leaf[0] == "given"}  # fmt: skip
+    values = {name: found[number] for number, name in names.items() if number in found and key_of(name) in read}
+    if not values:
+        raise Unsupported("The steps use no parameter of the model, so there is no gradient to itemise.")
+    return partial(_used, cell.states, groups, values, states)
+
+
+def _used(layout: Layout, groups: Sequence[Steps], values: Mapping[str, Tensor], states: Tensor) -> ParameterUse:
+    try:
+        use = ParameterUse(layout, groups, values, states)
+        same = use.matches(states)
+    except (Unsupported, RuntimeError) as reason:
+        raise _not_again(reason) from None
+    if not same:
+        raise Unsupported("Run again from the parameters, the steps give other states than those recorded.")
+    return use
+
+
+def _not_again(reason: Exception) -> Unsupported:
+    why = " ".join(str(reason).split())[:160]
+    return Unsupported(f"The steps cannot be run again with other parameters ({why}).")
+
+
+def recurrence_of(
+    flow: Flow, state: Sequence[Slot], batch: Batch, place: str, made: Container[int], trained: Parameters
+) -> tuple[ReplayRecurrence | GraphRecurrence, bool]:
+    """The recurrence of one group of slots, and whether its gradient is cut somewhere.
+
+    `made`: ids of all tensors whose origin is known; `trained`: names of the model's parameters.
+    Where a step cannot be run again, autograd's graph of the run is used if there is one. Raises Unsupported.
+    """
+    size = int(batch.lengths.numel())
+    _check_kept(flow, state)
+    name_slots(flow, state)
+    parts = parts_of(flow, state, size)
+    states = _states(parts, state)
+    steps = len(flow.loop.iterations)
+    lengths = batch.lengths.clone() if int(batch.lengths.max()) == steps else torch.full((size,), steps)
+    inside = numbered([*gates_ahead(flow, state, size), *inner_gates(flow, state, size), *gates_of(flow, state, size)])
+    gates = [gate for gate in inside if gate.signal not in parts]
+    names = tuple(gate.signal for gate in gates)
+    known = tuple(stacked(gate, size, states) for gate in gates)
+    try:
+        groups, cut = programs_of(flow, parts, state, made)
+        cell = ReplayStep(parts, groups, steps, names)
+        cell.depth = flow.loop.depth
+        x = _entering(groups, steps, size, states)
+        found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
+        found.check = _check(found)
+        try:
+            cell.uses(_use(flow, state, cell, states, made, trained, _prefix(place)))
+        except Unsupported as reason:
+            cell.without = str(reason)
+        cell.squashed = squashed_by(flow, state)
+        cell.fed_back = fed_back(flow, state, _short(trained, place), alike=len(groups) == 1)
+    except (Unsupported, RuntimeError) as reason:
+        graph = GraphStep(parts, state, names)
+        graph.depth = flow.loop.depth
+        if any(part.lag for part in parts.values()) or not all(slot.values[-1].requires_grad for slot in state):
+            raise Unsupported(f"its steps cannot be run again ({' '.join(str(reason).split())[:160]})") from None
+        nothing = states.new_zeros(steps, size, 0)
+        return GraphRecurrence(place, _class_name(flow), graph, nothing, states, lengths, known=known), False
+    return found, cut
+
+
+def _prefix(place: str) -> str:
+    """How the names of a place's own parameters begin."""
+    module = place.split("#")[0]
+    return "" if module == ROOT else f"{module}."
+
+
+def _short(names: Parameters, place: str) -> dict[int, str]:
+    """The names without that of the place itself."""
+    return {number: name.removeprefix(_prefix(place)) for number, name in names.items()}
+
+
+def _check_kept(flow: Flow, state: Sequence[Slot]) -> None:
+    for slot in state if flow.changed else ():
+        for before, after, made in zip(slot.values, slot.values[1:], slot.made, strict=False):
+            if made >= 0 and (
+                before is after or (after.untyped_storage()._cdata in flow.changed and _overwritten(flow, after))
+            ):
+                raise Unsupported(f"it changes its state {slot.name} in place, so earlier values are gone")
+
+
+def _overwritten(flow: Flow, tensor: Tensor) -> bool:
+    """True when a later iteration than the one that made it wrote into a tensor's memory."""
+    made = flow.source[id(tensor)]
+    return any(place[0] > made[0] for place in flow.changed[tensor.untyped_storage()._cdata])
+
+
+@torch.no_grad()
+def _states(parts: dict[str, Part], state: Sequence[Slot]) -> Tensor:
+    by_index = {slot.index: slot for slot in state}
+    columns = []
+    for part in parts.values():
+        values = torch.stack(by_index[part.slot].values)
+        rows = values.movedim(part.batch + 1, 1) if part.batch is not None else values[:, None]
+        rows = rows.reshape(*rows.shape[:2], -1)
+        if part.lag:
+            rows = torch.cat((torch.zeros_like(rows[: part.lag]), rows[: -part.lag]))
+        columns.append(rows)
+    dtype = columns[0].dtype
+    return torch.cat([column.to(dtype) for column in columns], dim=-1)
+
+
+def _entering(groups: Sequence[Steps], steps: int, batch: int, like: Tensor) -> Tensor:
+    """(t, b, i): what enters the steps from outside and differs from step to step; 0 columns where shapes differ."""
+    if len(groups) != 1:
+        return like.new_zeros(steps, batch, 0)
+    rows = [
+        tensor.reshape(steps, 1, -1) if batch == 1 else tensor.movedim(list(tensor.shape).index(batch, 1), 1).flatten(2)
+        for tensor, shared in zip(groups[0].outside, groups[0].shared, strict=True)
+        if not shared and tensor.is_floating_point() and (batch == 1 or batch in tensor.shape[1:])
+        and tensor[0].numel() <= 4096 * batch
+    ]  # fmt: skip
+    rows = [row.flatten(2).to(like.dtype) for row in rows]
+    return torch.cat(rows, -1) if rows else like.new_zeros(steps, batch, 0)
+
+
+def _check(recurrence: ReplayRecurrence) -> Check:
+    """Every step run again against what was recorded."""
+    cell, states = recurrence.cell, recurrence.states
+    assert isinstance(cell, ReplayStep)
+    worst, size = 0.0, 1.0
+    for group in cell.groups:
+        with torch.no_grad():
+            error = (cell.again(group, states[group.numbers]) - states[group.numbers + 1]).abs()
+        worst = max(worst, float(error.nan_to_num_(0.0, 0.0, 0.0).max()) if error.numel() else 0.0)
+    size = max(size, float(states.abs().nan_to_num_(0.0, 0.0, 0.0).max()) if states.numel() else size)
+    return Check(worst, 64 * torch.finfo(states.dtype).eps * size)
+
+
+def _class_name(flow: Flow) -> str:
+    owner = flow.loop.frame.f_locals.get("self")
+    return type(owner).__name__ if owner is not None else flow.loop.frame.f_code.co_name

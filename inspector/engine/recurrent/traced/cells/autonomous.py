@@ -1,0 +1,95 @@
+"""One recorded step as a map of its state alone: run again from other states, everything else as it was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.func import jacrev, vmap
+
+from inspector.engine.errors import Unsupported
+from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence, ReplayStep
+from inspector.engine.recurrent.traced.program.slicing import Program
+from inspector.engine.recurrent.traced.program.state_layout import Steps
+
+NARROWING = frozenset({"float", "half", "bfloat16", "type"})
+"""Operations that leave float64 whatever they are given."""
+CHUNK = 64
+
+
+class HeldStep:
+    """F(s) of one sample, (n, s) from (n, s), with its Jacobian; what entered the step and the other samples stay.
+
+    `outside` are the program's tensors from outside, `whole` (b, s) the states of the batch before the step. In float64
+    where no operation of the step names another type.
+    """
+
+    def __init__(
+        self, cell: ReplayStep, program: Program, outside: Sequence[Tensor], whole: Tensor, column: int
+    ) -> None:
+        self.cell, self.program, self.column = cell, program, column
+        self.dtype = whole.dtype if names_a_type(program) else torch.float64
+        self.whole = whole.to(self.dtype)
+        self.outside = [one.to(self.dtype) if one.is_floating_point() else one for one in outside]
+
+    def step(self, state: Tensor) -> Tensor:
+        """(s,) from (s,)."""
+        return self.cell.advance(self.program, self.column, state, self.whole, self.outside)
+
+    def __call__(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """F(s) (n, s) and ∂F/∂s (n, s, s) at states (n, s)."""
+
+        def twice(state: Tensor) -> tuple[Tensor, Tensor]:
+            after = self.step(state)
+            return after, after
+
+        derivative = jacrev(twice, has_aux=True)
+        with torch.enable_grad():
+            if self.program.writes:  # vmap cannot write batched values into an unbatched tensor
+                pairs = [derivative(state) for state in states]
+                jacobian, after = (torch.stack(found) for found in zip(*pairs, strict=True))
+            else:
+                jacobian, after = vmap(derivative, chunk_size=CHUNK)(states)
+        return after.detach(), jacobian.detach()
+
+
+def names_a_type(program: Program) -> bool:
+    """True where an operation of the program says which floating type its result has."""
+    return any(
+        one.name in NARROWING or any(kind == "is" and isinstance(what, torch.dtype) for kind, what, _ in one.leaves)
+        for one in program.instructions
+    )
+
+
+def held_at(recurrence: ReplayRecurrence, t: int, column: int) -> HeldStep:
+    """Processing step t as it was recorded."""
+    cell = _cell(recurrence)
+    group = cell.groups[int(cell.which[t])]
+    return HeldStep(cell, group.program, group.one(int(cell.index[t])), recurrence.states[t], column)
+
+
+def held_at_mean(recurrence: ReplayRecurrence, steps: Tensor, column: int) -> HeldStep:
+    """What enters the steps (n,) from outside held at its mean over them.
+
+    Raises Unsupported where the steps do different things, or where something else than numbers enters them.
+    """
+    cell = _cell(recurrence)
+    if len(cell.groups) != 1:
+        raise Unsupported("The steps do different things, so what enters them has no mean.")
+    group = cell.groups[0]
+    return HeldStep(cell, group.program, _means(group, cell.index[steps]), recurrence.states[int(steps[0])], column)
+
+
+def _means(group: Steps, index: Tensor) -> list[Tensor]:
+    found = []
+    for one, shared in zip(group.outside, group.shared, strict=True):
+        if not shared and not one.is_floating_point():
+            raise Unsupported("What enters the steps is not all numbers, so it has no mean.")
+        found.append(one if shared else one[index].double().mean(0))
+    return found
+
+
+def _cell(recurrence: ReplayRecurrence) -> ReplayStep:
+    assert isinstance(recurrence.cell, ReplayStep)
+    return recurrence.cell

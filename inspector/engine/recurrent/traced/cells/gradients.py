@@ -1,0 +1,148 @@
+"""Gradients at the states of a hand-written recurrence, from the one backward pass of the run.
+
+Autograd gives total derivatives on the unrolled graph. Where one part of the state is computed from another in the
+same step (h = o tanh(c)), what flowed through it is taken off, so that each part's gradient holds the others fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from inspector.engine.errors import Unsupported
+from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, GraphStep
+from inspector.engine.recurrent.traced.cells.replayed import ReplayBlock, ReplayRecurrence, ReplayStep
+from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.program.slicing import Slicer
+from inspector.engine.recurrent.traced.program.state_layout import Part
+from inspector.engine.trace.trace import Trace
+
+BLOCK, BUILT = 1024, 64
+"""Steps that gradients are pulled back through together; fewer where Jacobians are built for it."""
+Known = ReplayRecurrence | GraphRecurrence
+
+
+class Wanted:
+    """The gradients of one recurrence's states: asked for before the backward pass, laid out after it."""
+
+    def __init__(self, flow: Flow, state: Sequence[Slot], cut: bool) -> None:
+        self.flow, self.state, self.cut = flow, list(state), cut
+        self.found: dict[tuple[int, int], Tensor] = {}
+        self.graph = False
+        self.slicers: dict[tuple[int, int], Slicer] = {}
+
+    def ask(self, trace: Trace) -> None:
+        """Ask for the gradient of every value that has one."""
+        for slot in self.state:
+            for i, value in enumerate(slot.values[1:]):
+                if value.requires_grad and slot.made[i] >= 0:
+                    trace.wants_gradient.append((value, partial(self._take, slot.index, i)))
+
+    def _take(self, slot: int, i: int, gradient: Tensor | None) -> None:
+        if gradient is not None:
+            self.found[slot, i] = gradient.detach()
+
+    def fill(self, recurrence: Known) -> None:
+        """δ of every state, and what arrives at it from outside the recurrence (not where a gradient was cut)."""
+        if not self.found:
+            return
+        self.graph = isinstance(recurrence, GraphRecurrence)
+        if recurrence.check is not None and not recurrence.check.passed:
+            return
+        delta = self._newest(recurrence)
+        if any(part.lag for part in self._layout(recurrence)):
+            self._older(recurrence, delta)
+        recurrence.delta = delta
+        if not self.cut:
+            recurrence.arriving = _arriving(recurrence, delta)
+
+    def _layout(self, recurrence: Known) -> list[Part]:
+        assert isinstance(recurrence.cell, (ReplayStep, GraphStep))
+        return list(recurrence.cell.layout.values())
+
+    def _newest(self, recurrence: Known) -> Tensor:
+        cell = recurrence.cell
+        assert isinstance(cell, (ReplayStep, GraphStep))
+        delta = torch.zeros_like(recurrence.states[1:])
+        names = {part.slot: name for name, part in cell.layout.items() if part.lag == 0}
+        for i in range(delta.shape[0]):
+            partial_: dict[int, Tensor] = {}
+            for slot in sorted(self.state, key=lambda slot: -slot.made[i]):  # what is computed last comes first
+                total = self.found.get((slot.index, i), torch.zeros_like(slot.values[i + 1]))
+                later = [s for s in self.state if s.made[i] > slot.made[i] >= 0 and s.index in partial_]
+                if later:
+                    total = total - self._through(i, slot, later, partial_)
+                partial_[slot.index] = total
+                name = names[slot.index]
+                delta[i, :, cell.parts[name]] = cell.layout[name].rows(total).to(delta.dtype)
+        return delta
+
+    def _through(self, i: int, slot: Slot, later: Sequence[Slot], known: dict[int, Tensor]) -> Tensor:
+        """What reaches a value through later parts of the same step's state: Σ (∂q/∂p)ᵀ δ_q."""
+        value = slot.values[i + 1]
+        if self.graph:
+            return _on_the_graph(value, later, known, i)
+        inputs = {id(value): "p"}
+        total = torch.zeros_like(value)
+        for other in later:
+            held = {**inputs, **{id(s.values[i + 1]): s.index for s in later if s is not other}}
+            try:
+                program, outside = self.slicers.setdefault((slot.index, other.index), Slicer(self.flow))(
+                    i, held, [other.values[i + 1]]
+                )
+            except Unsupported:
+                continue
+            if not program.instructions:
+                continue
+            fixed = {s.index: s.values[i + 1].detach() for s in later if s is not other}
+
+            def after(p: Tensor, run: Callable[..., list[Tensor]] = program.run, rest: dict[int, Tensor] = fixed,
+                      given: list[Tensor] = outside) -> Tensor:  # fmt: skip
+                return run({"p": p, **rest}, given)[0]
+
+            with torch.enable_grad():
+                back: Any = torch.func.vjp(after, value.detach())[1]
+            total = total + back(known[other.index])[0].detach()
+        return total
+
+    def _older(self, recurrence: Known, delta: Tensor) -> None:
+        """Parts that are older values: their gradient is what the next step sends back to them."""
+        cell = recurrence.cell
+        assert isinstance(cell, (ReplayStep, GraphStep))
+        old = [cell.parts[name] for name, part in cell.layout.items() if part.lag]
+        for t in range(delta.shape[0] - 1, 0, -1):
+            back = recurrence.block(t, t + 1).vjp(delta[t : t + 1, ..., None])[0, ..., 0]
+            for part in old:
+                delta[t - 1, :, part] = back[:, part]
+
+
+def _on_the_graph(value: Tensor, later: Sequence[Slot], known: dict[int, Tensor], i: int) -> Tensor:
+    """Σ_q D(q, p)ᵀ δ_q, the total derivatives within one step as autograd's graph has them."""
+    outputs = [other.values[i + 1] for other in later]
+    with torch.enable_grad():
+        found = torch.autograd.grad(
+            outputs, [value], [known[other.index] for other in later], retain_graph=True, allow_unused=True
+        )[0]
+    return torch.zeros_like(value) if found is None else found.detach()
+
+
+def _arriving(recurrence: Known, delta: Tensor) -> Tensor:
+    """a_t = δ_t − J_{t+1}ᵀ δ_{t+1}; 0 where that is mere rounding."""
+    arriving = delta.clone()
+    size = delta.abs().amax(-1)
+    count = BLOCK if isinstance(recurrence, ReplayRecurrence) else BUILT
+    for start in range(1, len(delta), count):
+        stop = min(start + count, len(delta))
+        block = recurrence.block(start, stop)
+        if isinstance(block, ReplayBlock):
+            back = block.pulled(delta[start:stop])
+        else:
+            back = block.vjp(delta[start:stop, ..., None])[..., 0]
+        arriving[start - 1 : stop - 1] -= back
+        size[start - 1 : stop - 1] = torch.maximum(size[start - 1 : stop - 1], back.abs().amax(-1))
+    noise = arriving.abs().amax(-1) <= 64 * torch.finfo(arriving.dtype).eps * size
+    return arriving.masked_fill_(noise[..., None], 0)

@@ -1,0 +1,262 @@
+"""Where the user's code goes round: iterations of a Python loop, found from the order of its operations.
+
+Within one frame the same instruction asks for the same operation again and again. The first operation that comes
+back marks where an iteration begins; the loop ends with the first operation that none of its iterations had.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from types import FrameType
+
+from inspector.engine.recurrent.traced.loops.bytecode import begins, loops_of
+from inspector.engine.recurrent.traced.record.op_table import Table
+from inspector.engine.recurrent.traced.record.operation import Op
+
+FEWEST = 3
+"""Iterations that make a loop: the first, the last, and one that has both neighbours."""
+
+ALIKE = 0.8
+"""Share of the iterations of a loop that have an operation in common."""
+
+Label = int
+"""An operation of the loop's body: a number for its key and the how-manieth with that key it is in its iteration."""
+
+
+class Iterations(Sequence[list[tuple[Label, Op]]]):
+    """The operations of each iteration with their labels. They are looked at when they are asked for."""
+
+    def __init__(self, table: Table, numbers: list[list[int]], labels: list[list[Label]]) -> None:
+        self.table, self.numbers, self.labels = table, numbers, labels
+        self._known: dict[int, list[tuple[Label, Op]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def drop_last(self) -> None:
+        """Leave the last iteration out."""
+        self.numbers.pop()
+        self.labels.pop()
+        self._known.clear()
+
+    def __getitem__(self, i: int) -> list[tuple[Label, Op]]:  # type: ignore[override]  # never sliced
+        i = range(len(self.numbers))[i]
+        found = self._known.get(i)
+        if found is None:
+            ops = map(self.table.op, self.numbers[i])
+            found = self._known[i] = list(zip(self.labels[i], ops, strict=True))
+        return found
+
+
+@dataclass(slots=True)
+class Loop:
+    """One loop: the frame that holds it, and for each iteration the operations with their labels.
+
+    `depth`: True where the iterations call different modules (a stack of layers), False for one and the same code.
+    """
+
+    frame: FrameType
+    level: int
+    iterations: Iterations
+    depth: bool
+
+
+Search = Generator[Loop, bool, None]
+
+
+def find_loops(table: Table) -> Search:
+    """Loops, those of the outermost frames first; `send(True)` says that the last one was of use.
+
+    What lies inside a loop of use is not looked at again. Loops over one and the same code come before loops over
+    equal layers (`depth`).
+    """
+    yield from _inside(table, list(range(len(table))), 0)
+
+
+def _inside(table: Table, ops: list[int], level: int) -> Search:
+    if len(ops) < FEWEST:
+        return
+    for frame, own in _by_frame(table, ops, level).items():
+        if _one_call(table, own, level):
+            yield from _inside(table, own, level + 1)
+            continue
+        left = own
+        for depth in (False, True):
+            used: set[int] = set()
+            for loop in _loops_of(table, frame, left, level, depth=depth):
+                every = list(chain.from_iterable(loop.iterations.numbers))
+                if not _one_call(table, every, level) and (yield loop):  # else it is that of a function called here
+                    used.update(every)
+            left = [n for n in left if n not in used] if used else left
+        yield from _inside(table, left, level + 1)
+
+
+def loops_inside(loop: Loop) -> Iterator[Loop]:
+    """Loops in the first iteration of a loop, in the same frame: `for sequence in batch: for step in sequence:`."""
+    table, own = loop.iterations.table, loop.iterations.numbers[0]
+    yield from _loops_of(table, loop.frame, own, loop.level, depth=False)
+
+
+def _by_frame(table: Table, ops: list[int], level: int) -> dict[FrameType, list[int]]:
+    above = table.frames(level)
+    known = {above[where] for where in set(map(table.where.__getitem__, ops))}
+    if len(known) == 1:
+        (only,) = known
+        return {} if only is None else {only: ops}
+    frames: dict[FrameType, list[int]] = {}
+    for n in ops:
+        frame = above[table.where[n]]
+        if frame is not None:
+            frames.setdefault(frame, []).append(n)
+    return frames
+
+
+def _one_call(table: Table, ops: Sequence[int], level: int) -> bool:
+    """True where all operations are in one and the same call at the next level."""
+    below = table.frames(level + 1)
+    first = below[table.where[ops[0]]]
+    return first is not None and all(below[where] is first for where in set(map(table.where.__getitem__, ops)))
+
+
+def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, *, depth: bool) -> Iterator[Loop]:
+    keys = table.keys(ops, level, depth=depth)
+    sites: list[tuple[int, int]] = []
+    counts = Counter(keys)
+    often = {key for key, count in counts.items() if count >= FEWEST}
+    at = 0
+    while often and at < len(ops):
+        if keys[at] not in often:
+            at += 1
+            continue
+        starts, end = _extent(keys, at)
+        if not depth and len(starts) >= FEWEST:
+            sites = sites or list(zip(table.offsets(ops, level), table.keys(ops, level, depth=True), strict=True))
+            starts, end = _as_written(frame, keys, sites, starts, end)
+        own = list(zip(ops[starts[0] : end], keys[starts[0] : end], strict=True))
+        wrong = (
+            _same_modules(table, [n for n, _ in own], level) if depth
+            else _many_modules(table, [n for n, key in own if counts[key] == 1], level)
+        )  # fmt: skip
+        if len(starts) >= FEWEST and not wrong:
+            numbers: dict[tuple[int, int], Label] = {}
+            bounds = list(pairwise([*starts, end]))
+            known: dict[tuple[int, ...], list[Label]] = {}
+            labels = [_labelled(tuple(keys[a:b]), numbers, known) for a, b in bounds]
+            iterations = Iterations(table, [ops[a:b] for a, b in bounds], labels)
+            if not depth:
+                _as_second(iterations, level)
+            _turn(iterations)
+            yield Loop(frame, level, iterations, depth)
+        at = max(end, at + 1)
+
+
+def _as_second(iterations: Iterations, level: int) -> None:
+    """Label operations of the first iteration as the same ones of the second although they are given a parameter (a
+    learned first state) where that one is given a state."""
+    first, second = iterations.labels[:2]
+    known, labels = set(first), set(second)
+    keys = [iterations.table.keys(numbers, level, depth=True) for numbers in iterations.numbers[:2]]
+    waiting: dict[int, list[Label]] = {}
+    for label, key in zip(second, keys[1], strict=True):
+        if label not in known:
+            waiting.setdefault(key, []).append(label)
+    if not waiting:
+        return
+    found = []
+    for label, key in zip(first, keys[0], strict=True):
+        same = waiting.get(key) if label not in labels else None
+        found.append(same.pop(0) if same else label)
+    iterations.labels[0] = second if found == second else found
+
+
+def _turn(iterations: Iterations) -> None:
+    """Divide the operations anew so that the last iteration is whole.
+
+    Where it ends early, what all others do after that point is what they do before the next (`if t: h = 0.9 * h`):
+    it belongs to the iteration that follows, and the first one has none of it.
+    """
+    numbers, labels = iterations.numbers, iterations.labels
+    rest = labels[-2][len(labels[-1]) :]
+    cut = len(rest)
+    if not cut or labels[-2][:-cut] != labels[-1] or any(own[-cut:] != rest for own in labels[:-1]):
+        return
+    same: dict[tuple[Label, ...], list[Label]] = {}
+    turned = []
+    for n in range(len(labels)):
+        head = labels[n] if n == len(labels) - 1 else labels[n][:-cut]
+        whole = [*(rest if n else ()), *head]
+        turned.append(same.setdefault(tuple(whole), whole))
+    tails = [[], *(own[-cut:] for own in numbers[:-1])]
+    heads = [*(own[:-cut] for own in numbers[:-1]), numbers[-1]]
+    iterations.numbers = [tail + head for tail, head in zip(tails, heads, strict=True)]
+    iterations.labels = turned
+
+
+def _many_modules(table: Table, alone: list[int], level: int) -> bool:
+    """True where one instruction goes through different modules, each of them once: a stack of layers."""
+    return any(count > 1 for count in Counter(table.keys(alone, level, depth=True)).values())
+
+
+def _same_modules(table: Table, ops: list[int], level: int) -> bool:
+    """True where the same weights come again and again: no stack of layers."""
+    used = Counter(table.keys([n for n in ops if table.bodies[n] in table.weights], level, depth=False))
+    return any(count >= FEWEST for count in used.values())
+
+
+def _extent(keys: list[int], at: int) -> tuple[list[int], int]:
+    """(where each iteration begins, where the loop ends) of the loop whose first operation is at `at`."""
+    anchor = keys[at]
+    starts = [n for n in range(at, len(keys)) if keys[n] == anchor]
+    body = set(keys[starts[0] : starts[-1]]) if len(starts) > 1 else {anchor}
+    end = starts[-1] + 1
+    while end < len(keys) and keys[end] in body:
+        end += 1
+    return starts, end
+
+
+def _as_written(
+    frame: FrameType, keys: list[int], sites: list[tuple[int, int]], starts: list[int], end: int
+) -> tuple[list[int], int]:
+    """The same loop with its iterations as the code has them, where its bytecode tells: what comes back in each
+    iteration need not be what it begins with (`if` at its head).
+
+    It is the innermost loop none of whose iterations has two of these starts, nearly all of which have something in
+    common, and in which nothing but they comes from where they come from (layers that take turns do).
+    `sites`: (offset of the instruction, kind) of every operation.
+    """
+    loops, offsets = loops_of(frame.f_code), [offset for offset, _ in sites]
+    for span in reversed(loops):
+        if not all(span[0] <= offsets[n] <= span[1] for n in starts):
+            continue
+        first, last = starts[0], starts[0]
+        while first > 0 and span[0] <= offsets[first - 1] <= span[1]:
+            first -= 1
+        while last < len(keys) and span[0] <= offsets[last] <= span[1]:
+            last += 1
+        if last <= starts[-1] or sites[first:last].count(sites[starts[0]]) != len(starts):
+            continue
+        found = [first + n for n in begins(span, loops, offsets[first:last])]
+        if max(Counter(bisect_right(found, n) for n in starts).values()) > 1:
+            continue
+        held = Counter(chain.from_iterable(set(keys[a:b]) for a, b in pairwise([*found, last])))
+        if max(held.values()) >= ALIKE * len(found):
+            return found, last
+    return starts, end
+
+
+def _labelled(
+    keys: tuple[int, ...], numbers: dict[tuple[int, int], Label], known: dict[tuple[int, ...], list[Label]]
+) -> list[Label]:
+    """The labels of one iteration; `known`: those of the iterations before, by their keys."""
+    found = known.get(keys)
+    if found is None:
+        seen: Counter[int] = Counter()
+        found = known[keys] = []
+        for key in keys:
+            found.append(numbers.setdefault((key, seen[key]), len(numbers)))
+            seen[key] += 1
+    return found

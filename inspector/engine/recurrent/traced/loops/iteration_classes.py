@@ -1,0 +1,266 @@
+"""Iterations of a loop that did the same: one of them is looked at, and what is found holds for its twins.
+
+Two iterations are twins when they made the same operations in the same order and every tensor that an operation was
+given came from the same operation as many iterations before, or both came from outside the loop. Iterations of a loop
+that writes into tensors in place have no twins, as what they were given may have changed since; setting the items of
+an output that nothing in the loop reads does no harm.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from itertools import chain
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from inspector.engine.recurrent.traced.loops.detection import Loop
+from inspector.engine.recurrent.traced.record.op_table import Numbers, Ragged, ids_of
+from inspector.engine.recurrent.traced.record.operation import given_to
+
+Place = tuple[int, int]
+"""(iteration, number of the operation in it)."""
+MOST_LOOKED_AT = 16
+"""Inputs of one operation that are compared with its outputs all together."""
+
+
+class Sources:
+    """Id of a tensor → the place that made it."""
+
+    def __init__(self, ids: Numbers, iterations: Numbers, at: Numbers) -> None:
+        """Ids in ascending order."""
+        self._ids: list[int] = ids.tolist()
+        self._iterations, self._at = iterations, at
+        self._places: dict[int, Place] | None = None
+
+    def get(self, number: int) -> Place | None:
+        """The place, or None for what is made outside the loop."""
+        if self._places is not None:
+            return self._places.get(number)
+        n = bisect_left(self._ids, number)
+        if n == len(self._ids) or self._ids[n] != number:
+            return None
+        return int(self._iterations[n]), int(self._at[n])
+
+    def spread(self) -> None:
+        """Make looking up fast: worth its memory where most iterations are looked at one by one."""
+        places = zip(self._iterations.tolist(), self._at.tolist(), strict=True)
+        self._places = dict(zip(self._ids, places, strict=True))
+
+    def __getitem__(self, number: int) -> Place:
+        found = self.get(number)
+        if found is None:
+            raise KeyError(number)
+        return found
+
+    def __contains__(self, number: int) -> bool:
+        return self.get(number) is not None
+
+
+class Twins:
+    """The iterations of a loop by what they did.
+
+    Attributes:
+        source: where tensors are made; changed: id of a storage → places that wrote into it, in order.
+        first: for each iteration the first of its twins, which is the one to look at.
+        members: first of some twins → all of them in order, itself included.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop, self.table = loop, loop.iterations.table
+        numbers = loop.iterations.numbers
+        sizes = np.array([len(own) for own in numbers])
+        self.flat: Numbers = np.fromiter(chain.from_iterable(numbers), np.int64, int(sizes.sum()))
+        self._begin = np.concatenate(([0], np.cumsum(sizes)))
+        self._iteration = np.repeat(np.arange(len(sizes)), sizes)
+        self._at = np.arange(len(self.flat)) - np.repeat(self._begin[:-1], sizes)
+        labels = np.fromiter(chain.from_iterable(loop.iterations.labels), np.int64, len(self.flat))
+        self._given = _flat(self.table.given, self.flat)
+        self.changed: dict[int, list[Place]] = {}
+        codes, passed = self._sources(labels)
+        self.first: list[int] = list(range(len(sizes)))
+        if self.changed and not self._only_filled(codes):
+            self._group()
+            return
+        counts = self.table.given.count[self.flat]
+        self._inputs, outputs = self._bounds(counts), self._bounds(self.table.made.count[self.flat])
+        shapes = zip(map(id, loop.iterations.labels), np.diff(self._inputs), np.diff(outputs), strict=True)
+        parts = (counts, self._begin), (codes, self._inputs), (passed, outputs)
+        self._split(_members(_first_of(shapes)), *parts)
+
+    def _bounds(self, counts: Numbers) -> Numbers:
+        """Where what belongs to each iteration begins, given how much belongs to each operation."""
+        found: Numbers = np.concatenate(([0], np.cumsum(counts)))[self._begin]
+        return found
+
+    def _split(self, groups: Mapping[int, Numbers], *parts: tuple[npt.NDArray[Any], Numbers]) -> None:
+        """Twins are those of a group that agree in all parts: values, and where those of each iteration begin."""
+        first = np.arange(len(self.first))
+        for members in groups.values():
+            if len(members) > 1:
+                rows = [values[_spans(begin, members)] for values, begin in parts]
+                first[members] = members[_alike(np.concatenate(rows, axis=1))]
+        self.first = first.tolist()
+        self._group()
+
+    def _sources(self, labels: Numbers) -> tuple[Numbers, Numbers]:
+        """(for every input what it came from as a number, for every output whether it was an input)."""
+        made = _flat(self.table.made, self.flat)
+        passed = self._passed(made)
+        setting, calls = Tensor.__setitem__, self.table.calls
+        writing = {n for n, op in enumerate(self.flat.tolist()) if calls[op][0] is setting}
+        writing |= {n for n in set(made[1][passed].tolist()) if self.table.op(int(self.flat[n])).in_place}
+        self._writing = np.array(sorted(writing), dtype=np.int64)
+        for n in self._writing.tolist():
+            storage = self.table.op(int(self.flat[n])).inputs[0].untyped_storage()._cdata
+            self.changed.setdefault(storage, []).append((int(self._iteration[n]), int(self._at[n])))
+        makes = ~passed | np.isin(made[1], list(writing)) if writing else ~passed
+        ids, first = np.unique(made[0][makes], return_index=True)
+        maker, number = made[1][makes][first], made[2][makes][first]
+        self.source = Sources(ids, self._iteration[maker], self._at[maker])
+        given, reader, _ = self._given
+        self._local = np.zeros(len(given), dtype=bool)
+        if not len(ids):
+            return np.full(len(given), -1), passed
+        n = np.minimum(np.searchsorted(ids, given), len(ids) - 1)
+        lag = self._iteration[reader] - self._iteration[maker[n]]
+        most, kinds = len(self.loop.iterations) + 1, int(labels.max()) + 1
+        code = ((lag + most) * kinds + labels[maker[n]]) * (int(number.max()) + 1) + number[n]
+        self._local = (ids[n] == given) & (lag == 0) & (self._at[maker[n]] < self._at[reader])
+        return np.where(ids[n] == given, code, -1), passed
+
+    def _only_filled(self, codes: Numbers) -> bool:
+        """True where items are set of tensors from outside, and nothing in the loop reads their memory: outputs."""
+        calls, (given, reader, number) = self.table.calls, self._given
+        target = np.isin(reader, self._writing) & (number == 0)
+        setting = all(calls[n][0] is Tensor.__setitem__ for n in self.flat[self._writing].tolist())
+        if not setting or (codes[target] != -1).any():
+            return False
+        read = np.nonzero((codes == -1) & ~target)[0]
+        first = read[np.unique(given[read], return_index=True)[1]]
+        read_tensors = (given_to(calls[self.flat[reader[n]]])[number[n]] for n in first)
+        return all(tensor.untyped_storage()._cdata not in self.changed for tensor in read_tensors)
+
+    def _passed(self, made: tuple[Numbers, Numbers, Numbers]) -> Numbers:
+        """Which outputs are tensors that the operation was given: dropout in eval mode makes nothing."""
+        given, count = self.table.given, self.table.given.count[self.flat]
+        ids, maker, _ = made
+        passed = np.zeros(len(ids), dtype=bool)
+        start = given.start[self.flat]
+        for k in range(min(int(count.max(initial=0)), MOST_LOOKED_AT)):
+            has = count[maker] > k
+            passed[has] |= given.ids[start[maker[has]] + k] == ids[has]
+        for n in np.nonzero(count[maker] > MOST_LOOKED_AT)[0]:
+            own = start[maker[n]]
+            passed[n] |= ids[n] in given.ids[own : own + count[maker[n]]]
+        return passed
+
+    def _group(self) -> None:
+        self.members = _members(self.first)
+        if len(self.members) * 4 > len(self.first):
+            self.source.spread()
+
+    def refine(self, bits: Mapping[int, int], rows: Sequence[Numbers]) -> None:
+        """Twins have to agree too in `bits` (by id of a tensor) of what comes from before, and in these rows (t,)."""
+        if len(self.members) == len(self.first) or not bits:
+            return
+        ids = np.array(sorted(bits), dtype=np.int64)
+        values = np.array([bits[number] for number in ids.tolist()], dtype=np.int64)
+        given = self._given[0]
+        n = np.minimum(np.searchsorted(ids, given), len(ids) - 1)
+        held = np.where((ids[n] == given) & ~self._local, values[n], 0)
+        more = np.stack(rows, 1)
+        begin = np.arange(len(more) + 1) * more.shape[1]
+        self._split(self.members, (held, self._inputs), (more.ravel(), begin))
+
+    def part(self) -> None:
+        """No iteration has twins from now on."""
+        self.first = list(range(len(self.first)))
+        self._group()
+
+    def used(self, ids: Set[int]) -> list[Tensor]:
+        """Those of these tensors that operations of the loop were given."""
+        given, reader, number = self._given
+        every, first = np.unique(given, return_index=True)
+        return [
+            self.table.op(int(self.flat[reader[n]])).inputs[number[n]]
+            for one, n in zip(every.tolist(), first.tolist(), strict=True) if one in ids
+        ]  # fmt: skip
+
+    def calls(self, members: Numbers, j: int) -> Numbers:
+        """Numbers of the calls that are operation j of these iterations."""
+        found: Numbers = self.flat[self._begin[members] + j]
+        return found
+
+    def results(self, members: Numbers, j: int, k: int) -> list[Tensor]:
+        """Output k of operation j of twins."""
+        return self.table.results(self.calls(members, j), k)
+
+    def made(self, members: Numbers, j: int, k: int) -> Numbers:
+        """The ids of `results`."""
+        return _column(self.table.made, self.calls(members, j), k)
+
+    def given(self, members: Numbers, j: int, k: int) -> Numbers:
+        """The ids of input k of operation j of twins."""
+        return _column(self.table.given, self.calls(members, j), k)
+
+    def inputs(self, members: Numbers, j: int, k: int) -> list[Tensor]:
+        """Input k of operation j of twins."""
+        calls = self.calls(members, j)
+        wanted = _column(self.table.given, calls, k)
+        args = self.table.calls[int(calls[0])][1]
+        place = next((n for n, value in enumerate(args) if id(value) == wanted[0]), len(args))
+        every = [self.table.calls[n][1] for n in calls.tolist()]
+        if place < min(map(len, every)):
+            found: list[Tensor] = list(map(itemgetter(place), every))
+            if np.array_equal(ids_of(found), wanted):
+                return found
+        return [self.table.op(n).inputs[k] for n in calls.tolist()]
+
+
+def _first_of(keys: Iterable[Hashable]) -> list[int]:
+    """For each key the number of the first that is equal."""
+    known: dict[Hashable, int] = {}
+    return [known.setdefault(key, n) for n, key in enumerate(keys)]
+
+
+def _members(first: Sequence[int]) -> dict[int, Numbers]:
+    found: dict[int, list[int]] = {}
+    for i, one in enumerate(first):
+        found.setdefault(one, []).append(i)
+    return {one: np.array(own) for one, own in found.items()}
+
+
+def _spans(begin: Numbers, members: Numbers) -> Numbers:
+    """Where the values of each of these iterations are, (m, n): all have as many as the first."""
+    width = begin[members[0] + 1] - begin[members[0]]
+    found: Numbers = begin[members][:, None] + np.arange(width)
+    return found
+
+
+def _alike(rows: Numbers) -> Numbers:
+    """For each row the number of the first that is equal; most are as the second."""
+    found = np.arange(len(rows))
+    usual = (rows == rows[1]).all(1)
+    found[usual] = np.argmax(usual)
+    others = np.nonzero(~usual)[0]
+    first = _first_of(rows[n].tobytes() for n in others)
+    found[others] = others[first]
+    return found
+
+
+def _column(ragged: Ragged, calls: Numbers, k: int) -> Numbers:
+    found: Numbers = ragged.ids[ragged.start[calls] + k]
+    return found
+
+
+def _flat(ragged: Ragged, calls: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """(ids of all these calls, which of the calls each belongs to, and as the how-manieth)."""
+    count = ragged.count[calls]
+    owner = np.repeat(np.arange(len(calls)), count)
+    number = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    return ragged.ids[ragged.start[calls][owner] + number], owner, number

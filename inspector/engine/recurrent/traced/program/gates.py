@@ -1,0 +1,195 @@
+"""Gates of a hand-written step: results of squashing functions, under the names that the user's code gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.record.source_names import argument, assigned
+
+BETWEEN_0_AND_1 = frozenset({"sigmoid", "sigmoid_", "hardsigmoid", "softmax", "expit"})
+OTHERS = frozenset(
+    [
+        "tanh",
+        "tanh_",
+        "hardtanh",
+        "relu",
+        "relu_",
+        "relu6",
+        "leaky_relu",
+        "elu",
+        "selu",
+        "celu",
+        "gelu",
+        "silu",
+        "softplus",
+        "softsign",
+        "log_sigmoid",
+    ]
+)
+HELD = frozenset({"index_fill", "full_like"})
+OFTEN = 256
+"""Iterations after which a cancel is noticed."""
+PIECES = frozenset({"chunk", "split", "tensor_split", "unbind", "__getitem__", "narrow", "select"})
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One gate: its signal ("gate/r", "candidate") and its value after every iteration that has it."""
+
+    signal: str
+    values: list[Tensor | None]
+    last: int
+    tensors: list[Tensor] = field(default_factory=list)
+
+
+def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
+    """The gates that lead to the new values of these slots, in the order in which they are computed."""
+    own = {number for held in flow.held for number in held.tolist()}
+    widths = {slot.values[0].numel() // batch for slot in state}
+    count = len(flow.loop.iterations)
+    found: dict[tuple[object, str], Gate] = {}
+    for n, (i, members) in enumerate(flow.twins.members.items()):
+        if n % OFTEN == 0:
+            flow.tick()
+        ops = flow.loop.iterations[i]
+        for label, j, tensor, signal in _signals(flow, i, leading_to(flow, state, i), own):
+            made = ops[j][1].name
+            fitting = _fits(tensor, batch, widths, made)
+            values = flow.twins.results(members, j, _output(ops[j][1], tensor))
+            shown = _held(flow, i, tensor)
+            edited = None if shown is None else flow.twins.results(members, shown, 0)
+            gate: Gate | None = None
+            for m, (step, value) in enumerate(zip(members.tolist(), values, strict=True)):
+                fits = fitting if value.shape == tensor.shape else _fits(value, batch, widths, made)
+                if fits and id(value) not in own:
+                    gate = gate or found.setdefault((label, signal), Gate(signal, [None] * count, j))
+                    gate.values[step] = value if edited is None else edited[m]
+                    gate.tensors.append(value)
+    return numbered([gate for gate in found.values() if _steady(gate)])
+
+
+def _output(op: Op, tensor: Tensor) -> int:
+    return next(n for n, out in enumerate(op.outputs) if out is tensor)
+
+
+def found_gates(flow: Flow, state: Sequence[Slot], batch: int) -> Iterator[tuple[str, int, int, Tensor]]:
+    """(signal, iteration, operation, tensor) of every gate value, under the names that `gates_of` gives."""
+    names = {id(value): gate.signal for gate in gates_of(flow, state, batch) for value in gate.tensors}
+    own = {id(value) for slot in flow.slots for value in slot.values}
+    for i in range(len(flow.loop.iterations)):
+        for _, j, tensor, _ in _signals(flow, i, leading_to(flow, state, i), own):
+            if id(tensor) in names:
+                yield names[id(tensor)], i, j, tensor
+
+
+def leading_to(flow: Flow, state: Sequence[Slot], i: int) -> set[int]:
+    """Operations of iteration i that the new values are computed from, not through other slots' new values."""
+    other = {id(s.values[i + 1]) for s in flow.slots if s not in state and s.made[i] >= 0}
+    todo = [slot.made[i] for slot in state if slot.made[i] >= 0]
+    near: set[int] = set()
+    while todo:
+        j = todo.pop()
+        if j in near:
+            continue
+        near.add(j)
+        for given in flow.loop.iterations[i][j][1].inputs:
+            place = flow.source.get(id(given))
+            if place is not None and place[0] == i and place[1] < j and id(given) not in other:
+                todo.append(place[1])
+    return near
+
+
+def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[tuple[object, int, Tensor, str]]:
+    """(label, number, tensor, signal) of every gate, or of its pieces where the code takes it apart by name.
+
+    `states`: ids of the tensors that are states.
+    """
+    ops = flow.loop.iterations[i]
+    for j in sorted(near):
+        label, op = ops[j]
+        prefix = _prefix(op)
+        if prefix is None or not op.outputs:
+            continue
+        pieces = list(_pieces(ops, j, op.outputs[0], near))
+        if pieces:
+            for number, piece, name in pieces:
+                yield (label, name), number, piece, prefix + name
+            continue
+        names, whole = assigned(op.chain)
+        if whole and len(names) == 1:
+            yield label, j, op.outputs[0], prefix + names[0]
+        elif not any(id(given) in states for given in op.inputs):  # tanh(c) on the way out is no gate
+            yield label, j, op.outputs[0], prefix + (argument(op.chain) or op.name.rstrip("_"))
+
+
+def _prefix(op: Op) -> str | None:
+    if op.name in BETWEEN_0_AND_1:
+        return "gate/"
+    return "" if op.name in OTHERS else None
+
+
+def _pieces(
+    ops: Sequence[tuple[object, Op]], j: int, tensor: Tensor, near: set[int]
+) -> Iterator[tuple[int, Tensor, str]]:
+    for k in sorted(near):
+        op = ops[k][1]
+        if k <= j or op.name not in PIECES or not op.inputs or op.inputs[0] is not tensor:
+            continue
+        names, whole = assigned(op.chain)
+        if whole and len(names) == len(op.outputs):
+            yield from ((k, piece, name) for piece, name in zip(op.outputs, names, strict=True))
+
+
+def _held(flow: Flow, i: int, tensor: Tensor) -> int | None:
+    """The operation by which an edit put something in the place of a value, or None."""
+    for j, (_, op) in enumerate(flow.loop.iterations[i]):
+        if op.name in HELD and op.inputs and op.inputs[0] is tensor:
+            return j
+    return None
+
+
+def _fits(tensor: Tensor, batch: int, widths: set[int], signal: str) -> bool:
+    """A gate has a value for every entry of a state, or at least one axis only beside the batch's.
+
+    Softmax over anything else than the units is attention.
+    """
+    if not tensor.is_floating_point() or (batch > 1 and batch not in tensor.shape):
+        return False
+    if tensor.numel() // batch in widths:
+        return True
+    axes = [size for size in tensor.shape if size != 1]
+    return signal != "softmax" and len(axes) <= (1 if batch == 1 else 2)
+
+
+def _steady(gate: Gate) -> bool:
+    shapes = {tuple(value.shape) for value in gate.values if value is not None}
+    return len(shapes) == 1
+
+
+def numbered(gates: list[Gate]) -> list[Gate]:
+    """The same with names that occur twice numbered."""
+    seen: dict[str, int] = {}
+    out = []
+    for gate in sorted(gates, key=lambda gate: gate.last):
+        n = seen[gate.signal] = seen.get(gate.signal, 0) + 1
+        out.append(Gate(gate.signal if n == 1 else f"{gate.signal}#{n}", gate.values, gate.last, gate.tensors))
+    return out
+
+
+@torch.no_grad()
+def stacked(gate: Gate, batch: int, like: Tensor) -> Tensor:
+    """(t, b, n); NaN at iterations that did not have the gate."""
+    values = [value for value in gate.values if value is not None]
+    if len(values) < len(gate.values) or len({value.dtype for value in values}) > 1:
+        nothing = torch.full(values[0].shape, torch.nan, dtype=like.dtype, device=values[0].device)
+        values = [nothing if value is None else value.to(like.dtype) for value in gate.values]
+    together = torch.stack(values)
+    if batch > 1:
+        together = together.movedim(list(together.shape[1:]).index(batch) + 1, 1)
+    return together.reshape(len(values), batch, -1).to(like.dtype)

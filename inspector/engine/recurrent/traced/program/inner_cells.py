@@ -1,0 +1,119 @@
+"""torch's own cells inside a hand-written step: whose loop it is, and the gates inside them.
+
+A loop that does nothing with the state but hand it from one call of a cell to the next is that cell's, and another
+probe lays it open in closed form. Where more lies on the way (zoneout, masks, an input that is computed from the state,
+memory beside the cell), the loop is a recurrence of its own, and the cell one operation of its step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from inspector.engine.cells.base import Cell
+from inspector.engine.cells.gate_products import resolution
+from inspector.engine.cells.gru import GruStep
+from inspector.engine.cells.lstm import LstmStep
+from inspector.engine.cells.rnn import RnnStep
+from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.program.gates import Gate, leading_to
+from inspector.engine.recurrent.traced.program.slicing import CUT
+from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.verification import allowed_error, distance, largest
+
+CELLS = frozenset({"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"})
+FUSED = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
+HANDING = CUT | frozenset(
+    ["__getitem__", "clone", "contiguous", "to", "unsqueeze", "squeeze", "view", "reshape", "__iter__", "unbind"]
+)
+"""What a state may go through between two calls of a cell and still be the cell's own."""
+
+
+def of_a_cell(flow: Flow, state: Sequence[Slot]) -> bool:
+    """True for a loop that is nothing but torch's own cells or fused modules, one after the other."""
+    bits = sum(1 << slot.index for slot in state)
+    count = len(flow.loop.iterations)
+    names: set[str] = set()
+    for i in {0, count // 2, count - 2, count - 1}:
+        ops = flow.loop.iterations[i]
+        names |= {ops[j][1].name for j in leading_to(flow, state, i) if flow.reach[i][j] & bits}
+    if not names & (CELLS | FUSED):
+        return False
+    return bool(names & FUSED) or names <= CELLS | HANDING
+
+
+def cells_within(flow: Flow, state: Sequence[Slot], parameters: dict[int, str]) -> set[str]:
+    """Names of the modules whose cells the steps of this state call. `parameters`: id of a parameter → its name."""
+    found = set()
+    for i in (0, len(flow.loop.iterations) - 1):
+        for op in _calls(flow, state, i):
+            name = parameters.get(id(op.args[2]), "")
+            found.add(name.rpartition(".")[0])
+    return found
+
+
+def inner_gates(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
+    """The gates inside the cells that a step calls, computed again and checked; none where the check fails."""
+    columns: list[list[Op | None]] = []
+    last: list[int] = []
+    for i, members in flow.twins.members.items():
+        for n, j in enumerate(_numbers(flow, state, i)):
+            if n == len(columns):
+                columns.append([None] * len(flow.loop.iterations))
+                last.append(j)
+            for step, call in zip(members.tolist(), flow.twins.calls(members, j).tolist(), strict=True):
+                columns[n][step] = flow.twins.table.op(call)
+    return [gate for calls, j in zip(columns, last, strict=True) for gate in _opened(calls, j, batch)]
+
+
+def _numbers(flow: Flow, state: Sequence[Slot], i: int) -> list[int]:
+    ops = flow.loop.iterations[i]
+    return [j for j in sorted(leading_to(flow, state, i)) if ops[j][1].name in CELLS]
+
+
+def _calls(flow: Flow, state: Sequence[Slot], i: int) -> list[Op]:
+    return [flow.loop.iterations[i][j][1] for j in _numbers(flow, state, i)]
+
+
+def _opened(calls: Sequence[Op | None], j: int, batch: int) -> list[Gate]:
+    """The gates of one cell, called once in each iteration (None where it was not)."""
+    own = [op for op in calls if op is not None]
+    if len({id(weight) for op in own for weight in op.args[2:3]}) != 1 or any(op.kwargs for op in own):
+        return []
+    with torch.no_grad():
+        cell = _cell(own[0])
+        x = torch.stack([_rows(op.args[0]) for op in own])
+        before = torch.stack([_state(op.args[1]) for op in own])
+        after = torch.stack([_state(op.outputs) for op in own])
+        if x.shape[1] != batch or x.dtype != before.dtype:
+            return []
+        again = cell.step(x.flatten(0, 1), before.flatten(0, 1)).view(after.shape)
+        if distance(again, after) > allowed_error(resolution(after.dtype, after.device), largest(after)):
+            return []
+        gates = cell.gates(x, before)
+    found = []
+    for name, values in gates.items():
+        rows = iter(values)
+        found.append(Gate(name, [None if op is None else next(rows) for op in calls], j))
+    return found
+
+
+def _cell(op: Op) -> Cell:
+    weights = tuple(None if one is None else one.detach() for one in (*op.args[2:6], None, None)[:4])
+    w_ih, w_hh, b_ih, b_hh = weights
+    assert w_ih is not None and w_hh is not None
+    if op.name == "lstm_cell":
+        return LstmStep(w_ih, w_hh, b_ih, b_hh)
+    if op.name == "gru_cell":
+        return GruStep(w_ih, w_hh, b_ih, b_hh)
+    return RnnStep(w_ih, w_hh, b_ih, b_hh, op.name.split("_")[1])
+
+
+def _state(value: Tensor | Sequence[Tensor]) -> Tensor:
+    return _rows(value) if isinstance(value, Tensor) else torch.cat([_rows(one) for one in value], -1)
+
+
+def _rows(value: Tensor) -> Tensor:
+    return value.detach() if value.dim() == 2 else value.detach()[None]

@@ -1,0 +1,82 @@
+"""Gates that a model computes for all steps ahead of its loop, and reads one step at a time (SRU, QRNN and others)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from torch import Tensor
+
+from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.program.gates import BETWEEN_0_AND_1, PIECES, Gate, leading_to
+from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.record.source_names import argument, assigned
+
+SIGMOIDS = BETWEEN_0_AND_1 - {"softmax"}
+VIEWS = PIECES | frozenset(
+    ["transpose", "permute", "movedim", "view", "reshape", "contiguous", "squeeze", "unsqueeze", "T", "mT", "flip",
+     "__iter__"]
+)  # fmt: skip
+SCALING = frozenset(
+    ["mul", "__mul__", "__rmul__", "mul_", "__imul__", "rsub", "__rsub__", "sub", "__sub__", "lerp", "addcmul", "where"]
+)
+"""What a gate is used in; a sigmoid that feeds anything else is no gate."""
+DEEPEST = 8
+"""Views through which a value is followed back to what made it."""
+
+
+def gates_ahead(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
+    """Sigmoids from before the loop of which each step reads a piece of a state's size to scale something with."""
+    widths = {slot.values[0].numel() // batch for slot in state}
+    count = len(flow.loop.iterations)
+    found: dict[str, Gate] = {}
+    for i, members in flow.twins.members.items():
+        for j, n, tensor, signal in _read(flow, i, leading_to(flow, state, i)):
+            if tensor.numel() // batch not in widths or (batch > 1 and batch not in tensor.shape):
+                continue
+            gate = found.setdefault(signal, Gate(signal, [None] * count, j))
+            for step, value in zip(members.tolist(), flow.twins.inputs(members, j, n), strict=True):
+                gate.values[step] = value
+    return list(found.values())
+
+
+def _read(flow: Flow, i: int, near: set[int]) -> Iterator[tuple[int, int, Tensor, str]]:
+    """(operation, number of its input, tensor, signal) of every piece of a gate that iteration i scales with."""
+    ops = flow.loop.iterations[i]
+    for j in sorted(near):
+        op = ops[j][1]
+        if op.name not in SCALING:
+            continue
+        for n, tensor in enumerate(op.inputs):
+            name = _made_by(flow, i, tensor) if tensor.is_floating_point() else ""
+            if name:
+                yield j, n, tensor, f"gate/{name}"
+
+
+def _made_by(flow: Flow, i: int, tensor: Tensor) -> str:
+    """What the sigmoid from before the loop is called that a tensor is a piece of; "" where it is none."""
+    name = ""
+    for _ in range(DEEPEST):
+        op = _maker(flow, i, tensor)
+        if op is None:
+            return ""
+        names, whole = assigned(op.chain)
+        number = next(n for n, out in enumerate(op.outputs) if out is tensor)
+        inside = flow.source.get(id(tensor)) is not None
+        if not name and whole and not inside and len(names) in (1, len(op.outputs)):
+            name = names[number if len(names) > 1 else 0]
+        if op.name in SIGMOIDS:
+            return "" if inside else name or argument(op.chain) or op.name.rstrip("_")
+        if op.name not in VIEWS or not op.inputs:
+            return ""
+        tensor = op.inputs[0]
+    return ""
+
+
+def _maker(flow: Flow, i: int, tensor: Tensor) -> Op | None:
+    """The operation that made a tensor, in this iteration or before the loop."""
+    place = flow.source.get(id(tensor))
+    if place is not None:
+        return flow.op(place) if place[0] == i else None
+    table = flow.twins.table
+    call = table.maker(id(tensor))
+    return None if call is None else table.op(call)

@@ -1,0 +1,323 @@
+"""The operations that lead from a state to the next one, as a program that can be run again on other values.
+
+Everything that does not depend on the state — inputs of the step, weights, masks — is kept as it was. Detaching
+counts as the identity (the derivative of the dynamics is wanted, not that of a training trick), and dropout in
+training multiplies by what it multiplied by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from inspector.engine.errors import Unsupported
+from inspector.engine.recurrent.traced.loops.carried_state import Flow
+from inspector.engine.recurrent.traced.loops.iteration_classes import Place
+from inspector.engine.recurrent.traced.program.cell_functions import WRITTEN_OUT
+from inspector.engine.recurrent.traced.record.operation import DROPOUTS, FORGOTTEN, Op
+
+OFTEN = 256
+"""Iterations after which a cancel is noticed."""
+CUT = frozenset({"detach", "detach_"})
+ELEMENTWISE = frozenset(
+    {
+        "add",
+        "sub",
+        "rsub",
+        "mul",
+        "multiply",
+        "div",
+        "true_divide",
+        "neg",
+        "lerp",
+        "addcmul",
+        "where",
+        "clone",
+        "view_as",
+    }
+    | {"__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__neg__"}
+)
+"""What a state may go through on its direct path: each entry onto itself, scaled and shifted."""
+Ref = tuple[str, Any, int]
+"""("given", name of an input, 0), ("made", instruction, output), ("outside", number, 0) or ("is", value, 0)."""
+
+
+@dataclass(slots=True)
+class Instruction:
+    """One call: its function, and its arguments with references in the place of tensors (`spec` None: all in order)."""
+
+    name: str
+    function: Callable[..., Any]
+    spec: Any
+    leaves: list[Ref]
+
+    def __call__(self, given: Mapping[Hashable, Tensor], made: list[Any], outside: Sequence[Tensor]) -> Any:
+        """Run it."""
+        leaves = []
+        for kind, what, n in self.leaves:
+            if kind == "given":
+                leaves.append(given[what])
+            elif kind == "made":
+                leaves.append(made[what][n])
+            else:
+                leaves.append(outside[what] if kind == "outside" else what)
+        if self.spec is None:
+            return self.function(*leaves)
+        args, kwargs = tree_unflatten(leaves, self.spec)
+        return self.function(*args, **kwargs)
+
+
+@dataclass(slots=True)
+class Program:
+    """Instructions in order, what they return, and how tensors from outside are numbered.
+
+    `signature` is equal for steps that do the same with other numbers.
+    """
+
+    instructions: list[Instruction]
+    results: list[Ref]
+    signature: tuple[Hashable, ...]
+    writes: bool
+    cut: bool
+
+    def run(
+        self,
+        given: Mapping[Hashable, Tensor],
+        outside: Sequence[Tensor],
+        *,
+        direct: bool = False,
+        added: Mapping[int, Tensor] | None = None,
+    ) -> list[Tensor]:
+        """The results for these inputs and tensors from outside; nothing that was recorded is written to.
+
+        With `direct` derivatives go through sums and elementwise products only: everything else counts as constant.
+        `added`: number of an instruction → what is added to its result (0, to differentiate with respect to it).
+        """
+        if self.writes:
+            given = {name: value.clone() for name, value in given.items()}
+        made: list[Any] = []
+        for instruction in self.instructions:
+            out = instruction(given, made, outside)
+            if direct and instruction.name not in ELEMENTWISE:
+                out = out.detach() if isinstance(out, Tensor) else tuple(one.detach() for one in _flat(out))
+            if added and len(made) in added:
+                out = out + added[len(made)].reshape(out.shape)
+            made.append((out,) if isinstance(out, Tensor) else _flat(out))
+        return [given[what] if kind == "given" else made[what][n] if kind == "made" else outside[what]
+                for kind, what, n in self.results]  # fmt: skip
+
+
+def _flat(out: Any) -> tuple[Tensor, ...]:
+    found: list[Tensor] = []
+    for item in out if isinstance(out, (tuple, list)) else ():
+        if isinstance(item, Tensor):
+            found.append(item)
+        elif isinstance(item, (tuple, list)):
+            found.extend(_flat(item))
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class _Building:
+    flow: Flow
+    inputs: Mapping[int, Hashable]
+    numbers: dict[Place, int] = field(default_factory=dict)
+    outside: list[Tensor] = field(default_factory=list)
+    outside_at: dict[int, int] = field(default_factory=dict)
+
+    def ref(self, tensor: Tensor) -> Ref:
+        """Where a tensor comes from, seen from inside the program."""
+        if id(tensor) in self.inputs:
+            return "given", self.inputs[id(tensor)], 0
+        place = self.flow.source.get(id(tensor))
+        if place is not None and place in self.numbers:
+            outputs = self.flow.op(place).outputs
+            return "made", self.numbers[place], next(n for n, out in enumerate(outputs) if out is tensor)
+        if id(tensor) not in self.outside_at:
+            self.outside_at[id(tensor)] = len(self.outside)
+            self.outside.append(tensor)
+        return "outside", self.outside_at[id(tensor)], 0
+
+
+class Slicer:
+    """Cuts programs out of the iterations of a loop; steps that do the same share one.
+
+    `stops`: ids of tensors that are taken as they were, whatever made them.
+    """
+
+    def __init__(self, flow: Flow, stops: Collection[int] = ()) -> None:
+        self.flow = flow
+        self.stops = stops
+        self.masks: list[Tensor] = []
+        self._known: dict[tuple[Hashable, ...], tuple[list[int], Program, list[bool]]] = {}
+
+    def __call__(
+        self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor]
+    ) -> tuple[Program, list[Tensor]]:
+        """What leads from the inputs (id of a tensor → name) to the results in iteration i, and the outside tensors.
+
+        Raises Unsupported where the step writes into memory that is not its own.
+        """
+        return self.cut(i, inputs, results)[:2]
+
+    def cut(
+        self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor]
+    ) -> tuple[Program, list[Tensor], list[int]]:
+        """The same, and the numbers of the operations that the program's instructions are."""
+        if i % OFTEN == 0:
+            self.flow.tick()
+        labels = tuple(label for label, _ in self.flow.loop.iterations[i])
+        known = self._known.get(labels)
+        if known is not None:
+            outside = self._same(i, inputs, results, *known[:2])
+            # The first iterations may read something else than a state where the later ones read one.
+            if outside is not None and self._reached(i, outside) == known[2]:
+                return known[1], outside, known[0]
+        chosen = _needed(self.flow, i, inputs, results, self.stops)
+        program, outside = self._cut(i, chosen, inputs, results)
+        self._known[labels] = chosen, program, self._reached(i, outside)
+        return program, outside, chosen
+
+    def _reached(self, i: int, outside: Sequence[Tensor]) -> list[bool]:
+        """Which tensors from outside iteration i made from a state, in a way that counts as none."""
+        places = [self.flow.source.get(id(tensor)) for tensor in outside]
+        return [place is not None and place[0] == i and bool(self.flow.reach[i][place[1]]) for place in places]
+
+    def _same(
+        self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor], chosen: list[int], program: Program
+    ) -> list[Tensor] | None:
+        """The outside tensors where iteration i does what a known program does, else None."""
+        building = _Building(self.flow, inputs)
+        ops = self.flow.loop.iterations[i]
+        for n, j in enumerate(chosen):
+            op = ops[j][1]
+            if op.random is not None or op.name in CUT or op.custom:
+                return None
+            leaves, _ = _leaves(op.args, op.kwargs)
+            if [building.ref(x) if isinstance(x, Tensor) else ("is", x, 0) for x in leaves] != program.instructions[
+                n
+            ].leaves:
+                return None
+            building.numbers[i, j] = n
+        if [building.ref(tensor) for tensor in results] != program.results:
+            return None
+        same = program.signature[-1] == _shapes(building.outside)
+        return building.outside if same and not self.flow.changed else None
+
+    def _cut(
+        self, i: int, chosen: list[int], inputs: Mapping[int, Hashable], results: Sequence[Tensor]
+    ) -> tuple[Program, list[Tensor]]:
+        building = _Building(self.flow, inputs)
+        instructions: list[Instruction] = []
+        signature: list[Hashable] = []
+        cut = writes = False
+        for j in chosen:
+            op = self.flow.loop.iterations[i][j][1]
+            if op.custom:
+                raise Unsupported("a custom autograd function is in them")
+            writes |= op.in_place
+            cut |= op.name in CUT
+            instruction = _instruction(building, op, self.masks)
+            building.numbers[i, j] = len(instructions)
+            instructions.append(instruction)
+            signature.append((op.name, id(op.function), *map(_plain, instruction.leaves)))
+        if writes:
+            _check_writes(self.flow, i, chosen, inputs)
+        refs = [building.ref(tensor) for tensor in results]
+        whole = (*signature, *map(_plain, refs), _shapes(building.outside))
+        return Program(instructions, refs, whole, writes, cut), building.outside
+
+
+def _shapes(tensors: Sequence[Tensor]) -> tuple[Hashable, ...]:
+    return tuple((tuple(tensor.shape), tensor.dtype) for tensor in tensors)
+
+
+def _leaves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any]:
+    """(arguments one by one, how they were nested or None)."""
+    if not kwargs and not any(isinstance(x, (tuple, list, dict)) for x in args):
+        return list(args), None
+    leaves, spec = tree_flatten((args, kwargs))
+    return leaves, spec
+
+
+def _needed(
+    flow: Flow, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor], stops: Collection[int]
+) -> list[int]:
+    """Numbers of the operations of iteration i that lie between the inputs and the results, in order."""
+    ops = flow.loop.iterations[i]
+    depends: dict[int, bool] = {}
+
+    def sources(j: int) -> list[int]:
+        found = []
+        for given in ops[j][1].inputs:
+            place = flow.source.get(id(given))
+            if id(given) in stops:
+                continue
+            if id(given) not in inputs and place is not None and place[0] == i and place[1] < j:
+                found.append(place[1])
+            found += [written[1] for written in flow.writers(given, (i, j))]
+        return found
+
+    for j in range(len(ops)):
+        op = ops[j][1]
+        known = any(id(given) in inputs for given in op.inputs) or any(depends.get(k, False) for k in sources(j))
+        depends[j] = known and op.name not in FORGOTTEN
+    chosen: set[int] = set()
+    made = [flow.source.get(id(tensor)) for tensor in results if id(tensor) not in inputs]
+    todo = [place[1] for place in made if place is not None and place[0] == i]
+    for tensor in results:
+        todo += [written[1] for written in flow.writers(tensor, (i, len(ops)))]
+    while todo:
+        j = todo.pop()
+        if j not in chosen and depends.get(j, False):
+            chosen.add(j)
+            todo += sources(j)
+    return sorted(chosen)
+
+
+def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instruction:
+    function: Callable[..., Any] = WRITTEN_OUT.get(op.name, op.function)
+    args, kwargs = op.args, op.kwargs
+    if op.name in CUT:
+        function, args, kwargs = torch.Tensor.view_as, (op.inputs[0], op.inputs[0]), {}
+    elif op.random is not None and op.function in DROPOUTS:
+        mask = _dropped(op)
+        masks.append(mask)
+        function, args, kwargs = torch.mul, (op.inputs[0], mask), {}
+    leaves, spec = _leaves(args, kwargs)
+    refs: list[Ref] = [building.ref(leaf) if isinstance(leaf, Tensor) else ("is", leaf, 0) for leaf in leaves]
+    return Instruction(op.name, function, spec, refs)
+
+
+def _dropped(op: Op) -> Tensor:
+    """What dropout multiplied with, drawn again from the state that it drew from."""
+    assert op.random is not None
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.set_rng_state(op.random)
+        rest = {**dict(zip(("p", "training", "inplace"), op.args[1:], strict=False)), **op.kwargs}
+        mask: Tensor = torch.nn.functional.dropout(torch.ones_like(op.inputs[0]), float(rest.get("p", 0.5)), True)
+    return mask
+
+
+def _plain(ref: Ref) -> Hashable:
+    kind, what, n = ref
+    if kind != "is":
+        return kind, what, n
+    return kind, what if isinstance(what, (int, float, str, bool, torch.dtype, type(None))) else repr(what)
+
+
+def _check_writes(flow: Flow, i: int, chosen: Sequence[int], inputs: Mapping[int, Hashable]) -> None:
+    own = {out.untyped_storage()._cdata for j in chosen for out in flow.loop.iterations[i][j][1].outputs
+           if not flow.loop.iterations[i][j][1].in_place}  # fmt: skip
+    given = {
+        t.untyped_storage()._cdata for j in chosen for t in flow.loop.iterations[i][j][1].inputs if id(t) in inputs
+    }
+    for j in chosen:
+        op = flow.loop.iterations[i][j][1]
+        if op.in_place and op.inputs[0].untyped_storage()._cdata not in own | given:
+            raise Unsupported("the step writes into a tensor that is not its own")

@@ -1,0 +1,199 @@
+"""The steps of a recurrence grouped by the program that leads from their state to the next.
+
+The program of one iteration is that of its twins where they were given the same state, parameters and constants in the
+same places; whatever else they were given is what differs from step to step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from operator import attrgetter
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inspector.engine.errors import Unsupported
+from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.program.parameter_use import key_of
+from inspector.engine.recurrent.traced.program.slicing import Program, Slicer
+from inspector.engine.recurrent.traced.program.state_layout import Part, Steps
+from inspector.engine.recurrent.traced.record.op_table import Numbers
+
+Parameters = Mapping[int, str]
+"""Id of a parameter of the model → its qualified name."""
+MOST_PROGRAMS = 64
+SHAPE_AND_TYPE = attrgetter("shape"), attrgetter("dtype")
+
+
+@dataclass(slots=True)
+class _Group:
+    """Steps of one program and, for each of its tensors from outside, that of every step."""
+
+    program: Program
+    numbers: list[int]
+    columns: list[list[Tensor]]
+
+
+@torch.no_grad()
+def programs_of(
+    flow: Flow, parts: dict[str, Part], state: Sequence[Slot], made: Container[int], more: Parameters | None = None
+) -> tuple[list[Steps], bool]:
+    """The steps grouped by what they do, and whether a gradient was cut in them. Raises Unsupported.
+
+    With `more` the programs lead from those parameters too, and what other states became is taken as it was.
+    """
+    seen: dict[tuple[Hashable, ...], _Group] = {}
+    cutting = _Cutting(flow, parts, state, {number: key_of(name) for number, name in (more or {}).items()}, bool(more))
+    for members in flow.twins.members.values():
+        for program, numbers, columns in cutting.of(members):
+            group = seen.setdefault(program.signature, _Group(program, [], [[] for _ in columns]))
+            group.numbers += numbers
+            for column, tensors in zip(group.columns, columns, strict=True):
+                column += tensors
+            if len(seen) > MOST_PROGRAMS:
+                raise Unsupported(f"its steps do more than {MOST_PROGRAMS} different things")
+    masks = frozenset(map(id, cutting.slicer.masks))
+    groups = [_stacked(group, made, masks) for group in seen.values()]
+    return groups, any(group.program.cut for group in groups)
+
+
+def _stacked(group: _Group, made: Container[int], masks: frozenset[int]) -> Steps:
+    numbers = group.numbers
+    if any(a > b for a, b in pairwise(numbers)):
+        order = sorted(range(len(numbers)), key=numbers.__getitem__)
+        numbers = [numbers[n] for n in order]
+        group.columns = [[column[n] for n in order] for column in group.columns]
+    shared, outside = [], []
+    for same in group.columns:
+        first = same[0]
+        shared.append(all(one is first or one.data_ptr() == first.data_ptr() for one in same))
+        if not shared[-1] and first.is_floating_point() and id(first) not in masks and id(first) not in made:
+            raise Unsupported("something in them is no function of torch's")
+        outside.append(first.detach() if shared[-1] else torch.stack(same))
+    return Steps(group.program, torch.tensor(numbers), outside, shared)
+
+
+class _Cutting:
+    """Cuts the programs of one recurrence out of its loop, twins together."""
+
+    def __init__(
+        self, flow: Flow, parts: dict[str, Part], state: Sequence[Slot], keys: Mapping[int, Hashable], trained: bool
+    ) -> None:
+        self.flow, self.state, self.keys = flow, state, keys
+        self.by_index = {slot.index: slot for slot in state}
+        self.parts = sorted(parts.values(), key=lambda part: -part.lag)
+        self.slicer = Slicer(flow, _others(flow, state) if trained else ())
+        lagging = [flow.held[slot.index] for slot in state if slot.lags]
+        self.left = any(bool((held[1:] == held[:-1]).any()) for held in lagging)
+
+    def of(self, members: Numbers) -> list[tuple[Program, list[int], list[list[Tensor]]]]:
+        """(program, iterations, tensors from outside for each place) of all these twins. Raises Unsupported."""
+        program, outside, chosen = self._one(int(members[0]))
+        columns = self._together(members, program, outside, chosen) if len(members) > 1 else None
+        if columns is not None:
+            return [(program, members.tolist(), columns)]
+        rest = [self._one(int(i)) for i in members[1:]]
+        return [
+            (found, [int(i)], [[tensor] for tensor in tensors])
+            for i, (found, tensors, _) in zip(members, [(program, outside, chosen), *rest], strict=True)
+        ]
+
+    def _one(self, i: int) -> tuple[Program, list[Tensor], list[int]]:
+        inputs = dict(self.keys)
+        for part in self.parts:
+            if i - part.lag >= 0:
+                inputs[id(self.by_index[part.slot].values[i - part.lag])] = part.key
+        return self.slicer.cut(i, inputs, [slot.values[i + 1] for slot in self.state])
+
+    def _together(
+        self, members: Numbers, program: Program, outside: list[Tensor], chosen: list[int]
+    ) -> list[list[Tensor]] | None:
+        """The tensors from outside of all twins, for each place of the program; None where it is not that of all."""
+        twins, first = self.flow.twins, int(members[0])
+        ops = self.flow.loop.iterations[first]
+        if self.left or first < self.parts[0].lag:
+            return None
+        calls = [twins.calls(members, j) for j in chosen]
+        if not all(twins.table.plain(own) and twins.table.fixed(own) for own in calls):
+            return None
+        columns = _Columns(outside)
+        inside = set(chosen)
+        for j, (_, op) in enumerate(ops):
+            for n, tensor in enumerate(op.inputs):
+                if self._local(tensor, first) and id(tensor) not in columns.places:
+                    continue
+                ids = twins.given(members, j, n)
+                if not self._same_role(members, ids):
+                    return None
+                if j in inside and not columns.add(tensor, ids, partial(twins.inputs, members, j, n)):
+                    return None
+        return columns.found() if self._results(members, columns) else None
+
+    def _results(self, members: Numbers, columns: _Columns) -> bool:
+        """Add what is returned; False where the new state of some twin comes from elsewhere than that of the first."""
+        twins, first = self.flow.twins, int(members[0])
+        for slot in self.state:
+            tensor, ids = slot.values[first + 1], self.flow.held[slot.index][members + 1]
+            if self._local(tensor, first):
+                j = self.flow.source[id(tensor)][1]
+                outputs = self.flow.op((first, j)).outputs
+                number = next(n for n, out in enumerate(outputs) if out is tensor)
+                same = bool(np.array_equal(ids, twins.made(members, j, number)))
+            else:
+                same = self._same_role(members, ids)
+            if not same or not columns.add(tensor, ids, partial(_values, slot, members)):
+                return False
+        return True
+
+    def _local(self, tensor: Tensor, i: int) -> bool:
+        place = self.flow.source.get(id(tensor))
+        return place is not None and place[0] == i
+
+    def _same_role(self, members: Numbers, ids: Numbers) -> bool:
+        """True where these tensors are the same part of the state, or the same parameter, of all twins, or neither."""
+        role = np.full(len(members), -1)
+        for n, part in enumerate(self.parts):
+            role[ids == self.flow.held[part.slot][members - part.lag]] = n
+        if (role != role[0]).any():
+            return False
+        return not self.keys or not (ids != ids[0]).any() or self.keys.keys().isdisjoint(ids.tolist())
+
+
+def _values(slot: Slot, members: Numbers) -> list[Tensor]:
+    return [slot.values[i + 1] for i in members.tolist()]
+
+
+class _Columns:
+    """The tensors from outside of a program, for each of them that of every twin."""
+
+    def __init__(self, outside: Sequence[Tensor]) -> None:
+        self.places = {id(tensor): k for k, tensor in enumerate(outside)}
+        self._ids: list[Numbers | None] = [None] * len(outside)
+        self._columns: list[list[Tensor]] = [[] for _ in outside]
+
+    def add(self, tensor: Tensor, ids: Numbers, column: Callable[[], list[Tensor]]) -> bool:
+        """Where the first of the twins has this tensor all have these; False where that contradicts another place."""
+        k = self.places.get(id(tensor))
+        if k is None:
+            return True
+        known = self._ids[k]
+        if known is not None:
+            return bool(np.array_equal(known, ids))
+        self._ids[k] = ids
+        same = not (ids != ids[0]).any()
+        self._columns[k] = [tensor] * len(ids) if same else column()
+        return same or all(len(set(map(kind, self._columns[k]))) == 1 for kind in SHAPE_AND_TYPE)
+
+    def found(self) -> list[list[Tensor]] | None:
+        """All of them, or None where one was not met."""
+        return self._columns if all(ids is not None for ids in self._ids) else None
+
+
+def _others(flow: Flow, state: Sequence[Slot]) -> frozenset[int]:
+    """Ids of the new values of states that are not this one."""
+    others = [slot for slot in flow.slots if slot not in state]
+    return frozenset(id(slot.values[i + 1]) for slot in others for i, j in enumerate(slot.made) if j >= 0)

@@ -1,0 +1,201 @@
+"""Every torch operation of a forward pass, in order, with the place in the user's code that asked for it.
+
+A TorchFunctionMode calls each function as it is and notes it. Frames of torch and of this package are left out of the
+place, so that an operation belongs to the line that a person wrote. Noting costs time at every operation of the run:
+what can be found out afterwards is left to the table of the calls (table.py).
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from inspector.engine.errors import InputError
+from inspector.engine.hooks.function_mode import SwitchedMode
+from inspector.engine.model.subject import Subject
+from inspector.engine.recurrent.traced.record.op_table import Table
+from inspector.engine.recurrent.traced.record.operation import DROPOUTS, Call, Chain, Where, name_of
+
+MOST_BYTES = 3 << 30
+"""What was computed is kept until the run is over; at most this much of it, then recording ends."""
+MOST_OPS = 4_000_000
+TORCH = str(Path(torch.__file__).parent)
+UNROLLED = str(Path(__file__).with_name("unrolled.py"))
+OURS = str(Path(__file__).parent.parent)
+_DROPOUTS = frozenset(map(id, DROPOUTS))
+MAY_BE_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+"""Such a call may have another caller the next time."""
+RUN = Subject.run.__code__
+_getframe = sys._getframe
+_task = torch._C._current_graph_task_id
+
+
+class Editing(Protocol):
+    """What the recorder asks for values to be put in the place of results (engine/interventions/editor.py)."""
+
+    def wants(self, chain: Chain, name: str) -> Sequence[Any]:
+        """Targets of this operation, each with `edit` and the number of the `output`."""
+
+
+def clamp(value: Tensor, edit: Any) -> tuple[Any, tuple[Any, ...]]:
+    """(function, arguments) that give the value with one unit, or all, held: the last axis is the units'."""
+    if edit.unit is None:
+        return torch.full_like, (value, edit.value)
+    return torch.index_fill, (value, -1, torch.tensor([edit.unit], device=value.device), edit.value)
+
+
+class Recorder(SwitchedMode):
+    """Notes what is called while `listening`; `full` and `broken` say why the recording ended early, if it did."""
+
+    def __init__(self, editor: Editing | None = None) -> None:
+        super().__init__()
+        self.listening, self.full, self.broken = True, False, ""
+        self.editor = editor
+        self.bytes = 0
+        self._calls: list[Call] = []
+        self._random: dict[int, Tensor] = {}
+        self._quiet: set[int] = set()
+        self._own: dict[CodeType, int] = {}
+        self._following = False
+        self._inner: FrameType | None = None
+        self._where: Where | None = None
+        self._wheres: dict[FrameType, Where] = {}
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Call the function; note it if it gave or changed a tensor. What goes wrong here never reaches the model."""
+        number = id(func)
+        random = torch.get_rng_state() if number in _DROPOUTS and self.listening and _training(args, kwargs) else None
+        out = func(*args, **kwargs) if kwargs else func(*args)
+        handler = self.also.get(number)
+        if handler is not None:
+            handler(args, kwargs or {}, out)
+        if self.listening:
+            try:
+                noted = self._note(func, args, kwargs, out)
+                if noted and random is not None:
+                    self._random[len(self._calls) - 1] = random
+                if noted and self.editor is not None:
+                    out = self._edited(func, out)
+            except InputError:
+                raise
+            except Exception as fault:  # noqa: BLE001 - the user's model goes on
+                self.listening, self.broken = False, f"{type(fault).__name__}: {fault}"
+        return out
+
+    def begin(self, *, following: bool = True) -> None:
+        """Listen from now on. `following`: autograd will be on during the run, if it is now."""
+        self._following = following and torch.is_grad_enabled()
+        self.carry()
+        self.on(True)
+
+    def end(self) -> None:
+        """Stop listening."""
+        self.listening = False
+        self.on(False)
+
+    def forget(self) -> None:
+        """Let go of everything that was kept."""
+        self._inner = self._where = None
+        self._wheres.clear()
+        self._calls = []
+        self._random.clear()
+        self._own.clear()
+
+    def table(self) -> Table:
+        """What was noted, in order."""
+        return Table(self._calls, self._random, self._quiet)
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def _edited(self, func: Any, out: Any) -> Any:
+        """The result with the values that an edit holds put in; each change is noted as an operation of its own."""
+        assert self.editor is not None
+        where, at = self._calls[-1][4:]
+        outer, frame = where
+        for target in self.editor.wants((*outer, (frame, at)), name_of(func)):
+            values = list(out) if isinstance(out, (tuple, list)) else [out]
+            function, given = clamp(values[target.output], target.edit)
+            new = function(*given)
+            self._calls.append((function, given, None, new, where, at))
+            values[target.output] = new
+            out = type(out)(values) if isinstance(out, (tuple, list)) else new
+        return out
+
+    def _note(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, out: Any) -> bool:
+        """Keep one call, if it gave or changed tensors and comes from the user's code: False where it does not."""
+        if type(out) is Tensor or isinstance(out, Tensor):
+            self.bytes += out.nbytes
+        elif type(out) is torch.Size or (not isinstance(out, (tuple, list)) and func is not Tensor.__setitem__):
+            return False
+        frame: FrameType | None = _getframe(2)
+        inner, own = self._inner, self._own
+        while frame is not inner:
+            if frame is None:
+                return False
+            kind = own.get(frame.f_code)
+            if kind is None:
+                kind = own[frame.f_code] = _kind(frame.f_code)
+            if kind != 1:
+                if kind == 2 and frame.f_code is not RUN:  # one of our own probes; the run itself calls torch's modules
+                    return False
+                self._where = self._where_is(frame)
+                self._inner = None if frame.f_code.co_flags & MAY_BE_RESUMED else frame
+                break
+            frame = frame.f_back
+        if frame is None or _task() != -1:  # a backward pass may run parts of the model again
+            return False
+        calls = self._calls
+        if self.bytes > MOST_BYTES or len(calls) >= MOST_OPS:
+            self.full, self.listening = True, False
+            return False
+        if self._following and not torch.is_grad_enabled():
+            self._quiet.add(len(calls))
+        assert self._where is not None
+        calls.append((func, args, kwargs, out, self._where, frame.f_lasti))
+        return True
+
+    def _where_is(self, frame: FrameType) -> Where:
+        """A frame and where it was called from; while one call goes on, its callers do not move."""
+        new: list[FrameType] = []
+        at: FrameType | None = frame
+        while at is not None and at not in self._wheres:
+            kind = self._own.get(at.f_code)
+            if kind is None:
+                kind = self._own[at.f_code] = _kind(at.f_code)
+            if kind == 0 or at is frame:
+                new.append(at)
+            if kind == 2:  # ours: the run itself
+                at = None
+                break
+            at = at.f_back
+        where = None if at is None else self._wheres[at]
+        for one in reversed(new):
+            outer = () if where is None else (*where[0], (where[1], where[1].f_lasti))
+            where = outer, one
+            if not one.f_code.co_flags & MAY_BE_RESUMED:
+                self._wheres[one] = where
+        assert where is not None
+        return where
+
+
+def _kind(code: CodeType) -> int:
+    """0 the user's code, 1 torch's, 2 this package's. torch's modules written out as loops count as the user's."""
+    if code.co_filename == UNROLLED:
+        return 0
+    if code.co_name == "__torch_function__":  # another mode that only passes the call on
+        return 1
+    return 2 if code.co_filename.startswith(OURS) else 1 if code.co_filename.startswith(TORCH) else 0
+
+
+def _training(args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> bool:
+    return bool((kwargs or {}).get("training", args[2] if len(args) > 2 else True))

@@ -1,0 +1,152 @@
+"""The names that the user's own code gives to values: of the statement that makes them, or of the variable."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from types import CodeType, FrameType
+from typing import Any
+
+from torch import Tensor
+
+from inspector.engine.recurrent.traced.record.operation import Chain
+
+Span = tuple[int, int, int, int]
+PLAIN = (ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+"""What an argument may be made of and still be called by its one variable."""
+DEEP = 3
+"""How far tuples, lists, dicts and attributes are searched for a tensor."""
+
+
+@functools.lru_cache(maxsize=256)
+def _statements(filename: str) -> tuple[tuple[Span, ast.expr | None], ...]:
+    """(span of a value, what it is assigned to or None where it is returned) of a file; () where there is no source.
+
+    `a, b = f(x), g(x)` are two values with a target each.
+    """
+    source = "".join(linecache.getlines(filename))
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
+    found: list[tuple[Span, ast.expr | None]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Return) and node.value is not None:
+            found.append((_span(node.value), None))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and node.value is not None:
+            target = node.targets[-1] if isinstance(node, ast.Assign) else node.target
+            found.append((_span(node.value), target))
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                found += [(_span(value), one) for value, one in zip(node.value.elts, target.elts, strict=False)]
+    return tuple(found)
+
+
+def _span(node: ast.expr) -> Span:
+    return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0
+
+
+@functools.lru_cache(maxsize=4096)
+def _position(code: CodeType, at: int) -> Span | None:
+    for n, (line, end_line, column, end_column) in enumerate(code.co_positions()):
+        if n == at // 2:
+            if line is None or end_line is None or column is None or end_column is None:
+                return None
+            return line, column, end_line, end_column
+    return None
+
+
+def assigned(chain: Chain) -> tuple[tuple[str, ...], bool]:
+    """See `_assigned`; the same place in the code has the same names."""
+    return _assigned(tuple((frame.f_code, at) for frame, at in reversed(chain)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _assigned(places: tuple[tuple[CodeType, int], ...]) -> tuple[tuple[str, ...], bool]:
+    """(names that the innermost statement assigns, True if what is assigned is this very operation's result).
+
+    A function that returns the result at once takes its name from its caller. ((), False) where nothing is assigned.
+    """
+    for code, at in places:
+        here = _position(code, at)
+        if here is None:
+            return (), False
+        inside = [item for item in _statements(code.co_filename) if _within(here, item[0])]
+        if not inside:
+            return (), False
+        span, target = min(inside, key=lambda item: (item[0][2] - item[0][0], item[0][3] - item[0][1]))
+        if target is not None:
+            return _names(target), span == here
+        if span != here:
+            return (), False
+    return (), False
+
+
+def argument(chain: Chain) -> str:
+    """The one variable that an operation is written on: "f" of `torch.sigmoid(f + 1)` and of `f.sigmoid()`; or ""."""
+    return _argument(chain[-1][0].f_code, chain[-1][1]) if chain else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _argument(code: CodeType, at: int) -> str:
+    call = _calls(code.co_filename).get(_position(code, at) or (0, 0, 0, 0))
+    if call is None:
+        return ""
+    given = [*call.args, *(word.value for word in call.keywords if word.arg == "input")]
+    if isinstance(call.func, ast.Attribute) and not call.args and not call.keywords:  # f.sigmoid()
+        given = [call.func.value]
+    names = {node.id for node in ast.walk(given[0]) if isinstance(node, ast.Name)} if given else set()
+    plain = bool(given) and all(isinstance(node, PLAIN) for node in ast.walk(given[0]))
+    return names.pop() if plain and len(names) == 1 else ""
+
+
+@functools.lru_cache(maxsize=256)
+def _calls(filename: str) -> dict[Span, ast.Call]:
+    """The calls of a file by where they stand."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(filename)))
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    return {_span(node): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
+
+
+def _within(inner: Span, outer: Span) -> bool:
+    return outer[:2] <= inner[:2] and inner[2:] <= outer[2:]
+
+
+def _names(target: ast.expr) -> tuple[str, ...]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return tuple(name for item in target.elts for name in _names(item)[:1])
+    if isinstance(target, ast.Name):
+        return (target.id,)
+    if isinstance(target, ast.Attribute):
+        return (target.attr,)
+    if isinstance(target, ast.Subscript):
+        return _names(target.value)
+    return ()
+
+
+def variable(frame: FrameType, tensor: Tensor) -> str:
+    """The local variable, or the part of one, that holds this very tensor: "h", "state.0", "self.h" as "h"; or ""."""
+    found: list[str] = []
+    for name, value in frame.f_locals.items():
+        found.extend(_paths(name, value, tensor, DEEP, plain=name != "self"))
+    return min(found, key=lambda name: (name.count("."), len(name)), default="")
+
+
+def _paths(name: str, value: Any, tensor: Tensor, depth: int, *, plain: bool) -> list[str]:
+    if value is tensor:
+        return [name]
+    if depth == 0:
+        return []
+    if isinstance(value, dict):
+        items = [(str(key), item) for key, item in value.items()]
+    elif isinstance(value, (tuple, list)) and len(value) <= 64:
+        items = [(str(n), item) for n, item in enumerate(value)]
+    elif not plain and hasattr(value, "__dict__"):
+        items = [(key, item) for key, item in vars(value).items() if not key.startswith("_")]
+        items += list(getattr(value, "_buffers", {}).items())
+        return [path for key, item in items for path in _paths(key, item, tensor, depth - 1, plain=True)]
+    else:
+        return []
+    return [path for key, item in items for path in _paths(f"{name}.{key}", item, tensor, depth - 1, plain=True)]

@@ -1,0 +1,132 @@
+"""Running from Python, in the caller's own process: what `inspector.run` does."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from inspector.capture import SUFFIX, Capture, Writer, open_capture
+from inspector.engine.errors import InputError, ModelError
+from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_edits
+from inspector.engine.model.batching import of_value, pad
+from inspector.engine.model.opening import Opened, open_subject, places
+from inspector.engine.model.subject import Batch, Subject, adopt, to_device
+from inspector.engine.pipeline import chosen_quantities, perform
+from inspector.engine.registries import INPUTS
+from inspector.records import Edit, Frame, InputSpec, Load, RunStart, RunStop, parse_edit
+
+
+def run_here(
+    subject: Any,
+    sequence: Any = None,
+    *,
+    out: Path | str | None = None,
+    checkpoint: str = "",
+    arguments: Mapping[str, Any] | None = None,
+    quantities: Sequence[str] = (),
+    seed: int = 0,
+    partial: bool = False,
+    look_at: int = 0,
+    device: str = "cpu",
+    edits: Sequence[Edit | str] = (),
+) -> Capture:
+    """See `inspector.run`. Raises InputError, ModelError or CaptureError; naming a file runs its code.
+
+    `edits` ("rnn.l0:gate/forget[3]=0@10:20") make a second frame, the run with these changes.
+
+    `device` is for a subject that is named; a model that is handed over stays where it is, and in the mode it is in.
+    """
+    opened = _opened(subject, checkpoint, arguments or {}, seed, partial, device)
+    chosen_quantities(quantities)
+    where = next((str(p.device) for p in opened.subject.model.parameters()), "cpu")
+    batch = to_device(make_batch(opened.subject, sequence, seed, look_at), where)
+    plan = _plan(opened.subject, batch, edits, seed) if edits else None
+    folder = Path(out) if out is not None else _temporary()
+    start = RunStart(
+        run=uuid.uuid4().hex, title=f"{opened.title}: {batch.title}".rstrip(": "), created=time.time(), seed=seed,
+        subject=subject if isinstance(subject, str) else opened.title, checkpoint=opened.checkpoint,
+        places=places(opened.subject.model), meta={"torch": torch.__version__, "device": where},
+    )  # fmt: skip
+    began = time.monotonic()
+    with Writer(folder, start, overwrite=out is None) as writer:
+        try:
+            options: dict[str, Any] = {"quantities": quantities, "seed": seed}
+            options["frame"] = Frame(index=0, label=batch.title)
+            if plan is not None:
+                perform_with_edits(opened.subject, batch, writer, plan, **options)
+            else:
+                perform(opened.subject, batch, writer, **options)
+        except ModelError as problem:
+            writer.write(RunStop("failed", str(problem), time.monotonic() - began))
+            raise
+        writer.write(RunStop("done", seconds=time.monotonic() - began))
+    return open_capture(folder)
+
+
+def _plan(subject: Subject, batch: Batch, edits: Sequence[Edit | str], seed: int) -> Plan:
+    try:
+        parsed = [edit if isinstance(edit, Edit) else parse_edit(edit) for edit in edits]
+    except ValueError as problem:
+        raise InputError(str(problem)) from None
+    return plan_edits(subject, batch, parsed, seed=seed)
+
+
+def _opened(
+    subject: Any, checkpoint: str, arguments: Mapping[str, Any], seed: int, partial: bool, device: str
+) -> Opened:
+    if not isinstance(subject, str):
+        found = adopt(subject)
+        return Opened(found, found.name)
+    opened = open_subject(
+        Load(
+            subject=subject,
+            checkpoint=checkpoint,
+            arguments=arguments,
+            seed=seed,
+            partial=partial,
+            trusted=True,
+            device=device,
+        )
+    )
+    if opened.pending:
+        raise InputError(misfit(opened))
+    return opened
+
+
+def misfit(opened: Opened) -> str:
+    """The sentence about a checkpoint that does not fit whole."""
+    report = opened.report
+    assert report is not None
+    bad = [m for m in report.mismatches if m.problem in ("missing", "unexpected", "shape")]
+    listed = ", ".join(f"{m.name} ({m.problem}{': ' + m.detail if m.detail else ''})" for m in bad[:6])
+    more = f" and {len(bad) - 6} more" if len(bad) > 6 else ""
+    return (
+        f"{Path(report.path).name} fits {report.matched} of the model's {report.total} tensors; these do not: "
+        f"{listed}{more}. Say partial (--partial) to load what fits."
+    )
+
+
+def make_batch(subject: Subject, sequence: Any, seed: int, look_at: int) -> Batch:
+    """A batch from text, ids, an array, a list of several, or None (the subject's first example)."""
+    if sequence is None:
+        return INPUTS["example"].make(subject, InputSpec(), seed)
+    if isinstance(sequence, (list, tuple)) and sequence and not isinstance(sequence[0], (int, float)):
+        rows = [of_value(subject, item) for item in sequence]
+    else:
+        rows = [of_value(subject, sequence)]
+    title = sequence[:40] if isinstance(sequence, str) else ""
+    return pad(subject, rows, targets=[None] * len(rows), title=title, look_at=look_at)
+
+
+def _temporary() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="inspector-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder / f"run{SUFFIX}"

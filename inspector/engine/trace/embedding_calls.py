@@ -1,0 +1,70 @@
+"""What an embedding looked up, call by call, and how calls become sequences: shared by its probe and its quantity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+import torch
+from torch import Tensor
+
+from inspector.engine.trace.trace import Trace
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
+
+KEY = "embedding/calls"
+
+
+@dataclass(slots=True)
+class LookedUp:
+    """One call: ids (any shape), and the norms of ∂L/∂ what was returned for each of them, once they are known."""
+
+    ids: Tensor
+    output: Tensor | None
+    version: int
+    norms: Tensor | None = None
+    changed: bool = False
+
+    def take(self, gradient: Tensor | None) -> None:
+        """Keep the norms; a result that was changed in place has the gradient of something else."""
+        assert self.output is not None
+        self.changed = self.output._version != self.version
+        self.output = None
+        if gradient is not None:
+            self.norms = gradient.detach().norm(dim=-1)
+
+
+def sequences(trace: Trace, calls: list[LookedUp]) -> Iterator[tuple[str, LookedUp]]:
+    """(whose steps, ids and norms (b, t)) of calls that read the input or the answer of all samples, in their order.
+
+    Calls of one token a sample, one after the other, are one sequence. Positions and other tables are left out.
+    """
+    size = len(trace.batch.lengths)
+    for single, group in groupby(calls, lambda call: call.ids.numel() == size):
+        alike = list(group)
+        for call in _joined(alike, size) if single and trace.batch.inputs.shape[1] > 1 else alike:
+            found = _whose(trace, call)
+            if found is not None:
+                yield found
+
+
+def _joined(calls: list[LookedUp], size: int) -> list[LookedUp]:
+    norms = [torch.zeros(size) if call.norms is None else call.norms.reshape(size) for call in calls]
+    ids = torch.stack([call.ids.reshape(size) for call in calls], dim=1)
+    known = any(call.norms is not None for call in calls)
+    joined = torch.stack([row.to(norms[-1]) for row in norms], dim=1) if known else None
+    return [LookedUp(ids, None, 0, joined, any(call.changed for call in calls))]
+
+
+def _whose(trace: Trace, call: LookedUp) -> tuple[str, LookedUp] | None:
+    """The steps that a call ran over: the input's where the ids are the input, the answer's where they fit that."""
+    given, ids = trace.batch.inputs, call.ids
+    real = torch.arange(given.shape[1])[None] < trace.batch.lengths[:, None]
+    for turned in (ids, ids.T) if ids.dim() == 2 else ():
+        if turned.shape == given.shape and bool((turned == given).cpu()[real].all()):
+            norms = call.norms if turned is ids or call.norms is None else call.norms.T
+            return STEP_DOMAIN, LookedUp(turned, None, 0, norms, call.changed)
+    answer = trace.answer
+    if answer is not None and tuple(ids.shape) == (len(trace.batch.lengths), answer.steps):
+        return ANSWER_DOMAIN, call
+    return None

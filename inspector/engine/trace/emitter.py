@@ -1,0 +1,80 @@
+"""The one way from torch to the capture: declares channels, writes pages, tells progress, notices a cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from inspector.engine.errors import CancelledError
+from inspector.records import Channel, Labels, Page, Refusal, Scalar
+
+
+class Sink(Protocol):
+    """What the emitter writes to: a capture writer, or a list in a test."""
+
+    def write(self, record: Any) -> None:
+        """Take one record (Channel, Page, Labels, Scalar, Refusal, Log, …)."""
+
+
+def to_numpy(tensor: Tensor) -> npt.NDArray[Any]:
+    """A detached tensor as a contiguous numpy array on the CPU; bfloat16 widened to float32 (exact)."""
+    tensor = tensor.detach()
+    if tensor.dtype == torch.bfloat16:
+        tensor = tensor.float()
+    return np.ascontiguousarray(tensor.cpu().numpy())
+
+
+@dataclass(slots=True)
+class Emitter:
+    """Writes the channels of one frame. `cancelled` is asked between pages; `progress` gets (done, total, text)."""
+
+    sink: Sink
+    frame: int = 0
+    cancelled: Callable[[], bool] = lambda: False
+    progress: Callable[[float, float, str], None] = lambda _done, _total, _text: None
+    declared: set[str] = field(default_factory=set)
+    step_domains: dict[str, str] = field(default_factory=dict)
+    """Place → whose steps its channels run over, where those are not the input's (engine/trace/target_steps.py)."""
+
+    def channel(self, channel: Channel) -> None:
+        """Declare a channel once; a second declaration of the same name is ignored."""
+        if channel.name not in self.declared:
+            self.declared.add(channel.name)
+            domain = self.step_domains.get(channel.place)
+            self.sink.write(channel if domain is None else channel.over(domain))
+
+    def page(self, name: str, offset: Sequence[int], values: Tensor | npt.NDArray[Any]) -> None:
+        """Write one block of a declared channel at `offset`. Raises CancelledError when the user has cancelled."""
+        self.check()
+        array = to_numpy(values) if isinstance(values, Tensor) else np.ascontiguousarray(values)
+        self.sink.write(Page(name, self.frame, tuple(offset), array))
+
+    def array(self, channel: Channel, values: Tensor | npt.NDArray[Any]) -> None:
+        """Declare a channel and write it whole, as one page."""
+        self.channel(channel)
+        self.page(channel.name, (0,) * len(channel.dims), values)
+
+    def labels(self, domain: str, names: Sequence[str], *, every_frame: bool = False) -> None:
+        """Name the positions of a label domain, in chunks that stay small in the index."""
+        frame = -1 if every_frame else self.frame
+        for start in range(0, len(names), 4096):
+            self.sink.write(Labels(domain, tuple(names[start : start + 4096]), frame, start))
+
+    def scalar(self, name: str, value: float) -> None:
+        """One number of this frame."""
+        self.sink.write(Scalar(name, self.frame, value))
+
+    def refuse(self, name: str, reason: str) -> None:
+        """Say why a channel is not there."""
+        self.sink.write(Refusal(name, reason, self.frame))
+
+    def check(self) -> None:
+        """Raise CancelledError when the user has cancelled."""
+        if self.cancelled():
+            raise CancelledError

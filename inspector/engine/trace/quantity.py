@@ -1,0 +1,181 @@
+"""How a file of the shelf of quantities describes itself: one decorator a shape of quantity.
+
+A quantity is a pure function of a block of steps (`per_step`), of a whole recurrence (`per_recurrence`), of a
+block of attention rows (see engine/attention/rows.py) or of the whole trace (`per_run`). The decorator makes it a
+`Quantity`: it runs the function over a Trace and writes the channels. `order` says when: small things first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from inspector.engine.cells.base import StepBlock
+from inspector.engine.errors import NotApplicable, Unsupported
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import KEPT_STEPS, Recurrence, Trace
+from inspector.records import Channel
+
+BLOCK_STEPS = KEPT_STEPS
+"""Steps of a page of per-step quantities: small enough to be seen growing, large enough for batched products."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """An entry of the shelf. `run(trace, emit)` computes and writes; `order` sorts, small first.
+
+    With `parameter_gradients` the one backward pass also gives Trace.parameter_gradients.
+    """
+
+    summary: str
+    run: Callable[[Trace, Emitter], None]
+    order: int = 50
+    default: bool = True
+    function: Callable[..., Any] | None = None
+    parameter_gradients: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Describe:
+    """The channel fields that a quantity declares once; see records.Channel for their meaning."""
+
+    kind: str
+    unit: str = "1"
+    title: str = ""
+    formula: str = ""
+    source: str = ""
+    method: str = "exact"
+    scale: Literal["sequential", "diverging", "log"] = "sequential"
+    limits: tuple[float, float] | None = None
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def channel(
+        self, name: str, dims: tuple[str, ...], shape: tuple[int | None, ...], dtype: str, **more: Any
+    ) -> Channel:
+        """The Channel of this description under a name; `more` overrides fields."""
+        own = {key: getattr(self, key) for key in self.__dataclass_fields__}
+        return Channel(name=name, dims=dims, shape=shape, dtype=dtype, **{**own, **more})
+
+
+def dtype_name(tensor: Tensor) -> str:
+    """The capture's name of a tensor's dtype; bfloat16 is stored as float32."""
+    return "float32" if tensor.dtype == torch.bfloat16 else str(tensor.dtype).removeprefix("torch.")
+
+
+def per_step(
+    describe: Describe,
+    *,
+    signal: str,
+    summary: str,
+    order: int = 50,
+    default: bool = True,
+    block_steps: int = BLOCK_STEPS,
+    closed_steps: int | None = None,
+) -> Callable[[Callable[[StepBlock], Tensor]], Quantity]:
+    """A quantity `f(block) -> (t, b)`: one number a step, of every recurrence, for the sample looked at.
+
+    Blocks have `block_steps`; `closed_steps` where derivatives are closed forms, which cost nothing to make again.
+    """
+
+    def wrap(function: Callable[[StepBlock], Tensor]) -> Quantity:
+        def one(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
+            name = f"{recurrence.place}:{signal}"
+            size = block_steps if recurrence.cell.method or closed_steps is None else closed_steps
+            for start, block in recurrence.blocks(sample, size):
+                values = recurrence.in_order(function(block)[:, 0], sample)
+                about = how(describe, recurrence)
+                shape = (recurrence.length(sample),)
+                emit.channel(about.channel(name, ("step",), shape, dtype_name(values), module=recurrence.module))
+                emit.page(name, (recurrence.sequence_offset(start, len(values), sample),), values)
+
+        return Quantity(
+            summary=summary, order=order, default=default, function=function, run=_each_recurrence(signal, one)
+        )
+
+    return wrap
+
+
+def how(describe: Describe, recurrence: Recurrence) -> Describe:
+    """The description with the way in which derivatives are found, where that is not the closed form."""
+    exact = describe.method == "exact" and recurrence.cell.method
+    return replace(describe, method=recurrence.cell.method) if exact else describe
+
+
+def per_recurrence(
+    *, signal: str, summary: str, order: int = 50, default: bool = True
+) -> Callable[[Callable[[Recurrence, Emitter, int], None]], Quantity]:
+    """A quantity `f(recurrence, emit, sample)` that declares and writes its own channels."""
+
+    def wrap(function: Callable[[Recurrence, Emitter, int], None]) -> Quantity:
+        return Quantity(
+            summary=summary, order=order, default=default, function=function, run=_each_recurrence(signal, function)
+        )
+
+    return wrap
+
+
+def per_run(
+    *, summary: str, order: int = 50, default: bool = True, parameter_gradients: bool = False
+) -> Callable[[Callable[[Trace, Emitter], None]], Quantity]:
+    """A quantity `f(trace, emit)` of the whole run."""
+
+    def wrap(function: Callable[[Trace, Emitter], None]) -> Quantity:
+        return Quantity(
+            summary=summary, order=order, default=default, function=function, run=function,
+            parameter_gradients=parameter_gradients,
+        )  # fmt: skip
+
+    return wrap
+
+
+def all_samples(recurrence: Recurrence, budget: int = 64 << 20) -> Iterator[tuple[StepBlock, Tensor]]:
+    """Blocks over every sample, within a memory budget, each with (t, b) True at real steps."""
+    t, b, s = recurrence.states.shape
+    size = max(1, budget // max(1, b * s * recurrence.states.element_size() * 8))
+    for start in range(0, t - 1, size):
+        stop = min(start + size, t - 1)
+        yield recurrence.block(start, stop), torch.arange(start, stop)[:, None] < recurrence.lengths
+
+
+def rows_per_page(length: int, row_bytes: int) -> int:
+    """Steps of a page: about 512 KB where there is that much, at least eight pages where there is less."""
+    return max(1, min(-(-length // 8), max(1, (512 << 10) // max(1, row_bytes))))
+
+
+def _each_recurrence(signal: str, one: Callable[[Recurrence, Emitter, int], None]) -> Callable[[Trace, Emitter], None]:
+    def run(trace: Trace, emit: Emitter) -> None:
+        over_recurrences(trace, emit, signal, lambda recurrence: one(recurrence, emit, trace.look_at))
+
+    return run
+
+
+def over_recurrences(trace: Trace, emit: Emitter, signal: str, one: Callable[[Recurrence], None]) -> None:
+    """Call `one` for every recurrence whose steps were reproduced; what it refuses is written under `signal`."""
+    for recurrence in trace.recurrences:
+        if not recurrence.length(trace.look_at):
+            continue  # of an answer without steps
+        name = f"{recurrence.place}:{signal}"
+        if recurrence.check is not None and not recurrence.check.passed:
+            emit.refuse(name, refusal(recurrence))
+            continue
+        try:
+            with torch.no_grad():
+                one(recurrence)
+        except NotApplicable:
+            continue
+        except Unsupported as reason:
+            emit.refuse(name, str(reason))
+
+
+def refusal(recurrence: Recurrence) -> str:
+    """The sentence that says why nothing derived from this recurrence's gates is shown."""
+    check = recurrence.check
+    assert check is not None
+    return (
+        f"The recomputed steps of {recurrence.place} differ from what the {recurrence.module} produced by "
+        f"{check.error:.3g} (allowed {check.allowed:.3g}), so nothing derived from them is shown."
+    )

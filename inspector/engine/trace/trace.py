@@ -1,0 +1,208 @@
+"""What one run left in memory: the recurrences and attentions that the probes saw, and the outputs.
+
+Probes fill a Trace while the user's model runs; quantities read it afterwards and write channels.
+Sequences run in processing order: a backward direction's step 0 is the last token (see Recurrence.reverse).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from inspector.engine.cells.base import Cell, Check, StepBlock
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.trace.target_steps import Answer
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
+
+CELLS_WITHIN = "cells within"
+"""Key of Trace.extra: names of the modules of torch's cells that are part of a larger hand-written recurrence."""
+KEPT_BYTES = 256 << 20
+KEPT_STEPS = 64
+"""The size of block that most quantities ask for (quantity.BLOCK_STEPS)."""
+KEPT_VALUES = 12
+"""About how many numbers a block keeps for every state entry: gates, coefficients, slopes."""
+
+
+@dataclass(slots=True)
+class Recurrence:
+    """One recurrent layer in one direction, as it ran.
+
+    Attributes:
+        place: channel place, "rnn.l0" or "rnn.l0.reverse" (cells in a user's loop: the module's name).
+        module: class name, for example "LSTM".
+        cell: weights and equations.
+        x: (t, b, i) inputs of every step, in processing order.
+        states: (t + 1, b, s): the initial state, then the state after each step, in processing order.
+        lengths: (b,) steps that are real for each sample.
+        reverse: True for a backward direction: processing step j of a sample of length n is sequence step n-1-j.
+        check: how well the recomputation reproduces the module's own output; gates are refused if it failed.
+        arriving: (t, b, s) gradient of the loss that reaches the state after each step from outside the
+            recurrence (not through the next step), or None without a loss.
+        delta: (t, b, s) total gradient ∂L/∂s_t, where autograd gave it directly (cells in a user's loop);
+            None where it is to be swept from `arriving`.
+        shown: signals whose pages the probe has already written live.
+        base: number of the first sample of the batch that is held here (not 0 when only one was kept).
+        known: (t, b, h) each: intermediate values that the check has computed already (see Cell.block).
+    """
+
+    place: str
+    module: str
+    cell: Cell
+    x: Tensor
+    states: Tensor
+    lengths: Tensor
+    reverse: bool = False
+    check: Check | None = None
+    arriving: Tensor | None = None
+    delta: Tensor | None = None
+    shown: set[str] = field(default_factory=set)
+    base: int = 0
+    known: tuple[Tensor, ...] = ()
+    domain: str = STEP_DOMAIN
+    """Whose steps these are: the input's, or those of an answer with steps of its own."""
+    _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> int:
+        """Number of processing steps of the longest sample."""
+        return self.states.shape[0] - 1
+
+    def length(self, sample: int) -> int:
+        """Number of real steps of one sample of the batch."""
+        return int(self.lengths[sample - self.base])
+
+    def block(self, start: int, stop: int, samples: slice | Tensor = slice(None)) -> StepBlock:
+        """Steps start … stop-1 (processing order) of the given samples."""
+        return self.cell.block(
+            self.x[start:stop, samples],
+            self.states[start:stop, samples],
+            self.states[start + 1 : stop + 1, samples],
+            tuple(values[start:stop, samples] for values in self.known),
+        )
+
+    def blocks(self, sample: int, size: int) -> Iterator[tuple[int, StepBlock]]:
+        """The real steps of one sample in blocks of `size`: (first processing step, block of one sample).
+
+        Blocks of the common size are kept, gates and all, while they are small together: several quantities read them.
+        """
+        length, index = self.length(sample), sample - self.base
+        keep = (
+            size == KEPT_STEPS
+            and length * self.cell.state_size * self.states.element_size() * KEPT_VALUES <= KEPT_BYTES
+        )
+        for start in range(0, length, size):
+            stop = min(start + size, length)
+            found = self._blocks.get((index, start, stop))
+            block = found if found is not None else self.block(start, stop, slice(index, index + 1))
+            if keep:
+                self._blocks[index, start, stop] = block
+            yield start, block
+
+    def again(self, cell: Cell, t: int, state: Tensor, index: int) -> Tensor:
+        """Processing step t of one sample from another state, (s,) from (s,), by `cell` in the place of its own."""
+        return cell.step(self.x[t, index : index + 1], state[None])[0]
+
+    def in_order(self, values: Tensor, sample: int) -> Tensor:
+        """Values (t, …) of one sample's real steps from processing order to sequence order."""
+        return values.flip(0) if self.reverse else values
+
+    def sequence_offset(self, start: int, count: int, sample: int) -> int:
+        """Sequence step of the first row of a page that holds processing steps start … start+count-1."""
+        return self.length(sample) - start - count if self.reverse else start
+
+
+@dataclass(slots=True)
+class Attention:
+    """One call of scaled dot-product attention, as it ran, kept as queries and keys rather than as maps.
+
+    Attributes:
+        place: module name (calls after the first in one module get ".1", ".2", …).
+        module: class name.
+        query: (b, a, q, d); key: (b, a, k, d), grouped heads already repeated; value (b, a, k, d) or None.
+        scale: factor on query·key.
+        causal: True when row i may look at keys j ≤ i only.
+        mask: None, boolean (True = may look) or additive, broadcastable to (b, a, q, k).
+        keys_from: label domain of the keys ("step", or "source step" for cross-attention).
+        weights: (b, a, q, k) where the model computed them itself; then query and key may be empty.
+        kept: the one sample of the batch that the tensors hold (their b is then 1), or None when they hold all.
+        queries_from: label domain of the queries ("step"; "position" where their number is not that of the steps).
+        note: what a reader must know about the weights ("shown without dropout"), or "".
+    """
+
+    place: str
+    module: str
+    query: Tensor
+    key: Tensor
+    scale: float
+    causal: bool = False
+    mask: Tensor | None = None
+    value: Tensor | None = None
+    keys_from: str = "step"
+    weights: Tensor | None = None
+    check: Check | None = None
+    kept: int | None = None
+    queries_from: str = "step"
+    note: str = ""
+
+    @property
+    def of_itself(self) -> bool:
+        """Whether queries and keys are positions of one sequence."""
+        crossing = self.queries_from == ANSWER_DOMAIN != self.keys_from
+        return not crossing and self.keys_from in (STEP_DOMAIN, "position", ANSWER_DOMAIN)
+
+
+@dataclass(slots=True)
+class Trace:
+    """One run of a subject on a batch.
+
+    Attributes:
+        output: what the model returned, detached; None if it raised half-way (then what was seen is still here).
+        logits: (b, t, v) or None; loss: (b, t) with NaN where a step carries none, or None.
+        extra: room for probes of other packages, by their key.
+    """
+
+    subject: Subject
+    batch: Batch
+    recurrences: list[Recurrence] = field(default_factory=list)
+    attentions: list[Attention] = field(default_factory=list)
+    output: Any = None
+    logits: Tensor | None = None
+    loss: Tensor | None = None
+    answer: Answer | None = None
+    """Steps of the answer where it has its own: then loss and logits have those, not the input's."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    only_looked_at: bool = False
+    """Keep the inside of the sample looked at only; quantities that average then average over that one."""
+    wants_gradient: list[tuple[Tensor, Callable[[Tensor | None], None]]] = field(default_factory=list)
+    """Graph tensors whose gradient a probe asks for, with what to do with it: one backward pass serves all."""
+    places: dict[int, str] = field(default_factory=dict)
+    """Places of what computes without being a module of the model, by id (torch's modules written out as loops)."""
+    states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Place of a hand-written recurrence → the variables that the user says are its state."""
+    editing: bool = False
+    """Keep what an edited run is aimed by (engine/interventions/runs.py)."""
+    editor: Any = None
+    """What replaces values in the middle of the run (engine/interventions/editor.py), or None."""
+    keep_graph: bool = False
+    """Set by a probe that reads derivatives off autograd's graph after the backward pass."""
+    after_forward: list[Callable[[], None]] = field(default_factory=list)
+    """Called when the model has returned and the backward pass has not begun: a probe may still ask for gradients."""
+
+    parameter_gradients: dict[str, Tensor] | None = None
+    """∂L/∂θ of every parameter by name, L the sum of the loss, where a quantity asks for them; else None."""
+    loss_terms: int = 0
+    """How many entries of the loss are not NaN: the mean loss is the sum divided by it."""
+
+    @property
+    def look_at(self) -> int:
+        """The sample of the batch that is shown."""
+        return self.batch.look_at
+
+    def real_steps(self) -> Tensor:
+        """(b, t) True at steps that are not padding."""
+        t = self.batch.inputs.shape[1]
+        return torch.arange(t)[None, :] < self.batch.lengths[:, None]

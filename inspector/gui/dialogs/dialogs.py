@@ -1,0 +1,210 @@
+"""Questions to the user: trust for a file of code, a checkpoint that does not fit, which model to open, the keys."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QHeaderView,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QMessageBox,
+    QTableWidget,
+    QTableWidgetItem,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from inspector.gui.widgets.plain_text import clean, plain_box, plain_label
+from inspector.records import CheckpointReport, Load
+from inspector.workspace.trust import is_trusted, trust
+
+CHECKPOINTS = "Checkpoints (*.safetensors *.pt *.pth *.bin *.ckpt);;All files (*)"
+
+
+def ask_trust(parent: QWidget | None, subject: str) -> bool:
+    """Whether the code that a subject names may run; asked once for each content of the file."""
+    where = subject.rpartition(":")[0]
+    path = Path(where).expanduser()
+    if not where.endswith(".py") or not path.is_file():
+        return True
+    if is_trusted(path):
+        return True
+    box = plain_box(
+        parent, "Run this code?",
+        f"Opening the model runs the Python file\n\n{path.resolve()}\n\nIt can do whatever you can do on this machine. "
+        "Open it only if you know where it comes from. The answer is remembered until the file changes.",
+    )  # fmt: skip
+    run = box.addButton("Run it", QMessageBox.ButtonRole.AcceptRole)
+    box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
+    box.exec()
+    if box.clickedButton() is run:
+        trust(path)
+        return True
+    return False
+
+
+class ReportDialog(QDialog):
+    """What a checkpoint would do to the model: loading what fits is the user's decision."""
+
+    def __init__(self, report: CheckpointReport, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Checkpoint")
+        layout = QVBoxLayout(self)
+        removed = f" Prefix removed: {report.removed_prefix}" if report.removed_prefix else ""
+        layout.addWidget(
+            plain_label(
+                f"{Path(report.path).name} ({report.layout}) fits {report.matched} of {report.total} tensors.{removed}"
+            )
+        )
+        table = QTableWidget(len(report.mismatches), 3)
+        table.setHorizontalHeaderLabels(["tensor", "problem", "detail"])
+        table.verticalHeader().hide()
+        table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        for i, mismatch in enumerate(report.mismatches):
+            for j, text in enumerate((mismatch.name, mismatch.problem, mismatch.detail)):
+                table.setItem(i, j, QTableWidgetItem(clean(text)))
+        layout.addWidget(table)
+        buttons = QDialogButtonBox()
+        buttons.addButton("Load what fits", QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        layout.addWidget(buttons)
+        self.resize(640, 360)
+
+
+class OpenModelDialog(QDialog):
+    """`file.py:callable` or `package.module:callable`, its arguments and a checkpoint."""
+
+    def __init__(self, parent: QWidget | None = None, subject: str = "", checkpoint: str = "") -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Open a model")
+        self.subject, self.arguments = QLineEdit(subject), QLineEdit("{}")
+        self.checkpoint = QLineEdit(checkpoint)
+        self.subject.setPlaceholderText("path/to/file.py:make_model, or package.module:Model")
+        self.problem = plain_label("")
+        form = QFormLayout()
+        form.addRow("Model", _with_button(self.subject, self._browse_model))
+        form.addRow("Arguments (JSON)", self.arguments)
+        form.addRow("Checkpoint", _with_button(self.checkpoint, self._browse_checkpoint))
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel)
+        buttons.accepted.connect(self._accept)
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.addLayout(form)
+        layout.addWidget(self.problem)
+        layout.addWidget(buttons)
+        self.resize(620, 0)
+
+    def load(self) -> Load:
+        """The request that the fields make."""
+        return Load(
+            subject=self.subject.text().strip(), arguments=json.loads(self.arguments.text() or "{}"),
+            checkpoint=self.checkpoint.text().strip(), trusted=True,
+        )  # fmt: skip
+
+    def _accept(self) -> None:
+        try:
+            good = isinstance(json.loads(self.arguments.text() or "{}"), dict)
+        except ValueError:
+            good = False
+        if not good:
+            self.problem.setText('The arguments are not a JSON object; expected for example {"hidden": 64}.')
+        elif ":" not in self.subject.text():
+            self.problem.setText("Name the callable too: file.py:callable or package.module:callable.")
+        else:
+            self.accept()
+
+    def _browse_model(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(self, "A Python file", "", "Python (*.py)")
+        if path:
+            self.subject.setText(f"{path}:")
+            self.subject.setFocus()
+
+    def _browse_checkpoint(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(self, "A checkpoint", "", CHECKPOINTS)
+        if path:
+            self.checkpoint.setText(path)
+
+
+def _with_button(line: QLineEdit, browse: object) -> QWidget:
+    holder = QWidget()
+    layout = QHBoxLayout(holder)
+    layout.setContentsMargins(0, 0, 0, 0)
+    button = QToolButton()
+    button.setText("…")
+    button.setAccessibleName("Choose a file")
+    button.clicked.connect(browse)
+    layout.addWidget(line)
+    layout.addWidget(button)
+    return holder
+
+
+class Palette(QDialog):
+    """Every action by name: type a part of it, Enter does it."""
+
+    def __init__(self, actions: list[QAction], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Do …")
+        self.line, self.list = QLineEdit(), QListWidget()
+        self.line.setPlaceholderText("Type what you want to do")
+        self._actions = [action for action in actions if action.isEnabled()]
+        layout = QVBoxLayout(self)
+        layout.addWidget(self.line)
+        layout.addWidget(self.list)
+        self.line.textChanged.connect(self._filter)
+        self.line.returnPressed.connect(self._do)
+        self.list.itemActivated.connect(lambda _item: self._do())
+        self._filter("")
+        self.resize(460, 380)
+
+    def _filter(self, text: str) -> None:
+        self.list.clear()
+        for action in self._actions:
+            name = action.text().replace("&", "").rstrip("…")
+            if all(word in name.lower() for word in text.lower().split()):
+                keys = action.shortcut().toString()
+                item = QListWidgetItem(clean(f"{name}    {keys}" if keys else name))
+                item.setData(0x100, action)
+                self.list.addItem(item)
+        self.list.setCurrentRow(0)
+
+    def _do(self) -> None:
+        item = self.list.currentItem()
+        if item is not None:
+            action = item.data(0x100)
+            self.accept()
+            action.trigger()
+
+
+KEYS = (
+    ("← →", "one step back or on (Shift: ten)"),
+    ("↑ ↓", "the unit or head before or after"),
+    ("Home, End", "first and last step"),
+    ("Space", "play the steps, stop"),
+    ("wheel over a plot", "zoom along the steps; drag to move"),
+    ("Ctrl+0", "the whole sequence"),
+    ("Double-click", "on a token: another one there; on a row of States or Gates: hold that unit from there on"),
+    ("F9", "one panel gets the room of all, or all again"),
+    ("Enter in the text", "run it"),
+    ("F5", "run again"),
+    ("Esc", "cancel the run"),
+    ("Ctrl+O", "open a capture"),
+    ("Ctrl+M", "open a model"),
+    ("Ctrl+Shift+P", "do anything by its name"),
+)
+
+
+def show_keys(parent: QWidget) -> None:
+    """The keys, in a box."""
+    plain_box(parent, "Keys", "\n".join(f"{key}:  {what}" for key, what in KEYS)).exec()

@@ -1,0 +1,187 @@
+"""Changes to a run, put together from what the capture shows: hold a unit or a gate, change a token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QDoubleSpinBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QListWidget,
+    QPushButton,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from inspector.capture import Capture
+from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.plain_text import clean, plain_label, token
+from inspector.records import STEP_DOMAIN, Edit, parse_edit
+
+INPUT = "input"
+KINDS = ("state", "gate")
+
+
+class EditDialog(QDialog):
+    """A list of edits, begun at the cursor's place, unit and step, or with what `name` says.
+
+    `name` is a channel ("rnn.l0:gate/forget") whose unit is to be held, or "input" for the token at the step.
+    """
+
+    def __init__(
+        self, capture: Capture, position: Position, known: Sequence[Edit], parent: QWidget | None, name: str = ""
+    ) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Edit and run")
+        self.signals = signals_of(capture)
+        self.tokens = capture.labels(STEP_DOMAIN, position.frame)
+        extents = [capture.extent(channel)[0] for known in self.signals.values() for channel in known.values()]
+        length = max([1, len(self.tokens), *extents])
+        self._make_fields(length)
+        self.list = QListWidget()
+        self.list.addItems([str(edit) for edit in known])
+        self.problem = plain_label()
+        self._build()
+        self.place.currentTextChanged.connect(self._arrange)
+        self.start.valueChanged.connect(self._say_token)
+        self._begin(position, name)
+        self._pending = bool(name)
+        """Whether the fields were asked for or touched since something was added: then they are meant too."""
+        for changed in (self.token.textChanged, *(box.valueChanged for box in (self.unit, self.start, self.stop))):
+            changed.connect(self._touched)
+        self.value.valueChanged.connect(self._touched)
+
+    def _make_fields(self, length: int) -> None:
+        self.place, self.signal = QComboBox(), QComboBox()
+        self.place.addItems([*self.signals, INPUT])
+        self.unit, self.start, self.stop = QSpinBox(), QSpinBox(), QSpinBox()
+        self.unit.setRange(-1, 1_000_000)
+        self.unit.setSpecialValueText("all units")
+        self.start.setRange(0, length - 1)
+        self.stop.setRange(0, length)
+        self.value = QDoubleSpinBox()
+        self.value.setRange(-1e9, 1e9)
+        self.value.setDecimals(4)
+        self.token = QLineEdit()
+
+    def _begin(self, position: Position, name: str) -> None:
+        """The fields as the cursor stands, the one that is still to be filled in under the keyboard."""
+        place, _, signal = name.partition(":")
+        wanted = place if name else position.place
+        if wanted in self.signals or wanted == INPUT:
+            self.place.setCurrentText(wanted)
+        self._arrange(self.place.currentText())
+        self.signal.setCurrentText(signal or self.signal.currentText())
+        self.unit.setValue(-1 if position.unit is None or wanted == INPUT else position.unit)
+        self.start.setValue(position.step or 0)
+        self._say_token(self.start.value())
+        (self.token if wanted == INPUT else self.value).setFocus()
+        self.value.selectAll()
+
+    def _build(self) -> None:
+        self.form = QFormLayout()
+        for text, widget in (
+            ("Place", self.place), ("Hold", self.signal), ("Unit", self.unit), ("at", self.value),
+            ("Token", self.token), ("From step", self.start), ("to before", self.stop),
+        ):  # fmt: skip
+            self.form.addRow(text, widget)
+            widget.setAccessibleName(text)
+        self.add = QPushButton("Add")
+        self.add.clicked.connect(self._add)
+        self.drop = QPushButton("Remove")
+        self.drop.clicked.connect(lambda: self.list.takeItem(self.list.currentRow()))
+        row = QHBoxLayout()
+        row.addWidget(self.add)
+        row.addWidget(self.drop)
+        row.addStretch(1)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.go = buttons.addButton("Run with these", QDialogButtonBox.ButtonRole.AcceptRole)
+        self.add.setAutoDefault(False)
+        self.drop.setAutoDefault(False)
+        buttons.accepted.connect(self._accept)
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        about = (
+            "The run is made twice, as it is and with the changes; the frame bar then shows either, or the difference."
+        )
+        self.about = plain_label(about)
+        self.about.setWordWrap(True)
+        for item in (self.about, self.form, row, self.list, self.problem, buttons):
+            if isinstance(item, QWidget):
+                layout.addWidget(item)
+            else:
+                layout.addLayout(item)
+        self.go.setDefault(True)
+        self.resize(460, 520)
+
+    @Slot(str)
+    def _arrange(self, place: str) -> None:
+        tokens = place == INPUT
+        self.signal.clear()
+        self.signal.addItems(list(self.signals.get(place, {})))
+        self.stop.setSpecialValueText("that step alone" if tokens else "the end")
+        for widget in (self.signal, self.unit, self.value):
+            self.form.setRowVisible(widget, not tokens)
+        self.form.setRowVisible(self.token, tokens)
+
+    @Slot(int)
+    def _say_token(self, step: int) -> None:
+        """Say which token stands at the step now."""
+        now = f"instead of {token(self.tokens[step])}" if step < len(self.tokens) else "a number, or a token"
+        self.token.setPlaceholderText(clean(f"what is put in, {now}"))
+
+    def edit(self) -> Edit:
+        """The edit that the fields describe. Raises ValueError with one sentence."""
+        stop = self.stop.value() or None
+        if self.place.currentText() == INPUT:
+            if not self.token.text():
+                raise ValueError("Say which token is put in.")
+            return parse_edit(f"input={self.token.text()}@{self.start.value()}{f':{stop}' if stop else ''}")
+        unit = None if self.unit.value() < 0 else self.unit.value()
+        return Edit(
+            place=self.place.currentText(), signal=self.signal.currentText(), unit=unit, value=self.value.value(),
+            start=self.start.value(), stop=stop,
+        )  # fmt: skip
+
+    def edits(self) -> tuple[Edit, ...]:
+        """All that are in the list."""
+        return tuple(parse_edit(self.list.item(n).text()) for n in range(self.list.count()))
+
+    @Slot()
+    def _touched(self) -> None:
+        self._pending = True
+
+    @Slot()
+    def _add(self) -> None:
+        try:
+            self.list.addItem(str(parse_edit(str(self.edit()))))
+            self.problem.setText("")
+            self._pending = False
+        except ValueError as problem:
+            self.problem.setText(clean(str(problem)))
+
+    @Slot()
+    def _accept(self) -> None:
+        """Run with what is in the list and what was filled in last, unless that is no edit."""
+        if self._pending or not self.list.count():
+            self._pending = True
+            self._add()
+        if self.list.count() and not self._pending:
+            self.accept()
+
+
+def signals_of(capture: Capture) -> dict[str, dict[str, str]]:
+    """place → {signal: channel} of everything that can be held: states and gates by step and unit."""
+    found: dict[str, dict[str, str]] = {}
+    for channel in capture.channels.values():
+        if channel.kind in KINDS and channel.dims == ("step", "unit"):
+            place, _, signal = channel.name.partition(":")
+            found.setdefault(place, {})[signal] = channel.name
+    return found

@@ -1,0 +1,163 @@
+"""Figures and numbers of a panel as files: PNG, SVG and PDF with vector axes and text; CSV and NPZ."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QMimeData, QRectF, QSize, QSizeF
+from PySide6.QtGui import QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter
+from PySide6.QtSvg import QSvgGenerator
+
+from inspector.capture import CaptureError, csv_bytes, write_atomically
+from inspector.gui.panel.base import Panel
+
+FIGURES = (".png", ".svg", ".pdf")
+NUMBERS = (".csv", ".npz")
+SCALE = 2.0
+"""Pixels of a PNG for each logical pixel."""
+
+
+def save_figure(panel: Panel, path: Path | str) -> Path:
+    """Write the panel's figure as its suffix says. Raises CaptureError in one sentence."""
+    target = Path(path)
+    make = {".png": png_bytes, ".svg": svg_bytes, ".pdf": pdf_bytes}.get(target.suffix.lower())
+    if make is None:
+        raise CaptureError(
+            f"Cannot write a figure as {target.suffix or target.name!r}; there are {', '.join(FIGURES)}."
+        )
+    write_atomically(target, make(panel))
+    return target
+
+
+def _size(panel: Panel) -> QSizeF:
+    size = panel.picture_size()
+    return QSizeF(max(320, size.width()), max(200, size.height()))
+
+
+def _paint(panel: Panel, painter: QPainter, size: QSizeF) -> None:
+    """Draw the panel, and let go of the device whatever happens: Qt cannot free one that is being painted."""
+    try:
+        panel.paint(painter, QRectF(0, 0, size.width(), size.height()))
+    finally:
+        painter.end()
+
+
+def picture(panel: Panel, scale: float = SCALE) -> QImage:
+    """The figure as an image, `scale` pixels a logical pixel, with the run's name in its metadata."""
+    size = _size(panel)
+    image = QImage(QSize(round(size.width() * scale), round(size.height() * scale)), QImage.Format.Format_ARGB32)
+    painter = QPainter(image)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.scale(scale, scale)
+    _paint(panel, painter, size)
+    for name, text in about(panel).items():
+        image.setText(name, text)
+    return image
+
+
+def about(panel: Panel) -> dict[str, str]:
+    """What a file says of itself: panel, run, checkpoint."""
+    found = {"Software": "inspector", "Title": panel.title}
+    if panel.capture is not None:
+        found["Run"] = panel.capture.start.title
+        found["Checkpoint"] = panel.capture.start.checkpoint
+    return found
+
+
+def png_bytes(panel: Panel) -> bytes:
+    """The figure as PNG."""
+    data = QByteArray()
+    buffer = QBuffer(data)
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    picture(panel).save(buffer, "PNG")  # type: ignore[call-overload]
+    return bytes(data.data())
+
+
+def svg_bytes(panel: Panel) -> bytes:
+    """The figure as SVG; lines and text are vectors, heatmaps are embedded images."""
+    size = _size(panel)
+    data = QByteArray()
+    buffer = QBuffer(data)
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    generator = QSvgGenerator()
+    generator.setOutputDevice(buffer)
+    generator.setResolution(panel.logicalDpiX())  # axes are drawn for this resolution; another shrinks them
+    generator.setSize(size.toSize())
+    generator.setViewBox(QRectF(0, 0, size.width(), size.height()))
+    generator.setTitle(f"{panel.title}: {about(panel).get('Run', '')}")
+    painter = QPainter(generator)
+    _paint(panel, painter, size)
+    return bytes(data.data())
+
+
+def pdf_bytes(panel: Panel) -> bytes:
+    """The figure as one PDF page of its own size."""
+    size, dpi = _size(panel), panel.logicalDpiX()
+    data = QByteArray()
+    buffer = QBuffer(data)
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    writer = QPdfWriter(buffer)
+    writer.setResolution(dpi)
+    writer.setTitle(f"{panel.title}: {about(panel).get('Run', '')}")
+    writer.setCreator("inspector")
+    inches = QSizeF(size.width() / dpi, size.height() / dpi)
+    page = QPageSize(inches, QPageSize.Unit.Inch, "figure", QPageSize.SizeMatchPolicy.ExactMatch)
+    writer.setPageLayout(QPageLayout(page, QPageLayout.Orientation.Portrait, QMarginsF(0, 0, 0, 0)))
+    painter = QPainter(writer)
+    _paint(panel, painter, size)
+    return bytes(data.data())
+
+
+def copy_figure(panel: Panel) -> None:
+    """Put the figure on the clipboard, as an image and as SVG."""
+    mime = QMimeData()
+    mime.setImageData(picture(panel))
+    mime.setData("image/svg+xml", QByteArray(svg_bytes(panel)))
+    QGuiApplication.clipboard().setMimeData(mime)
+
+
+def forget_clipboard() -> None:
+    """Let go of what was copied, before Qt ends: a clipboard that outlives the interpreter crashes the process.
+
+    Only where the display server would lose the contents anyway; Windows and macOS keep what was copied.
+    """
+    if QGuiApplication.platformName() not in ("windows", "cocoa"):
+        QGuiApplication.clipboard().clear()
+
+
+def save_data(panel: Panel, path: Path | str) -> Path:
+    """Write what the panel shows as numbers. Raises CaptureError in one sentence."""
+    target = Path(path)
+    found = panel.data()
+    if not found:
+        raise CaptureError(f"{panel.title} shows nothing, so there are no numbers to write.")
+    if target.suffix.lower() == ".npz":
+        out = io.BytesIO()
+        np.savez(out, **{_key(name): array for name, array in found.items()})  # type: ignore[arg-type]
+        data = out.getvalue()
+    elif target.suffix.lower() == ".csv":
+        data = _csv(found)
+    else:
+        raise CaptureError(f"Cannot write numbers as {target.suffix or target.name!r}; there are {', '.join(NUMBERS)}.")
+    write_atomically(target, data)
+    return target
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.:-]", "_", name)
+
+
+def _csv(found: dict[str, npt.NDArray[Any]]) -> bytes:
+    """Long form, one row a number: channel, indices, value; several channels fit into one table that way."""
+    axes = max(array.ndim for array in found.values())
+    rows = [["channel", *(f"index {axis}" for axis in range(axes)), "value"]]
+    for name, array in found.items():
+        for place in np.ndindex(array.shape):
+            index = [str(i) for i in place] + [""] * (axes - array.ndim)
+            rows.append([name, *index, str(array[place].item())])
+    return csv_bytes(rows)

@@ -1,0 +1,398 @@
+"""What every panel is: a figure over a capture, an empty page that says what is missing, an error page of its own."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any, ClassVar
+
+import numpy.typing as npt
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QKeyEvent, QPainter
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QPlainTextEdit,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from inspector.capture import Capture, CaptureError, Difference
+from inspector.gui.panel.availability import answering, why_not
+from inspector.gui.panel.edit_trigger import EditHere
+from inspector.gui.panel.empty_page import EmptyPage, refused
+from inspector.gui.panel.figure import Figure, guard_painting, scrolled
+from inspector.gui.panel.run_toggle import RunChoice, readable
+from inspector.gui.state.cursor import Cursor, Looking, Position
+from inspector.gui.state.step_range import EitherRange, StepRange
+from inspector.gui.widgets.controls import caption, chooser, keep_room, number, set_options
+from inspector.gui.widgets.plain_text import clean_block
+from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.theme import Theme
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
+
+Array = npt.NDArray[Any]
+WHOSE = {"input": STEP_DOMAIN, "answer": ANSWER_DOMAIN}
+"""Whose steps a panel shows, where the answer has its own: never both on one axis."""
+KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+
+
+class Panel(QWidget):
+    """Base of all panels. A subclass says what it accepts and implements `update_contents`, which may raise."""
+
+    key: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    hint: ClassVar[str] = ""
+    by_steps: ClassVar[bool] = True
+    """Whether what is over the input's steps and what is over the answer's is kept apart."""
+    extra: ClassVar[tuple[str, ...]] = ()
+    """Keys of quantities, not computed by default, that fill this panel; its empty page offers to compute them."""
+    needs_height: ClassVar[int] = 180
+    """Pixels of height below which the picture scrolls instead of being squeezed."""
+    wanted = Signal(tuple)
+    """The user asks for `extra`."""
+    editing = Signal(str)
+    """The user wants to hold the unit under the cursor, from its step on, in the channel of this name."""
+    drawn = Signal()
+    """The picture is another one: so are the numbers under the cursor."""
+
+    def __init__(self, cursor: Cursor, steps: StepRange, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.looking, self.steps, self.theme = Looking(cursor, parent=self), EitherRange(steps, self), theme
+        self.capture: Capture | None = None
+        self.source: Any = None
+        """What was given to be shown: the capture, or the difference of two of its frames."""
+        self._second: int | None = None
+        self._drawn = 0
+        self.plots: list[StepPlot] = []
+        self.computed = False
+        """Whether the run that is shown was asked for `extra`."""
+        self.setObjectName(f"panel-{self.key}")
+        self.setAccessibleName(self.title)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._make_controls()
+        self._make_figure()
+        self._make_pages()
+        self.build()
+        self.controls.addStretch(1)
+        self.controls.addWidget(self.one_run)
+        self.figure.scene().sigMouseMoved.connect(self._hover)
+        self.looking.moved.connect(self._cursor_moved)
+        self.set_theme(theme)
+
+    def _make_controls(self) -> None:
+        """The row above the picture, with the choice of whose steps are shown; `build` adds to it."""
+        self.control_row = QWidget()
+        self.controls = QHBoxLayout(self.control_row)
+        self.controls.setContentsMargins(8, 2, 8, 2)
+        keep_room(self.control_row)
+        self.whose = chooser(list(WHOSE), "Steps of the input or of the answer")
+        self.whose.activated.connect(self._choose_steps)
+        self.controls.addWidget(self.whose)
+        self.whose.hide()
+        self.one_run = RunChoice()
+        self.one_run.turned.connect(self._turn_to)
+
+    def _make_figure(self) -> None:
+        guard_painting()
+        self.figure = Figure(self._broken)
+        self.figure.setFocusProxy(self)
+        EditHere(self.figure, self._held_at).asked.connect(self.editing)
+
+    def _make_pages(self) -> None:
+        """The empty page, the picture and the error page, below the controls."""
+        self._empty = EmptyPage(self.hint)
+        self._empty.asked.connect(lambda: self.wanted.emit(self.extra))
+        self._error = QPlainTextEdit()
+        self._error.setReadOnly(True)
+        self.stack = QStackedWidget()
+        for page in (self._empty, self._page(), self._error):
+            self.stack.addWidget(page)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.control_row)
+        layout.addWidget(self.stack, 1)
+
+    # -- what subclasses provide
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Whether this panel shows a channel, judged by its kind and dims."""
+        raise NotImplementedError
+
+    def picture(self) -> QWidget:
+        """The widget that holds the picture: the figure, unless a subclass has something else (a table)."""
+        return self.figure
+
+    def _page(self) -> QWidget:
+        """The picture; a figure scrolls where there is less height than it can be read at."""
+        picture = self.picture()
+        return picture if picture is not self.figure else scrolled(self.figure, self.needs_height)
+
+    def picture_size(self) -> QSize:
+        """The size at which the picture is laid out, seen whole or scrolled."""
+        return self.figure.size() if isinstance(self.stack.widget(1), QScrollArea) else self.stack.size()
+
+    def build(self) -> None:
+        """Make controls and plots, once."""
+
+    def update_contents(self) -> None:
+        """Draw the capture as it is now. May raise: then the error page is shown."""
+        raise NotImplementedError
+
+    def follow(self, new: Position, old: Position) -> None:
+        """The cursor moved; vertical lines have already followed."""
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """The mouse is over a plot, at data coordinates."""
+
+    def held(self, plot: Any) -> Channel | None:
+        """The channel of units whose map a plot is, where a unit of it can be held at a value; else None."""
+        return None
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """Exact numbers under the cursor, as (what, value)."""
+        return []
+
+    def data(self) -> dict[str, Array]:
+        """What is shown, by channel name, for CSV and NPZ."""
+        return {}
+
+    def add_choice(self, text: str, name: str) -> QComboBox:
+        """One more choice among the controls, under a short label; another choice draws the panel again."""
+        box = chooser([], name)
+        for widget in (caption(text), box):
+            self.controls.addWidget(widget)
+        box.currentTextChanged.connect(self.redraw)
+        return box
+
+    # -- capture and refreshing
+
+    def set_capture(self, capture: Capture | None) -> None:
+        """Show another capture, or none; of a difference of two frames the second where nothing can be subtracted."""
+        self.source = capture
+        self.capture, self._second = readable(capture, self.accepts)
+        self.one_run.offer(capture, self._second)
+        self.reset()
+        self._turned(self.looking.position.place)
+        self.redraw()
+
+    @Slot(int)
+    def _turn_to(self, frame: int) -> None:
+        self._second = frame
+        self.redraw()
+
+    def reset(self) -> None:
+        """Forget choices that belong to the capture before."""
+
+    @property
+    def frame(self) -> int:
+        """The frame that is shown; -1 for the newest."""
+        return int(self.looking.position.frame) if self._second is None else self._second
+
+    @property
+    def differs(self) -> bool:
+        """Whether what is drawn is what one run changed against another."""
+        return isinstance(self.source, Difference) and self._second is None
+
+    def channels(self) -> list[Channel]:
+        """The channels of the capture that this panel shows and that have data, over the steps that are shown."""
+        found = self._filled()
+        if not self.by_steps:
+            return found
+        answers = self._answering()
+        return [channel for channel in found if (channel.place in answers) is self.looking.answers]
+
+    def _filled(self) -> list[Channel]:
+        if self.capture is None:
+            return []
+        return [
+            c for c in self.capture.channels.values() if self.accepts(c) and self.capture.revision(c.name, self.frame)
+        ]
+
+    def _answering(self) -> frozenset[str]:
+        """Places that run over the answer's steps."""
+        return answering(self.capture) if self.capture is not None else frozenset()
+
+    # -- the input's steps or the answer's
+
+    def _settle_steps(self) -> None:
+        """Offer the choice where there is one, and show the answer where there is nothing else."""
+        answers = self._answering()
+        found = {channel.place in answers for channel in self._filled()} if self.by_steps else set()
+        self.whose.setVisible(len(found) == 2)
+        if found and self.looking.answers not in found:
+            self._use(ANSWER_DOMAIN if True in found else STEP_DOMAIN)
+
+    def _use(self, domain: str) -> None:
+        self.looking.domain = domain
+        self.whose.setCurrentText(next(word for word, known in WHOSE.items() if known == domain))
+        self.steps.use(domain)
+
+    @Slot(int)
+    def _choose_steps(self, _index: int) -> None:
+        self._use(WHOSE[self.whose.currentText()])
+        self.redraw()
+
+    def _turned(self, place: str) -> bool:
+        """Turn to the steps of a place that is shown here; whether that changed anything."""
+        if not self.by_steps or not any(channel.place == place for channel in self._filled()):
+            return False
+        domain = ANSWER_DOMAIN if place in self._answering() else STEP_DOMAIN
+        if domain == self.looking.domain:
+            return False
+        self._use(domain)
+        return True
+
+    def refresh(self, changed: frozenset[str]) -> None:
+        """Called from the session's tick when the capture has grown; draws only if a channel of ours has."""
+        if self.capture is None or not self.isVisibleTo(self.window()):
+            return
+        if any(name in self.capture.channels and self.accepts(self.capture.channels[name]) for name in changed):
+            self.redraw()
+
+    def redraw(self) -> None:
+        """Draw, or show the empty page, or the error page if drawing raises; the other panels go on."""
+        self._drawn += 1
+        try:
+            self._settle_steps()
+            if not self.channels():
+                self._show_empty()
+                return
+            for plot in self.plots:
+                plot.name_steps(self.looking.domain)
+            self.control_row.setVisible(True)
+            self.update_contents()
+            self.stack.setCurrentIndex(1)
+            position = self.looking.position
+            self.follow(position, position)
+            self._show_cursor(position.step)
+            self.drawn.emit()
+        except Exception as fault:  # noqa: BLE001 - one panel may not take the window along
+            self._show_error(str(fault), traceback.format_exc())
+
+    def _show_error(self, fault: str, details: str) -> None:
+        self._error.setPlainText(
+            clean_block(f"This panel could not be drawn; the others go on.\n\n{fault}\n\n{details}")
+        )
+        self.stack.setCurrentIndex(2)
+
+    def _broken(self, fault: str, details: str) -> None:
+        """An item of the figure could not be painted: the error page comes once the painting is over.
+
+        If the panel was drawn again meanwhile, that drawing counts.
+        """
+        drawn = self._drawn
+        QTimer.singleShot(0, self, lambda: self._show_error(fault, details) if drawn == self._drawn else None)
+
+    def _show_empty(self) -> None:
+        refusals = self.capture.refusals if self.capture is not None else ()
+        reasons = refused(refusal for refusal in refusals if self.concerns(refusal.channel))
+        self.control_row.setVisible(False)
+        if self.capture is not None and self.extra and not reasons:
+            why = why_not(self.capture, self.extra)
+            done = "It was computed in this run, and nothing in this model is of that kind." if self.computed else ""
+            reasons = [reason for reason in (why or done,) if reason]
+        self._empty.show_reasons(
+            self.hint, reasons, offer=self.capture is not None and bool(self.extra) and not reasons
+        )
+        self.stack.setCurrentIndex(0)
+
+    def concerns(self, name: str) -> bool:
+        """Whether a refused channel would have been shown here."""
+        return False
+
+    @property
+    def state(self) -> str:
+        """Which page is shown: "empty", "figure" or "error"."""
+        return ("empty", "figure", "error")[self.stack.currentIndex()]
+
+    # -- cursor and keyboard
+
+    @Slot(object, object)
+    def _cursor_moved(self, new: Position, old: Position) -> None:
+        if (new.place != old.place and self._turned(new.place)) or new.frame != old.frame:
+            self.redraw()
+            new = self.looking.position
+        self._show_cursor(new.step)
+        if self.state == "figure":
+            try:
+                self.follow(new, old)
+            except Exception as fault:  # noqa: BLE001 - a stale position may not end the event loop
+                self._show_error(str(fault), traceback.format_exc())
+
+    def _show_cursor(self, step: int | None) -> None:
+        for plot in self.plots:
+            if plot.steps is not None:
+                plot.show_cursor(step)
+
+    @Slot(object)
+    def _hover(self, position: QPointF) -> None:
+        plot = self._plot_at(position)
+        if plot is not None:
+            point = plot.vb.mapSceneToView(position)
+            self.pointed(plot, point.x(), point.y())
+
+    def _plot_at(self, position: QPointF) -> Any:
+        """The plot under a position of the scene, or None."""
+        seen = (item for item in self.figure.ci.items if getattr(item, "vb", None) is not None and item.isVisible())
+        return next((item for item in seen if item.vb.sceneBoundingRect().contains(position)), None)
+
+    def _held_at(self, position: QPointF) -> tuple[str, str] | None:
+        """(name, title) of what can be held under a position, the cursor moved there; None for nothing."""
+        plot = self._plot_at(position)
+        channel = None if plot is None else self.held(plot)
+        if channel is None:
+            return None
+        self._hover(position)
+        return channel.name, channel.title
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Left and right walk the steps (with Shift by ten), Home and End jump, up and down change the unit."""
+        key, many = Qt.Key(event.key()), 10 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
+        if key in KEYS:
+            self.looking.advance(KEYS[key] * many)
+        elif key == Qt.Key.Key_Home:
+            self.looking.move(step=0)
+        elif key == Qt.Key.Key_End:
+            self.looking.move(step=max(0, self.looking.length - 1))
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+            self.walk(-many if key == Qt.Key.Key_Up else many)
+        else:
+            super().keyPressEvent(event)
+
+    def walk(self, rows: int) -> None:
+        """Up and down: the next unit, unless a subclass means something else by it."""
+        unit = self.looking.position.unit
+        self.looking.move(unit=max(0, (unit if unit is not None else 0) + rows))
+
+    # -- looks and export
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours for everything."""
+        self.theme = theme
+        self.figure.setBackground(theme.window)
+        for plot in self.plots:
+            plot.set_theme(theme)
+        self.redraw()
+
+    def step_names(self) -> tuple[str, ...]:
+        """The labels of the steps of the frame shown."""
+        return self.capture.labels(self.looking.domain, self.frame) if self.capture is not None else ()
+
+    def told(self) -> list[tuple[str, str]]:
+        """The readout under the shared cursor; what is over the answer's steps says so."""
+        word = "answer: " if self.looking.answers else ""
+        rows = self.readout(self.looking.position)
+        return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
+
+    def paint(self, painter: QPainter, rect: QRectF) -> None:
+        """Draw the figure into any paint device, vectors as vectors; the background is painted too."""
+        fault = self.figure.paint_into(painter, rect, self.theme.window)
+        if fault:
+            raise CaptureError(f"{self.title} could not be drawn: {fault}.")
+
+
+__all__ = ["Panel", "caption", "chooser", "number", "set_options"]

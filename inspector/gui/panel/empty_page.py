@@ -1,0 +1,54 @@
+"""The page of a panel that has nothing to show: what it would show, why it does not, and what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
+
+from inspector.gui.widgets.plain_text import clean, plain_label
+from inspector.records import Refusal
+
+MOST_REASONS, MOST_NAMES = 4, 4
+
+
+class EmptyPage(QWidget):
+    """Sentences in the middle, and a button where something more can be computed. `asked()` when it is pressed."""
+
+    asked = Signal()
+
+    def __init__(self, hint: str) -> None:
+        super().__init__()
+        self.words: QLabel = plain_label(hint)
+        self.words.setWordWrap(True)
+        self.words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.button = QPushButton("Compute it")
+        self.button.setToolTip("Computes this from now on and runs again; Run ▸ Compute also lists all such quantities")
+        self.button.clicked.connect(self.asked)
+        self.button.hide()
+        middle = Qt.AlignmentFlag.AlignHCenter
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(32, 8, 32, 8)
+        layout.addStretch(1)
+        layout.addWidget(self.words)
+        layout.addSpacing(8)
+        layout.addWidget(self.button, alignment=middle)
+        layout.addStretch(1)
+
+    def text(self) -> str:
+        """What is said."""
+        return self.words.text()
+
+    def show_reasons(self, hint: str, reasons: Sequence[str], *, offer: bool) -> None:
+        """The hint, then what was refused with its reason; `offer` shows the button."""
+        self.words.setText("\n\n".join([hint, *map(clean, reasons)]))
+        self.button.setVisible(offer)
+
+
+def refused(refusals: Iterable[Refusal]) -> list[str]:
+    """One line a reason, with the first channels that were refused for it."""
+    found: dict[str, list[str]] = {}
+    for refusal in refusals:
+        found.setdefault(refusal.reason, []).append(refusal.channel)
+    return [f"{', '.join(names[:MOST_NAMES])}: {reason}" for reason, names in found.items()][:MOST_REASONS]

@@ -1,0 +1,88 @@
+"""A panel of lines over steps: what the panels of norms and of gradients share."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy.typing as npt
+
+from inspector.gui.panel.base import Panel, number, set_options
+from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.curves import Curves
+from inspector.gui.widgets.theme import Theme
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+EVERY = "all layers"
+UNSEEN = "0, NaN or infinite at every step in view"
+
+
+class CurvePanel(Panel):
+    """(step,) channels as lines on a logarithmic axis, of one place or of all."""
+
+    axis: ClassVar[str] = "norm"
+    mark_one: ClassVar[bool] = False
+
+    def build(self) -> None:
+        """A choice of place, and one plot."""
+        self.where = self.add_choice("Layer", "Place in the model")
+        self.curves = Curves(self.steps, self.theme, label=self.axis, log=True, one=self.mark_one)
+        self.figure.addItem(self.curves.plot, row=0, col=0)
+        self.plots = [self.curves.plot]
+        self.steps.changed.connect(self._in_view)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.curves.set_theme(theme)
+        super().set_theme(theme)
+
+    def _in_view(self, _low: float, _high: float) -> None:
+        if self.state == "figure":
+            self.redraw()
+
+    def shown(self) -> list[Channel]:
+        """The channels of the chosen place, or of all."""
+        place = self.where.currentText()
+        return [channel for channel in self.channels() if place in (EVERY, channel.place)]
+
+    def update_contents(self) -> None:
+        """The lines in view."""
+        set_options(self.where, [*dict.fromkeys(channel.place for channel in self.channels()), EVERY])
+        assert self.capture is not None
+        self.curves.plot.step_axis.set_names(self.step_names())
+        self.curves.show(self.capture, self.shown(), self.frame, self.steps.bounds)
+        unseen = list(dict.fromkeys(self.curves.unseen))
+        if unseen:
+            self.curves.plot.set_title(f"{UNSEEN}: {', '.join(unseen)}")
+        else:
+            self.curves.plot.setTitle(None)
+
+    def follow(self, new: Position, old: Position) -> None:
+        """A chosen place follows the cursor's place."""
+        if new.place != old.place and self.where.currentText() != EVERY and self.where.findText(new.place) >= 0:
+            self.where.setCurrentText(new.place)
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """The cursor goes to the step under the mouse."""
+        self.looking.move(step=round(x))
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """Every line at the step."""
+        rows = []
+        for channel in self.shown():
+            step = position.step
+            if (
+                self.capture is not None
+                and step is not None
+                and step < self.capture.extent(channel.name, self.frame)[0]
+            ):
+                value = self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0]
+                rows.append(
+                    (f"{channel.title} [{step}]  {channel.place}", f"{number(value)} {channel.unit}".removesuffix(" 1"))
+                )
+        return rows
+
+    def data(self) -> dict[str, Array]:
+        """The lines, whole."""
+        assert self.capture is not None
+        return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.shown()}

@@ -1,0 +1,54 @@
+"""What of a difference of two runs a panel can show: what was subtracted, or else one run or the other, in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QComboBox
+
+from inspector.capture import Difference
+from inspector.gui.widgets.plain_text import tooltip
+from inspector.records import Channel
+
+APART = frozenset({
+    "bptt", "clipping", "fixed_point", "health", "influence", "lyapunov", "memory", "opener", "spectrum", "trajectory",
+    "truncation",
+})  # fmt: skip
+"""Kinds of tables, spectra and verdicts of one run: numbers of two runs do not subtract to anything that is read."""
+RUNS = ("edited run", "run as it was")
+WHY = "What this panel shows belongs to one run and does not subtract: turn from one to the other to see what changed"
+
+
+class RunChoice(QComboBox):
+    """Which of two runs a panel shows that cannot show their difference. `turned(frame)`."""
+
+    turned = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addItems(list(RUNS))
+        self.setAccessibleName("Run that is shown")
+        self.setToolTip(tooltip(WHY))
+        self.activated.connect(self._turn)
+        self._frames = (0, 0)
+        self.hide()
+
+    def offer(self, source: Any, second: int | None) -> None:
+        """Seen only where `second` is shown in the place of a difference; it is what is shown first."""
+        self.setVisible(second is not None)
+        if second is not None:
+            self._frames = second, source.first
+            self.setCurrentIndex(0)
+
+    @Slot(int)
+    def _turn(self, index: int) -> None:
+        self.turned.emit(self._frames[index])
+
+
+def readable(source: Any, accepts: Callable[[Channel], bool]) -> tuple[Any, int | None]:
+    """(what to read, None), or of a difference with something of one run that is accepted (its capture, the frame)."""
+    if isinstance(source, Difference) and any(c.kind in APART and accepts(c) for c in source.capture.channels.values()):
+        return source.capture, source.second
+    return source, None

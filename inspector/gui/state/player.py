@@ -1,0 +1,43 @@
+"""Walks the steps by itself, one after the other."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QTimer, Slot
+
+from inspector.gui.state.cursor import Cursor
+
+PLAY_MS = 120
+
+
+class Player(QObject):
+    """Moves the shared cursor on until the last step."""
+
+    def __init__(self, looking: Cursor, parent: QObject) -> None:
+        super().__init__(parent)
+        self.looking = looking
+        self._timer = QTimer(self, interval=PLAY_MS)
+        self._timer.timeout.connect(self._on)
+
+    def toggle(self) -> None:
+        """Begin (from the start, where the cursor is at the end), or stop."""
+        if self._timer.isActive():
+            self.stop()
+            return
+        if self._at_end():
+            self.looking.move(step=0)
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Stand still."""
+        self._timer.stop()
+
+    def _at_end(self) -> bool:
+        step = self.looking.position.step
+        return step is None or step >= self.looking.length - 1
+
+    @Slot()
+    def _on(self) -> None:
+        if self._at_end():
+            self.stop()
+        else:
+            self.looking.advance(1)

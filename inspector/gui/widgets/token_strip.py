@@ -1,0 +1,177 @@
+"""The sequence as a strip of tokens, coloured by any number a step has; only what is seen is painted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PySide6.QtCore import QRect, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
+from PySide6.QtWidgets import QWidget
+
+from inspector.gui.state.cursor import Cursor, Looking, Position
+from inspector.gui.widgets.plain_text import clean, token, tooltip
+from inspector.gui.widgets.quantise import levels_of
+from inspector.gui.widgets.theme import Theme
+
+SHADES = 64
+DOUBLE = " · double-click to put in another token"
+BESIDE = 90
+"""Pixels of the sequence that stay in view before and after the cursor's step, where there are any."""
+
+
+class TokenStrip(QWidget):
+    """One box a step; the cursor's box is framed and kept in view. `editing()` after a double-click on a box."""
+
+    editing = Signal()
+
+    def __init__(self, cursor: Cursor | Looking, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.cursor_, self.theme = cursor, theme
+        self._names: Sequence[str] = ()
+        self._steps = 0
+        self._edges: npt.NDArray[np.int64] = np.zeros(1, np.int64)
+        self._shade: npt.NDArray[np.int16] | None = None
+        self._left = 0
+        self._caption = ""
+        self._diverging = False
+        self._pointed = False
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName("The sequence, step by step")
+        cursor.moved.connect(self._follow)
+
+    def sizeHint(self) -> QSize:
+        """One line of text and its frame."""
+        return QSize(400, QFontMetrics(self.font()).height() + 14)
+
+    minimumSizeHint = sizeHint
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.theme = theme
+        self.update()
+
+    def set_sequence(self, names: Sequence[str], steps: int) -> None:
+        """Other tokens, or more of them; without names the steps are numbered."""
+        if names is self._names and steps == self._steps:
+            return
+        self._names, self._steps = names, steps
+        metrics = QFontMetrics(self.font())
+        if names:
+            width = {name: metrics.horizontalAdvance(token(name)[:24]) + 8 for name in set(names)}
+            sizes = np.array([max(12, width[name]) for name in names], np.int64)
+        else:
+            sizes = np.full(steps, metrics.horizontalAdvance(str(max(0, steps - 1))) + 8, np.int64)
+        self._edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+        self._left = min(self._left, max(0, int(self._edges[-1]) - self.width()))
+        self.update()
+
+    def set_values(self, values: npt.NDArray[Any] | None, caption: str, scale: str = "sequential") -> None:
+        """Colour by these numbers (one a step), or not at all; a diverging scale has a colour for each sign."""
+        self._caption, self._diverging = caption, scale == "diverging"
+        if values is None or not len(values):
+            self._shade = None
+        else:
+            index = (
+                levels_of(values, "diverging" if self._diverging else "sequential", None).index(values).astype(np.int16)
+            )
+            self._shade = np.where(index > 252, -1, index * SHADES // 256).astype(np.int16)
+        self.update()
+
+    def step_at(self, x: int) -> int | None:
+        """The step under a horizontal position, or None."""
+        step = int(np.searchsorted(self._edges, x + self._left, side="right")) - 1
+        return step if 0 <= step < len(self._edges) - 1 else None
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The boxes in view."""
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(self.theme.base))
+        if len(self._edges) < 2:
+            painter.setPen(QColor(self.theme.muted))
+            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, "no sequence yet")
+            return
+        first = max(0, int(np.searchsorted(self._edges, self._left, side="right")) - 1)
+        last = min(len(self._edges) - 2, int(np.searchsorted(self._edges, self._left + self.width())))
+        low = QColor(self.theme.base)
+        for step in range(first, last + 1):
+            box = QRect(
+                int(self._edges[step]) - self._left,
+                3,
+                int(self._edges[step + 1] - self._edges[step]),
+                self.height() - 6,
+            )
+            share = self._share(step)
+            high = QColor(self.theme.series[1] if share is not None and share < 0 else self.theme.accent)
+            share = None if share is None else abs(share)
+            painter.fillRect(
+                box.adjusted(1, 0, -1, 0), _mixed(low, high, share) if share is not None else QColor(self.theme.raised)
+            )
+            light = share is not None and share > 0.55 and not self.theme.dark
+            painter.setPen(QColor("#ffffff" if light else self.theme.text))
+            name = token(self._names[step])[:24] if step < len(self._names) else str(step)
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, name)
+            if step == self.cursor_.position.step:
+                painter.setPen(QColor(self.theme.cursor))
+                painter.drawRect(box.adjusted(0, 0, -1, -1))
+
+    def _share(self, step: int) -> float | None:
+        """Where a step's number stands: 0 … 1, or −1 … 1 on a diverging scale; None where it is not finite."""
+        if self._shade is None or step >= len(self._shade) or self._shade[step] < 0:
+            return None
+        share = float(self._shade[step]) / SHADES
+        return 2 * share - 1 if self._diverging else share
+
+    def _follow(self, new: Position, old: Position) -> None:
+        if new.step is not None and new.step + 1 < len(self._edges):
+            left, right = int(self._edges[new.step]), int(self._edges[new.step + 1])
+            beside = 0 if self._pointed else min(BESIDE, self.width() // 3)  # nothing runs away from the mouse
+            last = max(0, int(self._edges[-1]) - self.width())
+            if left < self._left + beside:
+                self._left = max(0, min(self._left, left - beside))
+            elif right > self._left + self.width() - beside:
+                self._left = min(last, right - self.width() + beside)
+        self.update()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """A click moves the cursor."""
+        step = self.step_at(event.position().toPoint().x())
+        if step is not None:
+            self._go_to(step)
+
+    def _go_to(self, step: int) -> None:
+        """The cursor goes to what the mouse points at, which stays where it is."""
+        self._pointed = True
+        self.cursor_.move(step=step)
+        self._pointed = False
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """A double-click asks for another token where the cursor went with its first click."""
+        if event.button() == Qt.MouseButton.LeftButton and self.step_at(event.position().toPoint().x()) is not None:
+            self.editing.emit()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """The cursor follows a drag; a tooltip tells what is pointed at."""
+        step = self.step_at(event.position().toPoint().x())
+        if step is None:
+            return
+        name = clean(repr(self._names[step])) if step < len(self._names) else ""
+        whose = "answer " if isinstance(self.cursor_, Looking) and self.cursor_.answers else ""
+        self.setToolTip(tooltip(f"{whose}step {step} {name} {self._caption}{'' if whose else DOUBLE}".strip()))
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._go_to(step)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll along the sequence."""
+        delta = event.angleDelta().x() or event.angleDelta().y()
+        self._left = min(max(0, self._left - delta), max(0, int(self._edges[-1]) - self.width()))
+        self.update()
+
+
+def _mixed(low: QColor, high: QColor, share: float) -> QColor:
+    return QColor(
+        *(round(a + (b - a) * share) for a, b in zip(low.getRgb()[:3], high.getRgb()[:3], strict=True))  # type: ignore[index]
+    )

@@ -1,0 +1,38 @@
+"""The exact numbers beside the panels: what belongs to the panels that are seen, under a heading for each."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from inspector.capture import Capture
+
+if TYPE_CHECKING:
+    from inspector.gui.panel.base import Panel
+    from inspector.gui.window.sequence_row import SequenceRow
+
+Row = tuple[str, str]
+MOST_ROWS = 12
+"""Rows of one panel; a panel that has more says how many are left out."""
+
+
+def rows_of(
+    capture: Capture | None, panels: Mapping[str, Panel], seen: Container[str], strips: Iterable[SequenceRow]
+) -> list[Row]:
+    """The steps of input and answer, then the title of each panel that is seen, (title, ""), and its numbers."""
+    rows: list[Row] = []
+    for strip in strips:
+        position = strip.looking.position
+        if position.step is not None and strip.looking.length:
+            names = capture.labels(strip.domain, position.frame) if capture is not None else ()
+            name = f"  {names[position.step]!r}" if position.step < len(names) else ""
+            rows.append((strip.domain, f"{position.step}{name}"))
+    for key, panel in panels.items():
+        if panel.state != "figure" or key not in seen:
+            continue
+        found = panel.told()
+        if found:
+            rows += [(panel.title, ""), *found[:MOST_ROWS]]
+            if len(found) > MOST_ROWS:
+                rows.append((f"and {len(found) - MOST_ROWS} more numbers", "Save numbers…"))
+    return rows

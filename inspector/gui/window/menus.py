@@ -1,0 +1,224 @@
+"""Menus: every action has a text, a key where one is usual, and stands in the palette too."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
+
+from inspector.capture import SUFFIX, CaptureError, pack
+from inspector.gui.dialogs.dialogs import Palette, show_keys
+from inspector.gui.widgets.plain_text import clean
+from inspector.gui.window.run_options import choose_states
+
+if TYPE_CHECKING:
+    from inspector.gui.panel.base import Panel
+    from inspector.gui.window.main_window import Window
+
+Standard = QKeySequence.StandardKey
+
+
+class Menus:
+    """The menu bar while it is filled: one method a menu. `made` are the actions, for the palette."""
+
+    def __init__(self, window: Window) -> None:
+        self.window, self.bar = window, window.menuBar()
+        self.made: list[QAction] = []
+
+    def add(self, menu: QMenu, text: str, do: Callable[[], object], key: QKeySequence | Standard | str = "") -> QAction:
+        """One more entry, with a key where one is usual."""
+        action = QAction(text, self.window)
+        action.setObjectName("action-" + "".join(c for c in text.lower() if c.isalnum()))
+        action.setStatusTip(text.replace("&", ""))
+        if key:
+            action.setShortcut(QKeySequence(key))
+        action.triggered.connect(lambda _checked=False: do())
+        menu.addAction(action)
+        self.made.append(action)
+        return action
+
+    def file(self) -> None:
+        """What is opened and what is written."""
+        window, menu = self.window, self.bar.addMenu("&File")
+        self.add(menu, "&Open capture…", lambda: _open_capture(window), Standard.Open)
+        self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
+        menu.addSeparator()
+        self.add(menu, "&Save capture as…", lambda: save_as(window), Standard.SaveAs)
+        self.add(menu, "&Pack capture into one file…", lambda: pack_as(window))
+        self.add(menu, "&Export all figures…", lambda: _export_all(window))
+        menu.addSeparator()
+        self.add(menu, "&Close window", window.close, Standard.Close)
+        self.add(menu, "&Quit", window.close, Standard.Quit)
+
+    def run(self) -> None:
+        """What the model does next."""
+        window, menu = self.window, self.bar.addMenu("&Run")
+        self.add(menu, "&Run again", window.session.again, "F5")
+        self.add(menu, "&Edit and run…", window.edit, "Ctrl+E")
+        menu.addMenu(window.compute_menu)
+        self.add(menu, "&States of hand-written cells…", lambda: choose_states(window))
+        self.add(menu, "&Cancel run", window.session.cancel, "Esc")
+        self.add(menu, "&Play the steps", window.play)
+
+    def view(self) -> None:
+        """What is in view, and how it looks."""
+        window, menu = self.window, self.bar.addMenu("&View")
+        self.add(menu, "&Whole sequence", window.show_all_steps, "Ctrl+0")
+        self.add(menu, "Zoom &in", lambda: _zoom(window, 0.5), Standard.ZoomIn)
+        self.add(menu, "Zoom &out", lambda: _zoom(window, 2.0), Standard.ZoomOut)
+        self.add(menu, "&Full screen", lambda: _full_screen(window), "F11")
+        self.add(menu, "&Enlarge one panel", window.docking.enlarge_front, "F9")
+        themes, group = menu.addMenu("&Theme"), QActionGroup(window)
+        for name in ("Auto", "Light", "Dark"):
+            action = self.add(themes, f"&{name}", lambda name=name: window.choose_theme(name))  # type: ignore[misc]
+            action.setCheckable(True)
+            action.setChecked(window.settings.text("theme", "Auto") == name)
+            group.addAction(action)
+
+    def docks(self) -> None:
+        """Panels and docks, filled when they are there."""
+        self.window.panel_menu = self.bar.addMenu("&Panels")  # type: ignore[attr-defined]
+        menu = self.bar.addMenu("&Window")
+        self.window.dock_menu = menu  # type: ignore[attr-defined]
+        self.add(menu, "&Reset layout", self.window.docking.reset)
+        menu.addSeparator()
+
+    def help(self) -> None:
+        """Keys, and everything by its name."""
+        window, menu = self.window, self.bar.addMenu("&Help")
+        self.add(menu, "&Keys", lambda: show_keys(window), "F1")
+        palette = "&Do anything by its name…"
+        self.add(menu, palette, lambda: Palette(window.menu_actions, window).exec(), "Ctrl+Shift+P")
+
+
+def make_menus(window: Window) -> list[QAction]:
+    """The menu bar; the actions, for the palette."""
+    menus = Menus(window)
+    for fill in (menus.file, menus.run, menus.view, menus.docks, menus.help):
+        fill()
+    return menus.made
+
+
+def add_panel_menus(window: Window) -> None:
+    """A menu a panel for its exports, and the list of docks to show or hide."""
+    from inspector.gui.export import figure_files as export
+
+    for key, panel in window.panels.items():
+        menu = window.panel_menu.addMenu(clean(panel.title))  # type: ignore[attr-defined]
+        for text, do in (
+            ("Copy figure", lambda panel=panel: _copy(window, panel)),
+            (
+                "Save figure…",
+                lambda panel=panel, key=key: _save(
+                    window, panel, key, export.save_figure, "PNG (*.png);;SVG (*.svg);;PDF (*.pdf)"
+                ),
+            ),
+            (
+                "Save numbers…",
+                lambda panel=panel, key=key: _save(window, panel, key, export.save_data, "NPZ (*.npz);;CSV (*.csv)"),
+            ),
+        ):
+            action = menu.addAction(text)
+            action.setObjectName(f"action-{key}-{text.split()[0].lower()}-{text.split()[1].rstrip('…')}")
+            action.triggered.connect(lambda _checked=False, do=do: do())
+            named = QAction(f"{panel.title}: {text}", window)
+            named.triggered.connect(lambda _checked=False, do=do: do())
+            window.menu_actions.append(named)
+    for dock in window.docks.values():
+        window.dock_menu.addAction(dock.toggleViewAction())  # type: ignore[attr-defined]
+
+
+def _copy(window: Window, panel: Panel) -> None:
+    from inspector.gui.export.figure_files import copy_figure, forget_clipboard
+
+    try:
+        copy_figure(panel)
+    except CaptureError as problem:
+        window.fail(str(problem))
+        return
+    application = QApplication.instance()
+    assert application is not None
+    application.aboutToQuit.connect(forget_clipboard)
+
+
+def _save(window: Window, panel: object, key: str, save: Callable[..., Path], kinds: str) -> None:
+    first = kinds.partition("(*")[2].partition(")")[0]
+    path, chosen = QFileDialog.getSaveFileName(window, "Save", f"{key}{first}", kinds)
+    if not path:
+        return
+    if not Path(path).suffix:
+        path += chosen.partition("(*")[2].partition(")")[0]
+    try:
+        written = save(panel, path)
+    except CaptureError as problem:
+        window.fail(str(problem))
+        return
+    window.session.sentence = f"Wrote {written}"
+
+
+def _open_capture(window: Window) -> None:
+    path = QFileDialog.getExistingDirectory(window, f"Open a capture (a folder NAME{SUFFIX})")
+    if path:
+        window.open_capture(path)
+
+
+def save_as(window: Window) -> None:
+    """Copy the capture that is shown to a place of the user's choice."""
+    capture = window.session.capture
+    if capture is None or not capture.path.is_dir():
+        window.fail("There is no capture to save yet; run a model first.")
+        return
+    path, _ = QFileDialog.getSaveFileName(window, "Save capture as", f"run{SUFFIX}", f"Capture (*{SUFFIX})")
+    if path:
+        target = Path(path if path.endswith(SUFFIX) else path + SUFFIX)
+        try:
+            shutil.copytree(capture.path, target)
+        except OSError as problem:
+            window.fail(f"Cannot save to {target}: {problem.strerror or problem}.")
+            return
+        window.settings.add_recent(str(target))
+
+
+def pack_as(window: Window) -> None:
+    """Write the capture as one file."""
+    capture = window.session.capture
+    if capture is None or not capture.path.is_dir():
+        window.fail("There is no capture to pack yet; run a model first.")
+        return
+    path, _ = QFileDialog.getSaveFileName(window, "Pack capture", "run.inspect.zip", "Packed capture (*.inspect.zip)")
+    if path:
+        try:
+            pack(capture.path, path)
+        except CaptureError as problem:
+            window.fail(str(problem))
+
+
+def _export_all(window: Window) -> None:
+    from inspector.gui.export.figure_files import save_figure
+
+    folder = QFileDialog.getExistingDirectory(window, "Folder for the figures")
+    if not folder:
+        return
+    try:
+        for key, panel in window.panels.items():
+            if panel.state == "figure":
+                save_figure(panel, Path(folder) / f"{key}.png")
+    except CaptureError as problem:
+        window.fail(str(problem))
+
+
+def _zoom(window: Window, factor: float) -> None:
+    step = window.looking.position.step
+    low, high = window.steps.bounds
+    window.steps.zoom(factor, float(step) if step is not None and low <= step <= high else (low + high) / 2)
+
+
+def _full_screen(window: Window) -> None:
+    if window.isFullScreen():
+        window.showNormal()
+    else:
+        window.showFullScreen()

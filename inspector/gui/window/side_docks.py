@@ -1,0 +1,229 @@
+"""The side and bottom bars: what can be opened, the model as a tree, the exact numbers, the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFont, QGuiApplication, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QLineEdit,
+    QPlainTextEdit,
+    QTableWidget,
+    QTableWidgetItem,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from inspector.capture import Capture
+from inspector.gui.widgets.plain_text import clean, clean_block, tooltip
+from inspector.records import Log
+from inspector.workspace.samples import Sample, step_of
+
+DATA = Qt.ItemDataRole.UserRole
+WIDEST = 150
+"""Pixels of the column of numbers at most: what they are is to be read too."""
+
+
+INDENT = 14
+"""Pixels by which checkpoints stand further in than their sample: names are to be read whole in a narrow dock."""
+
+
+class Opener(QTreeWidget):
+    """Samples with their checkpoints, and recent captures. `sample_chosen(name, checkpoint)`, `path_chosen(path)`."""
+
+    sample_chosen = Signal(str, str)
+    path_chosen = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setHeaderHidden(True)
+        self.setIndentation(INDENT)
+        self.setAccessibleName("What can be opened")
+        self.itemActivated.connect(self._activated)
+
+    def fill(self, samples: Sequence[Sample], recent: Sequence[str]) -> None:
+        """List samples by their row, then what was open lately."""
+        self.clear()
+        top = QTreeWidgetItem(self, ["Samples"])
+        for sample in samples:
+            item = QTreeWidgetItem(top, [clean(f"{sample.row}  {sample.name}")])
+            item.setToolTip(0, tooltip(f"{sample.title}: {sample.task}. Look for: {sample.shows}"))
+            item.setData(0, DATA, ("sample", sample.name, ""))
+            for path in sample.checkpoints:
+                step = step_of(path)
+                child = QTreeWidgetItem(item, [f"step {step:,}" if step is not None else path.name])
+                child.setData(0, DATA, ("sample", sample.name, path.name))
+        top.setExpanded(True)
+        if recent:
+            again = QTreeWidgetItem(self, ["Recent"])
+            for place in recent:
+                item = QTreeWidgetItem(again, [clean(Path(place).name)])
+                item.setToolTip(0, tooltip(place))
+                item.setData(0, DATA, ("path", place, ""))
+                item.setDisabled(not Path(place).exists())
+            again.setExpanded(True)
+
+    def _activated(self, item: QTreeWidgetItem, _column: int) -> None:
+        found = item.data(0, DATA)
+        if not found:
+            return
+        kind, name, checkpoint = found
+        if kind == "sample":
+            self.sample_chosen.emit(name, checkpoint)
+        else:
+            self.path_chosen.emit(name)
+
+
+class ModelTree(QWidget):
+    """The model's modules with the number of channels captured at each. `place_chosen(place)`."""
+
+    place_chosen = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Filter modules")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setAccessibleName("Filter modules")
+        self.tree = QTreeWidget()
+        self.tree.setHeaderLabels(["Module", "n"])
+        self.tree.headerItem().setToolTip(1, tooltip("channels captured here"))
+        self.tree.setAccessibleName("Modules of the model")
+        self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.tree.header().setStretchLastSection(False)
+        self.tree.header().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.filter)
+        layout.addWidget(self.tree)
+        self.tree.currentItemChanged.connect(self._chosen)
+        self.filter.textChanged.connect(self._filter)
+        self._shape: tuple[int, int] = (-1, -1)
+
+    def show_capture(self, capture: Capture | None) -> None:
+        """Another model, or more channels of the same one."""
+        places = capture.start.places if capture is not None else ()
+        counts: dict[str, int] = {}
+        for channel in capture.channels.values() if capture is not None else ():
+            counts[channel.place] = counts.get(channel.place, 0) + 1
+        shape = (hash(places), sum(counts.values()))
+        if shape == self._shape:
+            return
+        self._shape = shape
+        self.tree.blockSignals(True)
+        self.tree.clear()
+        items: dict[str, QTreeWidgetItem] = {}
+        for place in places:
+            parent = items.get(place.name.rpartition(".")[0]) if place.name else None
+            items[place.name] = self._item(parent or items.get(""), place.name, place.module, counts.pop(place.name, 0))
+        for name, count in counts.items():
+            owner = next((items[p] for p in _owners(name) if p in items), None)
+            self._item(owner, name, "", count)
+        self.tree.expandToDepth(3)
+        self.tree.blockSignals(False)
+        self._filter(self.filter.text())
+
+    def _item(self, parent: QTreeWidgetItem | None, name: str, module: str, count: int) -> QTreeWidgetItem:
+        short = name.rpartition(".")[2] or "model"
+        texts = [clean(f"{short}  {module}".strip()), str(count) if count else ""]
+        item = QTreeWidgetItem(parent, texts) if parent is not None else QTreeWidgetItem(self.tree, texts)
+        item.setData(0, DATA, name)
+        item.setToolTip(0, tooltip(f"{name or 'model'} {module}"))
+        return item
+
+    def _chosen(self, item: QTreeWidgetItem | None, _old: QTreeWidgetItem | None) -> None:
+        if item is not None:
+            self.place_chosen.emit(str(item.data(0, DATA)))
+
+    def _filter(self, text: str) -> None:
+        def visit(item: QTreeWidgetItem) -> bool:
+            inside = [visit(item.child(i)) for i in range(item.childCount())]
+            seen = not text or text.lower() in str(item.data(0, DATA)).lower() or any(inside)
+            item.setHidden(not seen)
+            return seen
+
+        for i in range(self.tree.topLevelItemCount()):
+            top = self.tree.topLevelItem(i)
+            if top is not None:
+                visit(top)
+
+
+def _owners(place: str) -> Iterable[str]:
+    """The names above a place, nearest first: "rnn.l0" → "rnn", ""."""
+    while place:
+        place = place.rpartition(".")[0].partition("#")[0]
+        yield place
+
+
+class Readout(QTableWidget):
+    """Exact numbers under the cursor; a selection is copied as text."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 2)
+        self.setHorizontalHeaderLabels(["quantity", "value"])
+        self.verticalHeader().hide()
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.horizontalHeader().setMinimumSectionSize(60)
+        self.setAccessibleName("Exact numbers under the cursor")
+        self.setAlternatingRowColors(True)
+        self.setShowGrid(False)
+        self.verticalHeader().setMinimumSectionSize(22)
+
+    def show_rows(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Fill the table; a row without a value is a heading."""
+        self.clearSpans()
+        self.setRowCount(len(rows))
+        plain, bold = QFont(self.font()), QFont(self.font())
+        bold.setBold(True)
+        for i, (what, value) in enumerate(rows):
+            if not value:
+                self.setSpan(i, 0, 1, 2)
+            for j, text in enumerate((what, value)):
+                item = self.item(i, j)
+                if item is None:
+                    item = QTableWidgetItem()
+                    if j:
+                        item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+                    self.setItem(i, j, item)
+                item.setText(clean(text))
+                item.setToolTip(tooltip(text))
+                item.setFont(plain if value else bold)
+        self.horizontalHeader().resizeSection(1, min(WIDEST, self.sizeHintForColumn(1) + 6))
+        self.resizeRowsToContents()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Copy the selected cells as tab-separated text."""
+        if event.matches(QKeySequence.StandardKey.Copy):
+            rows: dict[int, list[str]] = {}
+            for item in sorted(self.selectedItems(), key=lambda cell: (cell.row(), cell.column())):
+                rows.setdefault(item.row(), []).append(item.text())
+            QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in rows.values()))
+            return
+        super().keyPressEvent(event)
+
+
+class LogPane(QPlainTextEdit):
+    """What the worker, the model and the window said; plain text, bounded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setReadOnly(True)
+        self.setMaximumBlockCount(5_000)
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.setAccessibleName("Log")
+        font = QFont("monospace")
+        font.setStyleHint(QFont.StyleHint.Monospace)
+        self.setFont(font)
+
+    def add(self, lines: Sequence[Log]) -> None:
+        """Append lines; each is cleaned and cut."""
+        if lines:
+            shown = [f"{line.source}: {clean_block(line.text, 20_000)}" for line in lines[-500:]]
+            self.appendPlainText("\n".join(shown))

@@ -1,0 +1,45 @@
+"""The bottom line: what goes on, how long, how far, and how the worker is."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QProgressBar, QPushButton, QStatusBar
+
+from inspector.gui.state.session import Session
+from inspector.gui.widgets.plain_text import clean, plain_label
+
+
+class StatusRow:
+    """Fills a status bar and keeps it true to the session."""
+
+    def __init__(self, status: QStatusBar, session: Session) -> None:
+        self.session = session
+        self.sentence, self.elapsed, self.worker = plain_label(), plain_label(), plain_label()
+        self.bar = QProgressBar()
+        self.bar.setMaximumWidth(180)
+        self.bar.setTextVisible(False)
+        self.stop, self.restart = QPushButton("Cancel"), QPushButton("Start again")
+        self.stop.clicked.connect(session.cancel)
+        self.restart.clicked.connect(session.start_again)
+        for hidden in (self.bar, self.stop, self.restart):
+            hidden.hide()
+        status.addWidget(self.sentence, 1)
+        for widget in (self.elapsed, self.bar, self.stop, self.restart, self.worker):
+            status.addPermanentWidget(widget)
+
+    def show_state(self) -> None:
+        """What the session is at."""
+        session, progress = self.session, self.session.progress
+        text = progress.text if session.running and progress is not None else session.sentence
+        self.sentence.setText(clean(text))
+        self.elapsed.setText(f"{session.seconds:.1f} s" if session.seconds else "")
+        self.bar.setVisible(session.running)
+        self.stop.setVisible(session.running)
+        if progress is not None and progress.total:
+            self.bar.setRange(0, 1000)
+            self.bar.setValue(round(1000 * progress.done / progress.total))
+        else:
+            self.bar.setRange(0, 0)
+        torch = f"torch {session.catalog.torch}" if session.catalog is not None else ""
+        words = {"starting": "torch is loading …", "ready": f"{torch}, ready", "ended": "worker ended"}
+        self.worker.setText(clean(words.get(session.worker_state, session.worker_state)))
+        self.restart.setVisible(session.worker_state == "ended")

@@ -1,0 +1,73 @@
+"""One run in a worker process, waited for: what the command line does, and the demo without a screen."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from inspector.records import Failure, Finished, Load, Loaded, Progress, Run
+from inspector.transport.process import Exit, WorkerProcess
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How it went: exit code of the command line (0, 1, 2), one sentence, details for --debug, what was loaded."""
+
+    code: int = 1
+    sentence: str = ""
+    details: str = ""
+    loaded: Loaded | None = None
+    output: list[str] = field(default_factory=list)
+
+
+def run_and_wait(
+    load: Load, run: Run, progress: Callable[[Progress], None], output: Callable[[str, str], None]
+) -> Outcome:
+    """Open, run, wait, close the worker. A worker that dies leaves the capture and one sentence."""
+    events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    worker = WorkerProcess(events.put, output, events.put)
+    worker.start()
+    worker.send(load)
+    outcome = Outcome()
+    try:
+        while True:
+            event = events.get()
+            if isinstance(event, Loaded):
+                outcome.loaded = event
+                if event.needs_consent:
+                    return _misfit(outcome, event)
+                worker.send(run)
+            elif isinstance(event, Progress):
+                progress(event)
+            elif isinstance(event, (Failure, Finished, Exit)):
+                return _ended(outcome, event)
+    finally:
+        worker.close()
+
+
+def _ended(outcome: Outcome, event: Failure | Finished | Exit) -> Outcome:
+    if isinstance(event, Failure):
+        outcome.code = 2 if event.kind == "input" else 1
+        outcome.sentence, outcome.details = event.message, event.details
+    elif isinstance(event, Finished):
+        outcome.code = 0 if event.stop.status == "done" else 1
+        outcome.sentence = event.stop.message
+    else:
+        outcome.sentence, outcome.details = event.sentence, event.stack
+    return outcome
+
+
+def _misfit(outcome: Outcome, loaded: Loaded) -> Outcome:
+    report = loaded.report
+    assert report is not None
+    bad = [m for m in report.mismatches if m.problem in ("missing", "unexpected", "shape")]
+    listed = ", ".join(f"{m.name} ({m.problem}{': ' + m.detail if m.detail else ''})" for m in bad[:6])
+    more = f" and {len(bad) - 6} more" if len(bad) > 6 else ""
+    outcome.code = 2
+    outcome.sentence = (
+        f"The checkpoint fits {report.matched} of the model's {report.total} tensors; these do not: {listed}{more}. "
+        "Use --partial to load what fits."
+    )
+    return outcome

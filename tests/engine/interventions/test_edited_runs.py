@@ -1,0 +1,228 @@
+"""Edited runs: what a change of a token, a unit or a gate does, against a model that computes it directly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from models import OnlyOutput
+from torch import Tensor, nn
+
+from inspector.engine.errors import InputError
+from inspector.engine.interventions.editor import WrittenOut
+from inspector.engine.interventions.runs import perform_with_edits, plan_edits
+from inspector.engine.model.subject import Batch, Subject
+from inspector.records import Channel, Edit, Page, parse_edit
+
+D = torch.float64
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+
+    def write(self, record: Any) -> None:
+        self.records.append(record)
+
+    def array(self, name: str, frame: int) -> Tensor:
+        pages = [r for r in self.records if isinstance(r, Page) and r.channel == name and r.frame == frame]
+        return torch.cat([torch.from_numpy(p.array.copy()) for p in sorted(pages, key=lambda p: p.offset)])
+
+    def names(self) -> set[str]:
+        return {r.name for r in self.records if isinstance(r, Channel)}
+
+
+def run(model: nn.Module, x: Tensor, *edits: str) -> Kept:
+    kept = Kept()
+    subject = Subject(model=model, kind="vectors", width=x.shape[-1], loss=lambda o, b: o.square().sum(-1))
+    batch = Batch(x, torch.full((x.shape[0],), x.shape[1]))
+    perform_with_edits(subject, batch, kept, plan_edits(subject, batch, [parse_edit(edit) for edit in edits]))
+    return kept
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True}, {"batch_first": True}], ids=str)
+def test_modules_written_out_compute_the_same(kind: Any, options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    rnn = kind(3, 4, **options).double()
+    x = torch.randn(5, 2, 3, dtype=D)
+    expected, final = rnn(x)
+    with WrittenOut(rnn).on():
+        found, last = rnn(x)
+    torch.testing.assert_close(found, expected)
+    for a, b in zip(last if kind is nn.LSTM else (last,), final if kind is nn.LSTM else (final,), strict=True):
+        torch.testing.assert_close(a, b)
+    assert "forward" not in vars(rnn)
+    one = torch.randn(5, 3, dtype=D)
+    with WrittenOut(rnn).on():
+        found = rnn(one)[0]
+    torch.testing.assert_close(found, rnn(one)[0])
+
+
+def lstm_loop(rnn: nn.LSTM, x: Tensor, unit: int, start: int) -> Tensor:
+    """h of a one-layer LSTM whose forget gate of one unit is 0 from a step on."""
+    h = c = x.new_zeros(1, 4)
+    out = []
+    for t in range(x.shape[1]):
+        a = x[:, t] @ rnn.weight_ih_l0.T + rnn.bias_ih_l0 + h @ rnn.weight_hh_l0.T + rnn.bias_hh_l0
+        i, f, g, o = a.chunk(4, -1)
+        f = torch.sigmoid(f)
+        if t >= start:
+            f = torch.cat((f[:, :unit], torch.zeros_like(f[:, :1]), f[:, unit + 1 :]), -1)
+        c = f * c + torch.sigmoid(i) * torch.tanh(g)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        out.append(h)
+    return torch.cat(out)
+
+
+def test_a_gate_of_a_fused_module_is_held_from_a_step_on() -> None:
+    torch.manual_seed(1)
+    model = OnlyOutput(nn.LSTM(3, 4, batch_first=True)).double()
+    x = torch.randn(1, 8, 3, dtype=D)
+    kept = run(model, x, "rnn.l0:gate/forget[2]=0@3")
+    torch.testing.assert_close(kept.array("rnn.l0:h", 0), model(x)[0].detach())
+    torch.testing.assert_close(kept.array("rnn.l0:h", 1), lstm_loop(model.rnn, x, 2, 3).detach())
+    gate = kept.array("rnn.l0:gate/forget", 1)
+    assert bool((gate[3:, 2] == 0).all()) and bool((gate[:3, 2] > 0).all())
+    plain = kept.array("rnn.l0:gate/forget", 0)
+    torch.testing.assert_close(gate[:3], plain[:3])
+    one = {"jacobian/spectral_norm", "gradient/state_norm", "gate/input", "c"}
+    assert {f"rnn.l0:{signal}" for signal in one} <= kept.names()
+
+
+def test_a_unit_of_a_state_is_ablated() -> None:
+    torch.manual_seed(2)
+    model = OnlyOutput(nn.GRU(3, 4, 2, batch_first=True)).double()
+    x = torch.randn(1, 7, 3, dtype=D)
+    kept = run(model, x, "rnn.l1:h[1]=0@2:5")
+    h = kept.array("rnn.l1:h", 1)
+    assert bool((h[2:5, 1] == 0).all()) and float(h[5, 1].abs()) > 0
+    torch.testing.assert_close(kept.array("rnn.l0:h", 1), kept.array("rnn.l0:h", 0))
+    torch.testing.assert_close(h[:2], kept.array("rnn.l1:h", 0)[:2])
+    assert not torch.allclose(h[6], kept.array("rnn.l1:h", 0)[6])
+
+
+class ByHand(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Linear(7, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = x.new_zeros(x.shape[0], 4)
+        out = []
+        for t in range(x.shape[1]):
+            z, n = self.w(torch.cat((x[:, t], h), -1)).chunk(2, -1)
+            z = torch.sigmoid(z)
+            n = torch.tanh(n)
+            h = z * h + (1 - z) * n
+            out.append(h)
+        return torch.stack(out, 1)
+
+
+def test_a_hand_written_gate_is_held() -> None:
+    torch.manual_seed(3)
+    model = ByHand().double()
+    x = torch.randn(2, 6, 3, dtype=D)
+    kept = run(model, x, "model:gate/z=1@2")
+    h = kept.array("model:h", 1)
+    torch.testing.assert_close(h[2:], h[1:2].expand(4, 4))
+    assert not torch.allclose(kept.array("model:h", 0)[3], h[3])
+
+
+def test_a_changed_token() -> None:
+    torch.manual_seed(4)
+    model = nn.Sequential(nn.Embedding(3, 4), OnlyOutput(nn.GRU(4, 5, batch_first=True)))
+    kept = Kept()
+    subject = Subject(model=model, kind="tokens", vocabulary="abc")
+    batch = Batch(torch.tensor([[0, 1, 2, 0]]), torch.tensor([4]), (tuple("abca"),))
+    perform_with_edits(subject, batch, kept, plan_edits(subject, batch, [parse_edit("input=c@1")]))
+    expected = model(torch.tensor([[0, 2, 2, 0]]))[0].detach()
+    torch.testing.assert_close(kept.array("1.rnn.l0:h", 1), expected)
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        ("rnn.l9:h=0", "no recurrence at 'rnn.l9'"), ("rnn.l0:gate/nose=0", "no 'gate/nose'; there are h"),
+        ("rnn.l0:h[9]=0", "no unit 9"), ("rnn.l0:h=0@99", "no step 99"), ("input[0]=1@99", "steps 0 to 5"),
+    ],
+)  # fmt: skip
+def test_edits_of_what_there_is_not(edit: str, said: str) -> None:
+    model = OnlyOutput(nn.GRU(3, 4, batch_first=True))
+    with pytest.raises(InputError, match=said):
+        run(model, torch.randn(1, 6, 3), edit)
+    assert "forward" not in vars(model.rnn)
+
+
+@pytest.mark.parametrize(
+    ("text", "edit"),
+    [
+        (
+            "rnn.l0:gate/forget[3]=0@10:20",
+            Edit(place="rnn.l0", signal="gate/forget", unit=3, value=0.0, start=10, stop=20),
+        ),
+        ("rnn.l0:h=1.5", Edit(place="rnn.l0", signal="h", value=1.5)),
+        ("input==@4", Edit(place="input", text="=", start=4)),
+        ("input[2]=0.5@1:3", Edit(place="input", unit=2, value=0.5, text="0.5", start=1, stop=3)),
+    ],
+)
+def test_the_form_of_an_edit(text: str, edit: Edit) -> None:
+    assert parse_edit(text) == edit
+    assert parse_edit(str(edit)) == edit
+
+
+@pytest.mark.parametrize("text", ["", "h=0", "rnn:h", "rnn:h=x", "input=a", "rnn:h=0@5:2", "rnn:h[x]=0"])
+def test_what_is_no_edit(text: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        parse_edit(text)
+
+
+class Packs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.GRU(3, 4, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        lengths = torch.full((x.shape[0],), x.shape[1])
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+        out, _ = nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True)
+        return out
+
+
+def test_packed_sequences() -> None:
+    torch.manual_seed(5)
+    model = Packs().double()
+    kept = run(model, torch.randn(1, 6, 3, dtype=D), "rnn.l0:h[0]=0@3")
+    h = kept.array("rnn.l0:h", 1)
+    assert bool((h[3:, 0] == 0).all())
+    torch.testing.assert_close(h[:3], kept.array("rnn.l0:h", 0)[:3])
+    with pytest.raises(InputError, match="one sequence alone"):
+        run(model, torch.randn(2, 6, 3, dtype=D), "rnn.l0:h[0]=0@3")
+
+
+def test_edits_through_the_python_door() -> None:
+    import inspector
+
+    with inspector.run("char-gru", "Alice was", edits=["rnn.l0:h[3]=0@4"]) as capture:
+        assert len(capture.frames) == 2 and not capture.array("rnn.l0:h", 1)[4:, 3].any()
+        assert capture.array("rnn.l0:h", 0)[4:, 3].all()
+    with pytest.raises(InputError, match="is no edit"):
+        inspector.run("char-gru", "Alice was", edits=["what"])
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+@pytest.mark.parametrize("options", [{"num_layers": 2}, {"num_layers": 3}, {"num_layers": 2, "bidirectional": True}])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_every_layer_of_a_module_can_be_edited(kind: Any, options: dict[str, Any], batch: int) -> None:
+    """The loop over layers that the written-out module has is no recurrence, whatever it makes anew for each layer."""
+    torch.manual_seed(0)
+    rnn = kind(3, 4, batch_first=True, **options).double()
+    x = torch.randn(batch, 6, 3, dtype=D)
+    for layer in range(options["num_layers"]):
+        for side in ["", ".reverse"] if options.get("bidirectional") else [""]:
+            place = f"rnn.l{layer}{side}"
+            kept = run(OnlyOutput(rnn), x, f"{place}:h[1]=0.25@2")
+            after = kept.array(f"{place}:h", 1)[:, 1]
+            changed = after[2:] if not side else after[:-2]
+            torch.testing.assert_close(changed, torch.full_like(changed, 0.25))

@@ -1,0 +1,35 @@
+"""Every place of every sample at which a state is captured can be aimed at by an edit, and holds the value."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+from kept import Kept
+
+from inspector.engine.interventions.runs import perform_with_edits, plan_edits
+from inspector.engine.model.subject import adopt
+from inspector.engine.pipeline import perform
+from inspector.engine.session.in_process import make_batch
+from inspector.records import parse_edit
+from sample_models.base import checkpoints, load
+from sample_models.train import cards
+
+
+@pytest.mark.parametrize("name", sorted(cards()))
+def test_an_edit_holds_at_every_place_of_a_sample(name: str) -> None:
+    stem = cards()[name]
+    built = importlib.import_module(f"sample_models.{stem}").build()
+    load(built.model, checkpoints(stem)[-1])
+    subject = adopt(built, name)
+    batch = make_batch(subject, None, 0, 0)
+    seen = Kept()
+    trace = perform(subject, batch, seen, quantities=["states"])
+    for item in trace.recurrences[:4]:
+        part = item.cell.main
+        kept = Kept()
+        plan = plan_edits(subject, batch, [parse_edit(f"{item.place}:{part}[0]=0.125")])
+        perform_with_edits(subject, batch, kept, plan, quantities=["states"])
+        values = kept.array(f"{item.place}:{part}", 1)[: item.length(trace.look_at), 0]
+        np.testing.assert_allclose(values, 0.125)

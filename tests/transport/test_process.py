@@ -1,0 +1,226 @@
+"""The worker's faults: whatever happens to it, the parent hears one sentence, nothing is orphaned, nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inspector.capture import open_capture
+from inspector.records import Cancel, Catalog, Failure, Finished, InputSpec, Load, Loaded, Progress, Run
+from inspector.transport.process import Exit, WorkerProcess, explain
+
+MODELS = """
+import ctypes, os, sys, time
+import torch
+from torch import nn
+
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.RNNCell(3, 4)
+    def forward(self, x):
+        h = torch.zeros(x.shape[0], 4)
+        for t in range(x.shape[1]):
+            h = self.cell(x[:, t], h)
+            self.at(t)
+        return h
+    def at(self, t):
+        pass
+
+class Good(Base): pass
+class Raises(Base):
+    def at(self, t):
+        if t == 40: raise RuntimeError("the third <b>wheel</b>")
+class Segfaults(Base):
+    def at(self, t):
+        if t == 40:
+            time.sleep(0.5)
+            ctypes.string_at(0)
+class Exits(Base):
+    def at(self, t):
+        if t == 40:
+            time.sleep(0.5)
+            os._exit(0)
+class Loops(Base):
+    def at(self, t):
+        while t == 40: time.sleep(0.01)
+class Slow(Base):
+    def at(self, t): time.sleep(0.02)
+class Prints(Base):
+    def at(self, t):
+        if t == 1: sys.stdout.write("x" * 3_000_000 + "\\n" + "hello\\n")
+class Asks(Base):
+    def at(self, t): input("what now?")
+class Leaves(Base):
+    def __init__(self):
+        super().__init__()
+        raise ValueError("no weights today")
+"""
+
+
+class Parent:
+    """A parent that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.output: list[str] = []
+        self.worker = WorkerProcess(self.events.put, lambda _s, line: self.output.append(line), self.events.put)
+        self.worker.start()
+
+    def wait(self, *kinds: type[Any], seconds: float = 60.0) -> Any:
+        """The next event of some kinds."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                event = self.events.get(timeout=0.1)
+            except queue.Empty:
+                continue
+            if isinstance(event, kinds):
+                return event
+        raise AssertionError(f"no {kinds} within {seconds} s; output: {self.output[-5:]}")
+
+
+@pytest.fixture
+def parent() -> Iterator[Parent]:
+    made = Parent()
+    yield made
+    made.worker.close()
+
+
+@pytest.fixture
+def start(parent: Parent, tmp_path: Path) -> Callable[[str], Path]:
+    """Open a model of MODELS and run it on 60 steps; the capture's path."""
+    file = tmp_path / "models.py"
+    file.write_text(MODELS)
+
+    def go(name: str) -> Path:
+        path = tmp_path / f"{name}.inspect"
+        parent.worker.send(Load(subject=f"{file}:{name}", trusted=True))
+        parent.wait(Loaded)
+        spec = InputSpec(kind="generated", value="noise", options={"steps": 60})
+        parent.worker.send(Run(path=str(path), input=spec))
+        return path
+
+    return go
+
+
+def seen_steps(path: Path) -> int:
+    with open_capture(path) as capture:
+        return capture.extent("cell:h")[0] if "cell:h" in capture.channels else 0
+
+
+def test_the_first_word_is_the_catalog_and_a_run_ends_in_its_capture(
+    parent: Parent, start: Callable[[str], Path]
+) -> None:
+    assert parent.wait(Catalog).torch
+    path = start("Good")
+    assert parent.wait(Finished).stop.status == "done"
+    with open_capture(path) as capture:
+        assert capture.status == "done" and capture.extent("cell:h") == (60, 4)
+    parent.worker.close()
+    assert parent.wait(Exit).expected and not parent.worker.alive
+
+
+def test_a_model_that_raises_keeps_what_was_seen(parent: Parent, start: Callable[[str], Path]) -> None:
+    path = start("Raises")
+    stop = parent.wait(Finished).stop
+    assert stop.status == "failed" and "the third <b>wheel</b>" in stop.message and "models.py, line" in stop.message
+    assert seen_steps(path) == 41
+    parent.worker.send(Run(path=str(path.with_name("again.inspect")), input=InputSpec(kind="generated", value="sine")))
+    assert parent.wait(Finished).stop.status == "failed"
+
+
+@pytest.mark.parametrize(("name", "said"), [("Segfaults", "segmentation fault"), ("Exits", "ended by itself")])
+def test_a_dying_worker_is_told_and_its_capture_stays(
+    parent: Parent, start: Callable[[str], Path], name: str, said: str
+) -> None:
+    if sys.platform == "win32" and name == "Segfaults":
+        pytest.skip("signals")
+    path = start(name)
+    ended = parent.wait(Exit)
+    assert said in ended.sentence and not ended.expected
+    with open_capture(path) as capture:
+        assert capture.status == "unfinished"
+        assert capture.extent("cell:h")[0] >= 32
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_killed_worker(parent: Parent, start: Callable[[str], Path]) -> None:
+    path = start("Slow")
+    parent.wait(Progress)
+    time.sleep(0.6)
+    os.kill(parent.worker.pid, signal.SIGKILL)
+    assert "killed" in parent.wait(Exit).sentence
+    assert seen_steps(path) > 0
+
+
+def test_cancel_between_pages_keeps_the_capture(parent: Parent, start: Callable[[str], Path]) -> None:
+    path = start("Slow")
+    parent.wait(Progress)
+    time.sleep(0.3)
+    parent.worker.send(Cancel())
+    assert parent.wait(Finished).stop.status == "cancelled"
+    with open_capture(path) as capture:
+        assert capture.status == "cancelled"
+
+
+def test_a_model_that_loops_for_ever_is_ended_by_closing(parent: Parent, start: Callable[[str], Path]) -> None:
+    path = start("Loops")
+    parent.wait(Progress)
+    time.sleep(0.5)
+    began = time.monotonic()
+    parent.worker.close()
+    assert time.monotonic() - began < 6 and not parent.worker.alive
+    assert seen_steps(path) >= 32
+
+
+def test_floods_and_questions_do_not_stop_a_run(parent: Parent, start: Callable[[str], Path]) -> None:
+    start("Prints")
+    assert parent.wait(Finished).stop.status == "done"
+    assert "hello" in parent.output and max(map(len, parent.output)) <= 4000
+    start("Asks")
+    assert "EOFError" in parent.wait(Finished).stop.message
+
+
+def test_a_factory_that_raises_and_an_untrusted_file(parent: Parent, tmp_path: Path) -> None:
+    file = tmp_path / "models.py"
+    file.write_text(MODELS)
+    parent.worker.send(Load(subject=f"{file}:Leaves", trusted=True))
+    assert "no weights today" in parent.wait(Failure).message
+    canary = tmp_path / "canary"
+    file.write_text(f"open({str(canary)!r}, 'w')\n" + MODELS)
+    parent.worker.send(Load(subject=f"{file}:Good"))
+    assert "trust" in parent.wait(Failure).message and not canary.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="parent death signal")
+def test_no_orphan_when_the_parent_is_killed(tmp_path: Path) -> None:
+    script = (
+        "import sys, time\nfrom inspector.transport.process import WorkerProcess\n"
+        "w = WorkerProcess(lambda r: print(w.pid, flush=True), print, print)\nw.start()\ntime.sleep(60)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    parent.kill()
+    parent.communicate()
+    end = time.monotonic() + 5
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            break
+        time.sleep(0.05)
+    else:
+        assert not Path(f"/proc/{pid}").exists()
+
+
+def test_exit_codes_in_words() -> None:
+    assert "memory" in explain(-9) and "kept" in explain(-11) and "by itself" in explain(0) and "code 3" in explain(3)

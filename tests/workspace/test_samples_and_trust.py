@@ -1,0 +1,52 @@
+"""Samples are listed without importing one; trust is remembered by content."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from inspector.workspace.samples import find_sample, list_samples, read_sample, step_of
+from inspector.workspace.trust import is_trusted, trust
+
+
+def test_listing_samples_imports_no_torch() -> None:
+    code = "import sys; from inspector.workspace.samples import list_samples; n = len(list_samples()); print(n, 'torch' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert int(out[0]) >= 7 and out[1] == "False"
+
+
+def test_every_sample_has_a_row_and_checkpoints() -> None:
+    for sample in list_samples():
+        assert sample.row.startswith("S") and len(sample.checkpoints) >= 6 and sample.title and sample.shows
+        steps = [step_of(path) for path in sample.checkpoints]
+        assert steps[0] == 0 and steps == sorted(steps)
+
+
+def test_checkpoints_are_found_by_name_number_and_position() -> None:
+    sample = find_sample("char-lstm")
+    assert sample is not None
+    assert sample.checkpoint("") == sample.checkpoints[-1]
+    assert sample.checkpoint("0") == sample.checkpoints[0]
+    assert sample.checkpoint(sample.checkpoints[2].name) == sample.checkpoints[2]
+    assert sample.checkpoint(str(step_of(sample.checkpoints[3]))) == sample.checkpoints[3]
+    assert sample.checkpoint("-1") == sample.checkpoints[-1] and sample.checkpoint("nonsense") is None
+
+
+def test_a_card_is_never_executed(tmp_path: Path) -> None:
+    file = tmp_path / "evil.py"
+    file.write_text("SAMPLE = {'name': __import__('os').getcwd()}\n")
+    assert read_sample(file) is None
+
+
+def test_trust_ends_when_the_file_changes(tmp_path: Path) -> None:
+    file = tmp_path / "model.py"
+    file.write_text("x = 1")
+    assert not is_trusted(file)
+    trust(file)
+    assert is_trusted(file)
+    copy = tmp_path / "copy.py"
+    copy.write_text("x = 1")
+    assert is_trusted(copy)
+    file.write_text("x = 2")
+    assert not is_trusted(file) and not is_trusted(tmp_path / "missing.py")
