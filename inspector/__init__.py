@@ -5,19 +5,15 @@ Importing this package imports neither Qt nor torch; the doors below load what t
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from inspector.version import __version__
 
 if TYPE_CHECKING:
     from inspector.capture import Capture
 
-try:
-    __version__ = version("sequence-inspector")
-except PackageNotFoundError:  # running from a source tree that was not installed
-    __version__ = "0"
-
-__all__ = ["open_capture", "run"]
+__all__ = ["__version__", "open_capture", "run"]
 
 
 def open_capture(path: Path | str) -> Capture:

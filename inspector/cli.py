@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from inspector import __version__
 from inspector.capture import SUFFIX, Capture, CaptureError, export_channel, open_capture, pack
 from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit
 from inspector.transport.run_client import run_and_wait
+from inspector.version import __version__
 from inspector.workspace.samples import Sample, list_samples
 
 COMMANDS_FIRST = ("samples", "run", "list", "export", "pack", "demo")

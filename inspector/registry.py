@@ -1,8 +1,8 @@
-"""Shelves: a folder is scanned, and every file in it registers what it offers under a literal key.
+"""Registries: a folder is scanned, and every file in it registers what it offers under a literal key.
 
-A shelf (probes, quantities, loaders, inputs, rules, panels) is one `Shelf` object. A file of the shelf calls
-`SHELF.register("key")` on its class or function; nothing else is edited. Other packages add entries through
-the entry-point group `inspector.<shelf name>`. A broken file is reported and the others still load; two files
+A registry (probes, quantities, loaders, inputs, rules, panels) is one `Registry` object. A file of the registry calls
+`REGISTRY.register("key")` on its class or function; nothing else is edited. Other packages add entries through
+the entry-point group `inspector.<registry name>`. A broken file is reported and the others still load; two files
 with one key are an error that names both.
 """
 
@@ -21,21 +21,21 @@ R = TypeVar("R", bound=object)
 
 
 class DoubleKeyError(ValueError):
-    """Two entries of one shelf claim the same key; the message names both origins."""
+    """Two entries of one registry claim the same key; the message names both origins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A file or entry point of a shelf that could not be imported, and why (one sentence)."""
+    """A file or entry point of a registry that could not be imported, and why (one sentence)."""
 
     origin: str
     reason: str
 
 
-class Shelf(Generic[T]):
+class Registry(Generic[T]):
     """Entries of one kind by key, filled once from the package `package` and from entry points.
 
-    `load()` imports every module directly inside the package; it runs at the first look-up.
+    `load()` imports every module inside the package, in its sub-packages too; it runs at the first look-up.
     """
 
     def __init__(self, name: str, package: str) -> None:
@@ -47,7 +47,7 @@ class Shelf(Generic[T]):
         self._loaded = False
 
     def register(self, key: str) -> Callable[[R], R]:
-        """Decorator that puts its object on the shelf under `key`. Raises DoubleKeyError for a taken key."""
+        """Decorator that enters its object under `key`. Raises DoubleKeyError for a taken key."""
 
         origin = str(sys._getframe(1).f_globals["__name__"])  # the file that says it, not the class of what it offers
 
@@ -61,13 +61,15 @@ class Shelf(Generic[T]):
         return put
 
     def load(self) -> None:
-        """Import every file of the shelf and every entry point once; broken ones are kept in `broken`."""
+        """Import every file of the registry and every entry point once; broken ones are kept in `broken`."""
         if self._loaded:
             return
         self._loaded = True
         package = importlib.import_module(self.package)
-        for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
-            self._import(f"{self.package}.{module.name}", importlib.import_module)
+        # A sub-package that cannot be imported is walked over here and reported by `_import`, which tries it again.
+        found = pkgutil.walk_packages(package.__path__, f"{self.package}.", onerror=lambda _name: None)
+        for name in sorted(module.name for module in found):
+            self._import(name, importlib.import_module)
         for point in entry_points(group=f"inspector.{self.name}"):
             self._import(point.value, lambda _name, point=point: point.load())  # type: ignore[misc]
 
@@ -76,7 +78,7 @@ class Shelf(Generic[T]):
             load(origin)
         except DoubleKeyError:
             raise
-        except Exception as error:  # noqa: BLE001 - one broken file must not empty the shelf
+        except Exception as error:  # noqa: BLE001 - one broken file must not empty the registry
             self.broken.append(Broken(origin, f"{type(error).__name__}: {error}"))
 
     def __getitem__(self, key: str) -> T:

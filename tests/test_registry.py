@@ -1,4 +1,4 @@
-"""Shelves: double keys name both, broken files leave the others, look-ups say what exists."""
+"""Registries: double keys name both, broken files leave the others, look-ups say what exists."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from inspector.registry import DoubleKeyError, Shelf
+from inspector.registry import DoubleKeyError, Registry
 
 
 def make_package(folder: Path, name: str, files: dict[str, str]) -> str:
     package = folder / name
     package.mkdir()
-    (package / "__init__.py").write_text(f"from inspector.registry import Shelf\nSHELF = Shelf('things', '{name}')\n")
+    (package / "__init__.py").write_text(
+        f"from inspector.registry import Registry\nREGISTRY = Registry('things', '{name}')\n"
+    )
     for file, body in files.items():
-        (package / f"{file}.py").write_text(f"from {name} import SHELF\n{body}\n")
+        (package / f"{file}.py").write_text(f"from {name} import REGISTRY\n{body}\n")
     return name
 
 
@@ -25,28 +27,28 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def shelf_of(name: str) -> Shelf[object]:
+def registry_of(name: str) -> Registry[object]:
     __import__(name)
-    shelf: Shelf[object] = sys.modules[name].SHELF
-    return shelf
+    registry: Registry[object] = sys.modules[name].REGISTRY
+    return registry
 
 
 def test_a_new_file_is_found_and_a_broken_one_reported(folder: Path) -> None:
-    files = {"good": "SHELF.register('good')(object())", "bad": "raise RuntimeError('oh')"}
-    shelf = shelf_of(make_package(folder, "shelf_a", files))
-    assert list(shelf) == ["good"] and "good" in shelf and len(shelf) == 1
-    assert shelf.origin("good") == "shelf_a.good"
-    assert shelf.broken[0].origin == "shelf_a.bad" and "oh" in shelf.broken[0].reason
+    files = {"good": "REGISTRY.register('good')(object())", "bad": "raise RuntimeError('oh')"}
+    registry = registry_of(make_package(folder, "registry_a", files))
+    assert list(registry) == ["good"] and "good" in registry and len(registry) == 1
+    assert registry.origin("good") == "registry_a.good"
+    assert registry.broken[0].origin == "registry_a.bad" and "oh" in registry.broken[0].reason
 
 
 def test_a_double_key_names_both_files(folder: Path) -> None:
-    same = "SHELF.register('x')(object())"
-    shelf = shelf_of(make_package(folder, "shelf_b", {"one": same, "two": same}))
-    with pytest.raises(DoubleKeyError, match=r"shelf_b\.one.*shelf_b\.two"):
-        shelf.load()
+    same = "REGISTRY.register('x')(object())"
+    registry = registry_of(make_package(folder, "registry_b", {"one": same, "two": same}))
+    with pytest.raises(DoubleKeyError, match=r"registry_b\.one.*registry_b\.two"):
+        registry.load()
 
 
 def test_an_unknown_key_lists_what_exists(folder: Path) -> None:
-    shelf = shelf_of(make_package(folder, "shelf_c", {"one": "SHELF.register('x')(1)"}))
+    registry = registry_of(make_package(folder, "registry_c", {"one": "REGISTRY.register('x')(1)"}))
     with pytest.raises(KeyError, match="there are: x"):
-        shelf["y"]
+        registry["y"]

@@ -10,23 +10,21 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inspector.capture.layout import CaptureError
+from inspector.capture.view import View
 from inspector.records import Channel
-
-if TYPE_CHECKING:
-    from inspector.capture.reader import Capture
 
 Array = npt.NDArray[Any]
 _RISKY = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z|[+-]?(inf|nan)\Z")
 
 
-def export_channel(capture: Capture, name: str, frame: int, to: Path | str) -> Path:
+def export_channel(capture: View, name: str, frame: int, to: Path | str) -> Path:
     """Write one channel of one frame to a file whose suffix says how. Raises CaptureError in one sentence."""
     target = Path(to)
     writer = WRITERS.get(target.suffix.lower())
@@ -67,7 +65,7 @@ def _umask() -> int:
     return present
 
 
-def _names(capture: Capture, channel: Channel, dim: str, frame: int) -> tuple[str, ...]:
+def _names(capture: View, channel: Channel, dim: str, frame: int) -> tuple[str, ...]:
     return channel.labels.get(dim) or capture.labels(channel.domain(dim), frame)
 
 
@@ -161,7 +159,7 @@ def _data_array(channel: Channel, array: Array, labels: dict[str, tuple[str, ...
     return xarray.DataArray(array, dims=channel.dims, coords=coordinates, attrs=about, name=channel.name)
 
 
-def to_xarray(capture: Capture, frame: int = -1) -> Any:
+def to_xarray(capture: View, frame: int = -1) -> Any:
     """Every channel of a frame as a Dataset. Axes of different length get their channel's place as a suffix."""
     xarray = _need("xarray", "notebook")
     lengths: dict[str, int] = {}

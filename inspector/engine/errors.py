@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
+
+import torch
+
 
 class InputError(ValueError):
     """Bad arguments or unreadable input (exit code 2)."""
@@ -25,3 +30,17 @@ class NotApplicable(Unsupported):
 
 class CancelledError(Exception):
     """The user cancelled; raised between pages, never inside the user's model."""
+
+
+def model_error(fault: BaseException, who: str = "The model") -> ModelError:
+    """One sentence about what the user's code (`who`) raised, with the user's own frames as details."""
+    own = str(Path(__file__).parent.parent)
+    frames = [f for f in traceback.extract_tb(fault.__traceback__) if not f.filename.startswith(own)]
+    user = [f for f in frames if f"{Path(torch.__file__).parent}" not in f.filename] or frames
+    where = f" ({Path(user[-1].filename).name}, line {user[-1].lineno})" if user else ""
+    text = " ".join(str(fault).split())[:200]
+    if isinstance(fault, SystemExit):
+        text = f"it asked Python to exit with {text or 0}"
+    details = "".join(traceback.format_list(frames)) + f"{type(fault).__name__}: {fault}"
+    sentence = f"{who} raised {type(fault).__name__}{where}: {text or 'no message'}"
+    return ModelError(sentence.rstrip(".") + ".", details)

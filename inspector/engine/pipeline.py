@@ -6,30 +6,27 @@ when it raises half-way; what was seen until then is still turned into channels.
 
 from __future__ import annotations
 
-import gc
 import os
-import random
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from inspector.capture import CaptureError
-from inspector.engine.errors import CancelledError, InputError, ModelError, Unsupported
+from inspector.engine.contracts import Probe
+from inspector.engine.errors import CancelledError, InputError, ModelError, Unsupported, model_error
+from inspector.engine.hooks.isolation import unchanged
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.probes import Probe
 from inspector.engine.registries import PROBES, QUANTITIES
 from inspector.engine.trace.emitter import Emitter, Sink
 from inspector.engine.trace.target_steps import read_answer, settle
 from inspector.engine.trace.trace import Trace
-from inspector.records import VOCABULARY_DOMAIN, Frame, Log
+from inspector.records import CLASS_DOMAIN, STEP_DOMAIN, VOCABULARY_DOMAIN, Frame, Log
 
 Told = Callable[[float, float, str], None]
 PARAMETER_BYTES = 2 << 30
@@ -57,7 +54,7 @@ def perform(
 
     The model runs in the mode it is in (`opening` puts it into eval mode). Raises InputError for unknown
     quantities, ModelError when the model raised (after writing what was seen), CancelledError. `probes` are keys of the
-    shelf (empty: all); `places` and `editor` are for edited runs, `states` corrects what was taken for a state.
+    registry (empty: all); `places` and `editor` are for edited runs, `states` corrects what was taken for a state.
     """
     chosen = chosen_quantities(quantities)
     moment = frame if frame is not None else Frame(index=0, label=batch.title)
@@ -95,46 +92,11 @@ def chosen_quantities(quantities: Sequence[str]) -> list[str]:
 
 def _write_labels(subject: Subject, batch: Batch, emit: Emitter) -> None:
     if batch.names and batch.names[batch.look_at]:
-        emit.labels("step", batch.names[batch.look_at])
+        emit.labels(STEP_DOMAIN, batch.names[batch.look_at])
     if subject.vocabulary is not None:
         emit.labels(VOCABULARY_DOMAIN, list(map(str, subject.vocabulary)), every_frame=True)
     if subject.labels is not None:
-        emit.labels("class", list(map(str, subject.labels)), every_frame=True)
-
-
-@contextmanager
-def unchanged(model: nn.Module, seed: int) -> Iterator[None]:
-    """Seeded random state inside, the old one afterwards; buffers and training flags put back if the run moved them."""
-    states = (random.getstate(), np.random.get_state(), torch.get_rng_state())
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-    modes = [(module, module.training) for module in model.modules()]
-    buffers = [
-        (module, name, buffer, None if buffer is None else buffer.detach().clone())
-        for module in model.modules()
-        for name, buffer in module._buffers.items()
-    ]
-    collecting = gc.isenabled()
-    gc.disable()  # probes keep what the model makes; the collector would walk over all of it, again and again
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-    torch.manual_seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
-        torch.set_rng_state(states[2])
-        if cuda:
-            torch.cuda.set_rng_state_all(cuda)
-        if collecting:
-            gc.enable()
-        for module, mode in modes:
-            module.training = mode
-        with torch.no_grad():
-            for module, name, buffer, value in buffers:
-                module._buffers[name] = buffer  # a model may have put another tensor in its place
-                if buffer is not None and value is not None and not torch.equal(buffer, value):
-                    buffer.copy_(value)
+        emit.labels(CLASS_DOMAIN, list(map(str, subject.labels)), every_frame=True)
 
 
 def _observe(trace: Trace, emit: Emitter, probes: list[Probe]) -> ModelError | None:
@@ -258,20 +220,6 @@ def _loss(trace: Trace, output: object, emit: Emitter) -> Tensor | None:
         if loss.numel():
             emit.scalar("output:loss/mean", float(loss.detach().double().nanmean()))
     return loss
-
-
-def model_error(fault: BaseException, who: str = "The model") -> ModelError:
-    """One sentence about what the user's code (`who`) raised, with the user's own frames as details."""
-    own = str(Path(__file__).parent.parent)
-    frames = [f for f in traceback.extract_tb(fault.__traceback__) if not f.filename.startswith(own)]
-    user = [f for f in frames if f"{Path(torch.__file__).parent}" not in f.filename] or frames
-    where = f" ({Path(user[-1].filename).name}, line {user[-1].lineno})" if user else ""
-    text = " ".join(str(fault).split())[:200]
-    if isinstance(fault, SystemExit):
-        text = f"it asked Python to exit with {text or 0}"
-    details = "".join(traceback.format_list(frames)) + f"{type(fault).__name__}: {fault}"
-    sentence = f"{who} raised {type(fault).__name__}{where}: {text or 'no message'}"
-    return ModelError(sentence.rstrip(".") + ".", details)
 
 
 def _with_hint(error: ModelError, trace: Trace) -> ModelError:

@@ -1,18 +1,16 @@
-"""The four shelves of the engine. A new module family, quantity, loader or input is one new file in its folder."""
+"""The four registries of the engine. A new module family, quantity, loader or input is one new file in its folder."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inspector.registry import Shelf
+from inspector.registry import Registry
 
 if TYPE_CHECKING:
-    from inspector.engine.inputs import Input
-    from inspector.engine.loaders import Loader
-    from inspector.engine.probes import Probe
+    from inspector.engine.contracts import Input, Loader, Probe
     from inspector.engine.trace.quantity import Quantity
 
-PROBES: Shelf[type[Probe]] = Shelf("probes", "inspector.engine.probes")
-QUANTITIES: Shelf[Quantity] = Shelf("quantities", "inspector.engine.quantities")
-LOADERS: Shelf[Loader] = Shelf("loaders", "inspector.engine.loaders")
-INPUTS: Shelf[Input] = Shelf("inputs", "inspector.engine.inputs")
+PROBES: Registry[type[Probe]] = Registry("probes", "inspector.engine.probes")
+QUANTITIES: Registry[Quantity] = Registry("quantities", "inspector.engine.quantities")
+LOADERS: Registry[Loader] = Registry("loaders", "inspector.engine.loaders")
+INPUTS: Registry[Input] = Registry("inputs", "inspector.engine.inputs")

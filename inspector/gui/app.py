@@ -63,7 +63,7 @@ def begin(window: Window, paths: list[str], demo: bool) -> None:
     from inspector.gui.runtime.exception_hooks import install
     from inspector.gui.runtime.gc_timer import collect_here
 
-    install(window)
+    install(window.show_fault, window.session.note, window.close)
     collect_here(window)
     window.load_panels()
     window.tick()

@@ -1,8 +1,9 @@
 """The tongue: what the rooms say to each other, as frozen dataclasses (numpy and the standard library only)."""
 
-from inspector.records.channel import ANSWER_DOMAIN, DTYPES, KINDS, STEP_DOMAIN, VOCABULARY_DOMAIN, Channel
+from inspector.records.channel import DTYPES, KINDS, Channel
 from inspector.records.codec import BadRecordError, decode, encode
 from inspector.records.edits import Edit, parse_edit
+from inspector.records.labels import ANSWER_DOMAIN, CARRIED, CLASS_DOMAIN, STATE, STEP_DOMAIN, VOCABULARY_DOMAIN
 from inspector.records.requests import (
     Analyse,
     Cancel,
@@ -35,8 +36,9 @@ from inspector.records.run import (
 )  # fmt: skip
 
 __all__ = [
-    "ANSWER_DOMAIN", "DTYPES", "KINDS", "STEP_DOMAIN", "VOCABULARY_DOMAIN", "Analyse", "BadRecordError", "Cancel",
-    "Catalog", "Channel", "CheckpointReport", "Edit", "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec",
-    "Labels", "Load", "Loaded", "Log", "Mismatch", "Page", "Place", "Progress", "Quit", "Refusal", "Run",
-    "RunStart", "RunStop", "Scalar", "Severity", "Status", "decode", "encode", "parse_edit",
+    "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "KINDS", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
+    "Analyse", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "Edit", "Entry", "Failure",
+    "Finding", "Finished", "Frame", "InputSpec", "Labels", "Load", "Loaded", "Log", "Mismatch", "Page", "Place",
+    "Progress", "Quit", "Refusal", "Run", "RunStart", "RunStop", "Scalar", "Severity", "Status", "decode", "encode",
+    "parse_edit",
 ]  # fmt: skip

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from inspector.records.labels import STEP_DOMAIN
+
 DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "float32", "float64",
@@ -28,10 +30,6 @@ KINDS = (
 )  # fmt: skip
 """Known kinds. A kind says which picture fits; a new kind needs a new panel, a new name does not."""
 
-STEP_DOMAIN = "step"
-ANSWER_DOMAIN = "answer step"
-"""Steps of an answer that has steps of its own (what a decoder says)."""
-VOCABULARY_DOMAIN = "vocabulary"
 _STEP_DIMS = frozenset({"step", "query", "key", "source", "start"})
 _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
 MAX_NAME = 1_000

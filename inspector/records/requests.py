@@ -12,7 +12,7 @@ from inspector.records.run import Place, RunStop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSpec:
-    """A sequence to run. `kind` is a key of the shelf of inputs ("example", "text", "ids", "file", "generated"…).
+    """A sequence to run. `kind` is a key of the registry of inputs ("example", "text", "ids", "file", "generated"…).
 
     `value` is the text, the ids, the file's path or the generator's name; `options` belong to that input
     (for example {"steps": 200, "at": 10} of an impulse). `look_at` is the sample of the batch to be shown.
@@ -42,7 +42,7 @@ class Load:
 class Run:
     """Run the loaded model on a sequence and write the capture to the folder `path`.
 
-    `quantities` are keys of the shelf of quantities; empty means the default set. With `edits` there are two frames:
+    `quantities` are keys of the registry of quantities; empty means the default set. With `edits` there are two frames:
     the run as it is, and with the changes. `states`: place of a hand-written recurrence → the variables of the user's
     code that are its state, where what was found is to be corrected.
     """
@@ -79,7 +79,7 @@ class Quit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One entry of a shelf as the catalogue lists it."""
+    """One entry of a registry as the catalogue lists it."""
 
     key: str
     summary: str = ""

@@ -1,4 +1,4 @@
-"""The shelf of sample models, read without importing one: their cards are literals, their checkpoints are files."""
+"""The registry of sample models, read without importing one: their cards are literals, their checkpoints are files."""
 
 from __future__ import annotations
 

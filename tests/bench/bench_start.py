@@ -54,7 +54,7 @@ def rows() -> list[Row]:
 def _whole_run() -> Row:
     import torch
 
-    from inspector.engine.model.opening import open_subject
+    from inspector.engine.opening.open_subject import open_subject
     from inspector.engine.session.service import Service
     from inspector.records import Finished, InputSpec, Load, Run
 

@@ -1,4 +1,4 @@
-"""Every entry of the engine's shelves, before its own test exists: it describes itself and runs on every family."""
+"""Every entry of the engine's registries, before its own test exists: it describes itself and runs on every family."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import perform
 from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
 from inspector.records import Channel, Page, Refusal
-from inspector.registry import Shelf
+from inspector.registry import Registry
 
 ROOMS = Path(inspector.__file__).parent
-SHELVES: list[Shelf[Any]] = [PROBES, QUANTITIES, LOADERS, INPUTS]
+REGISTRIES: list[Registry[Any]] = [PROBES, QUANTITIES, LOADERS, INPUTS]
 
 
 class Stack(nn.Module):
@@ -76,24 +76,24 @@ def run(key: str, steps: int, quantities: tuple[str, ...] = ()) -> Kept:
     return kept
 
 
-@pytest.mark.parametrize("shelf", SHELVES, ids=lambda shelf: shelf.name)
-def test_every_file_of_a_shelf_registers_and_loads(shelf: Shelf[Any]) -> None:
-    shelf.load()
-    assert not shelf.broken, shelf.broken
-    folder = ROOMS.joinpath(*shelf.package.split(".")[1:])
-    files = {f"{shelf.package}.{path.stem}" for path in folder.glob("*.py") if path.stem != "__init__"}
-    assert files <= {shelf.origin(key) for key in shelf}, "a file of the shelf registers nothing"
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.name)
+def test_every_file_of_a_registry_registers_and_loads(registry: Registry[Any]) -> None:
+    registry.load()
+    assert not registry.broken, registry.broken
+    folder = ROOMS.joinpath(*registry.package.split(".")[1:])
+    files = {f"{registry.package}.{path.stem}" for path in folder.glob("*.py") if path.stem != "__init__"}
+    assert files <= {registry.origin(key) for key in registry}, "a file of the registry registers nothing"
 
 
-@pytest.mark.parametrize("shelf", SHELVES, ids=lambda shelf: shelf.name)
-def test_every_entry_says_what_it_is_in_one_line(shelf: Shelf[Any]) -> None:
-    for key, entry in shelf.items():
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.name)
+def test_every_entry_says_what_it_is_in_one_line(registry: Registry[Any]) -> None:
+    for key, entry in registry.items():
         assert entry.summary and "\n" not in entry.summary, key
 
 
 def test_keys_are_literal() -> None:
-    for shelf in SHELVES:
-        for path in ROOMS.joinpath(*shelf.package.split(".")[1:]).glob("*.py"):
+    for registry in REGISTRIES:
+        for path in ROOMS.joinpath(*registry.package.split(".")[1:]).glob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "register":
                     assert isinstance(node.args[0], ast.Constant), f"{path.name} registers a computed key"

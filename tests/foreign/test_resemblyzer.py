@@ -46,8 +46,8 @@ def test_the_speaker_encoder_opens_runs_and_every_panel_shows_it(tmp_path: Path,
     batch_file = recording(tmp_path)
     import soundfile
 
-    from inspector.engine.model.checkpoint_matching import fit
-    from inspector.engine.model.opening import read_checkpoint
+    from inspector.engine.opening.checkpoint_matching import fit
+    from inspector.engine.opening.open_subject import read_checkpoint
 
     subject = encoder()
     report, plan = fit(subject.model, read_checkpoint(path), path)

@@ -1,4 +1,4 @@
-"""Every panel of the shelf over every capture: it draws, its numbers are the capture's, its failures stay its own."""
+"""Every panel of the registry over every capture: it draws, its numbers are the capture's, its failures stay its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def colours(image: QImage) -> int:
     return len({small.pixel(x, y) for x in range(0, 200, 2) for y in range(0, 120, 2)})
 
 
-def test_the_shelf_loads_and_describes_itself() -> None:
+def test_the_registry_loads_and_describes_itself() -> None:
     PANELS.load()
     assert not PANELS.broken and set(ORDER) == set(PANELS)
     for key, panel in ordered():

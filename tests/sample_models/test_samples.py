@@ -26,7 +26,7 @@ BITS = 1 / math.log(2)
 PIECE = text.WINDOW
 """Characters in one piece of the held-out text, as in training; each is read from a fresh start."""
 ROWS = {f"S{number}" for number in (*range(1, 13), 15, 18)}
-"""Rows of the table of systems that this shelf covers."""
+"""Rows of the table of systems that this registry covers."""
 MOST_BITS = {
     "char-elman": 2.7,
     "char-elman-exploding": 4.75,
@@ -159,7 +159,7 @@ def held_out_loss(sample: Sample, piece: int = PIECE) -> float:
         return float(losses(sample, held_out_batch(sample, piece)).nanmean())
 
 
-def test_the_systems_of_this_shelf_are_there() -> None:
+def test_the_systems_of_this_registry_are_there() -> None:
     assert {card(name)["row"] for name in STEMS} >= ROWS
 
 

@@ -1,1 +1,1 @@
-"""The shelf of rules: one file a rule."""
+"""The registry of rules: one file a rule."""

@@ -1,7 +1,7 @@
 """All gradients that reach the parameters of a recurrence, some steps at a time, in the form in which they are summed.
 
-The one sweep of engine/analyses/itemised_bptt.py for those who want every pair of steps: everything is done with a tile of rows while
-it is in the cache, and what a chunk of steps gives to the sums by lag is one product of matrices.
+The one sweep of `itemised_bptt.py` for those who want every pair of steps: everything is done with a tile of rows
+while it is in the cache, and what a chunk of steps gives to the sums by lag is one product of matrices.
 """
 
 from __future__ import annotations

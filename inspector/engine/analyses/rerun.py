@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from inspector.engine.errors import Unsupported
+from inspector.engine.errors import Unsupported, model_error
+from inspector.engine.hooks.isolation import unchanged
 from inspector.engine.model.subject import Batch
-from inspector.engine.pipeline import model_error, unchanged
 from inspector.engine.trace.trace import Trace
 
 ENTRIES = 1 << 25

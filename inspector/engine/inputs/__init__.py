@@ -1,17 +1,5 @@
-"""The shelf of inputs: one file a kind of sequence. An input turns an InputSpec into a Batch for a subject."""
+"""The registry of inputs: one file a kind of sequence (text, ids, files, audio, made signals).
 
-from __future__ import annotations
-
-from typing import Protocol
-
-from inspector.engine.model.subject import Batch, Subject
-from inspector.records import InputSpec
-
-
-class Input(Protocol):
-    """Makes a batch of sequences from what the user gave."""
-
-    summary: str
-
-    def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
-        """The batch, padded, with step labels. Raises InputError with one clear sentence."""
+An input turns an InputSpec into a Batch for a subject;
+`engine/contracts.py` has the protocol. Begin reading with `ids.py`.
+"""

@@ -1,6 +1,6 @@
 """Edited runs: a token changed, a unit or a gate clamped from a step on, and the model run again with it.
 
-Fused modules are written out as loops first (engine/interventions/eager_loops.py). A first pass without the change finds
+Fused modules are written out as loops first (`eager_loops.py`). A first pass without the change finds
 the operation that makes the value; in the second one that operation's result is replaced, and everything after it
 follows as the model computes it.
 """

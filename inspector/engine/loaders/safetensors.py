@@ -7,8 +7,8 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
+from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
-from inspector.engine.loaders import State
 from inspector.engine.registries import LOADERS
 
 MAX_HEADER = 16 << 20

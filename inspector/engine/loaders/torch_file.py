@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
-from inspector.engine.loaders import State
 from inspector.engine.registries import LOADERS
 
 OLD_MAGIC = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46"

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inspector.engine.errors import InputError
+from inspector.engine.errors import InputError, model_error
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import model_error
 from inspector.records import InputSpec
 
 MAX_STEPS = 2_000_000

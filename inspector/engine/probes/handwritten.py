@@ -27,7 +27,7 @@ from inspector.engine.recurrent.traced.record.recorder import Recorder
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import CELLS_WITHIN, Trace
-from inspector.records import Labels
+from inspector.records import CARRIED, STATE, Labels
 
 FULL = (
     "The model makes more operations than are recorded, so loops after the first {:,} are not seen; a shorter sequence "
@@ -171,8 +171,8 @@ class Handwritten:
             wanted.ask(trace)
             self._found.append((recurrence, wanted))
             recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
-            emit.sink.write(Labels(f"carried:{place}", tuple(slot.written for slot in flow.slots), emit.frame))
-            emit.sink.write(Labels(f"state:{place}", tuple(slot.written for slot in state), emit.frame))
+            emit.sink.write(Labels(CARRIED + place, tuple(slot.written for slot in flow.slots), emit.frame))
+            emit.sink.write(Labels(STATE + place, tuple(slot.written for slot in state), emit.frame))
             size = int(trace.batch.lengths.numel())
             if trace.editing:
                 trace.extra.setdefault("handwritten", []).append((place, flow, state, size))

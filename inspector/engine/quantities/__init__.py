@@ -1,1 +1,1 @@
-"""The shelf of quantities: one file each, registered with `QUANTITIES.register(key)` on a `Quantity`."""
+"""The registry of quantities: one file each, registered with `QUANTITIES.register(key)` on a `Quantity`."""

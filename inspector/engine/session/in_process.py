@@ -17,8 +17,8 @@ from inspector.capture import SUFFIX, Capture, Writer, open_capture
 from inspector.engine.errors import InputError, ModelError
 from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_edits
 from inspector.engine.model.batching import of_value, pad
-from inspector.engine.model.opening import Opened, open_subject, places
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
+from inspector.engine.opening.open_subject import Opened, open_subject, places
 from inspector.engine.pipeline import chosen_quantities, perform
 from inspector.engine.registries import INPUTS
 from inspector.records import Edit, Frame, InputSpec, Load, RunStart, RunStop, parse_edit

@@ -14,8 +14,8 @@ import torch
 from inspector.capture import CaptureError, Writer
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_edits
-from inspector.engine.model.opening import Opened, open_subject, places
 from inspector.engine.model.subject import Subject, to_device
+from inspector.engine.opening.open_subject import Opened, open_subject, places
 from inspector.engine.pipeline import chosen_quantities, perform, set_threads
 from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
 from inspector.records import (
@@ -33,7 +33,7 @@ from inspector.records import (
     RunStart,
     RunStop,
 )
-from inspector.registry import Shelf
+from inspector.registry import Registry
 
 PROGRESS_SECONDS = 0.05
 
@@ -42,20 +42,20 @@ def catalog() -> Catalog:
     """What this worker can do."""
     threads = set_threads()
     torch.sparse.check_sparse_tensor_invariants.enable()
-    shelves: tuple[Shelf[Any], ...] = (PROBES, QUANTITIES, LOADERS, INPUTS)
-    entries = [_entries(shelf) for shelf in shelves]
+    registries: tuple[Registry[Any], ...] = (PROBES, QUANTITIES, LOADERS, INPUTS)
+    entries = [_entries(registry) for registry in registries]
     devices = ("cpu", *(f"cuda:{n}" for n in range(torch.cuda.device_count())))
     return Catalog(
         torch=torch.__version__, threads=threads, devices=devices, probes=entries[0], quantities=entries[1],
         loaders=entries[2], inputs=entries[3],
-        broken=tuple(f"{bad.origin}: {bad.reason}" for shelf in shelves for bad in shelf.broken),
+        broken=tuple(f"{bad.origin}: {bad.reason}" for registry in registries for bad in registry.broken),
     )  # fmt: skip
 
 
-def _entries(shelf: Shelf[Any]) -> tuple[Entry, ...]:
+def _entries(registry: Registry[Any]) -> tuple[Entry, ...]:
     return tuple(
         Entry(key=key, summary=entry.summary, default=bool(getattr(entry, "default", False)))
-        for key, entry in shelf.items()
+        for key, entry in registry.items()
     )
 
 

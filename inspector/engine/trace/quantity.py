@@ -1,4 +1,4 @@
-"""How a file of the shelf of quantities describes itself: one decorator a shape of quantity.
+"""How a file of the registry of quantities describes itself: one decorator a shape of quantity.
 
 A quantity is a pure function of a block of steps (`per_step`), of a whole recurrence (`per_recurrence`), of a
 block of attention rows (see engine/attention/rows.py) or of the whole trace (`per_run`). The decorator makes it a
@@ -26,7 +26,7 @@ BLOCK_STEPS = KEPT_STEPS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """An entry of the shelf. `run(trace, emit)` computes and writes; `order` sorts, small first.
+    """An entry of the registry. `run(trace, emit)` computes and writes; `order` sorts, small first.
 
     With `parameter_gradients` the one backward pass also gives Trace.parameter_gradients.
     """

@@ -7,19 +7,17 @@ that step 3 of the answer is never drawn as step 3 of the input.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Attention, Recurrence, Trace
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Log
-
-if TYPE_CHECKING:
-    from inspector.engine.trace.trace import Attention, Recurrence, Trace
 
 EXPECTED = (
     "`answer` gave {}; expected ids ({}, t) with a negative id at padding, or the labels of each of the {} sequences."
@@ -30,26 +28,6 @@ AMBIGUOUS = (
     "The answer has as many steps as the input, so it cannot be told which layers run over the answer: all are drawn "
     "over the input's steps. Name the answer's in `decoder`."
 )
-
-
-@dataclass(slots=True)
-class Answer:
-    """The steps of the answers of a batch.
-
-    Attributes:
-        steps: how many there are with padding; lengths: (b,) how many are real.
-        ids: (b, t) the right answer, negative at padding; None where only labels or the model's own are known.
-        names: labels of the steps of the sequence looked at.
-    """
-
-    steps: int
-    lengths: Tensor
-    ids: Tensor | None
-    names: tuple[str, ...]
-
-    def length(self, sample: int) -> int:
-        """Real steps of one sample's answer."""
-        return int(self.lengths[sample])
 
 
 def read_answer(subject: Subject, output: Any, batch: Batch, scores: Tensor | None) -> Answer:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from inspector.engine.cells.base import Cell, Check, StepBlock
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.trace.target_steps import Answer
+from inspector.engine.trace.answer import Answer
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 CELLS_WITHIN = "cells within"

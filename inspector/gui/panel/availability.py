@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.capture import Capture
-from inspector.gui.window.run_options import CARRIED
-from inspector.records import ANSWER_DOMAIN
+from inspector.records import ANSWER_DOMAIN, CARRIED
 
 RECURRENCE, LOSS = "recurrence", "loss"
 NEEDS = {

@@ -1,15 +1,15 @@
-"""The shelf of panels: one file each in `gui/panels`; they match channels by kind and dims, never by name."""
+"""The registry of panels: one file each in `gui/panels`; they match channels by kind and dims, never by name."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inspector.registry import Shelf
+from inspector.registry import Registry
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
 
-PANELS: Shelf[type[Panel]] = Shelf("panels", "inspector.gui.panels")
+PANELS: Registry[type[Panel]] = Registry("panels", "inspector.gui.panels")
 ORDER = (
     "states", "units", "gates", "openers", "dynamics", "attention", "outputs", "jacobians", "spectra", "lags", "paths",
     "bptt", "truncation", "gradients", "influence", "depth", "clipping", "training", "health",

@@ -1,1 +1,1 @@
-"""The shelf of panels: one file each."""
+"""The registry of panels: one file each."""

@@ -5,36 +5,38 @@ from __future__ import annotations
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from types import TracebackType
 
 from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
 
-from inspector.gui.window.main_window import Window
 from inspector.records import Log
 
 QUIET = ("propagateSizeHints", "QStandardPaths: XDG_RUNTIME_DIR")
 
 
-def install(window: Window) -> None:
-    """Hook exceptions of slots and threads, and Qt's own messages."""
+def install(show: Callable[[Log, str], None], note: Callable[[Log], None], close: Callable[[], object]) -> None:
+    """Hook exceptions of slots and threads, and Qt's own messages.
+
+    `show(log, sentence)` is called in the window's thread, `note(log)` in any; `close()` ends the window at Ctrl-C.
+    """
 
     def report(kind: type[BaseException], fault: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):
-            window.close()
+            close()
             return
         details = "".join(traceback.format_exception(kind, fault, trace))
         sys.stderr.write(details)
-        window.session.log.append(Log(details, "error", "window"))
-        window.log.add([Log(details, "error", "window")])
-        window.session.sentence = f"A fault in the window: {fault}. The log has the details; nothing captured is lost."
+        sentence = f"A fault in the window: {fault}. The log has the details; nothing captured is lost."
+        show(Log(details, "error", "window"), sentence)
 
     def from_thread(arguments: threading.ExceptHookArgs) -> None:
         text = "".join(traceback.format_exception(arguments.exc_type, arguments.exc_value, arguments.exc_traceback))
-        window.session._events.put(Log(text, "error", "thread"))
+        note(Log(text, "error", "thread"))
 
     def from_qt(kind: QtMsgType, context: QMessageLogContext, message: str) -> None:
         if not any(part in message for part in QUIET):
-            window.session._events.put(Log(message, "warning", "Qt"))
+            note(Log(message, "warning", "Qt"))
 
     sys.excepthook = report
     threading.excepthook = from_thread

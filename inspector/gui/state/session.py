@@ -114,6 +114,10 @@ class Session:
         self.worker = self._make(self._events.put, output, lambda ended: self._events.put((epoch, ended)))
         self.worker.start()
 
+    def note(self, line: Log) -> None:
+        """Put a line into the log at the next tick; may be called from any thread."""
+        self._events.put(line)
+
     def start_again(self) -> None:
         """A fresh worker with the model that was open; nothing runs until it is asked for."""
         self.start_worker()

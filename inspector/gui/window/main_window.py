@@ -26,7 +26,7 @@ from inspector.gui.window.run_options import ComputeMenu, compute_also, remember
 from inspector.gui.window.sequence_row import SequenceRow
 from inspector.gui.window.side_docks import LogPane, ModelTree, Opener, Readout
 from inspector.gui.window.status_row import StatusRow
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, InputSpec, Load
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, InputSpec, Load, Log
 from inspector.workspace.samples import list_samples
 
 if TYPE_CHECKING:
@@ -231,6 +231,12 @@ class Window(QMainWindow):
         box = plain_box(self, "inspector", sentence, details)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         box.open()
+
+    def show_fault(self, line: Log, sentence: str) -> None:
+        """A fault of the window itself: the log has the details, the status row a sentence."""
+        self.session.log.append(line)
+        self.log.add([line])
+        self.session.sentence = sentence
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Files may be dropped."""

@@ -21,13 +21,12 @@ from PySide6.QtWidgets import (
 from inspector.capture import Capture
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.plain_text import clean, plain_label
-from inspector.records import Catalog
+from inspector.records import CARRIED, STATE, Catalog
 
 if TYPE_CHECKING:
     from inspector.gui.window.main_window import Window
 
 States = dict[str, tuple[str, ...]]
-CARRIED, STATE = "carried:", "state:"
 NO_RECURRENCE = (
     "This run has no hand-written recurrence: a loop of your own whose state had to be found. Torch's own layers and "
     "cells say themselves what their state is."

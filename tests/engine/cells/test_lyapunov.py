@@ -64,7 +64,7 @@ def test_the_explicit_product_loses_the_small_directions_and_we_do_not() -> None
     chain = random_chain(60, 4) * torch.tensor([1.0, 0.8, 0.5, 0.1], dtype=D)[:, None]
     logs, _ = Directions(4, 4).advance(chain)
     truth = float(torch.linalg.slogdet(chain).logabsdet.sum())
-    assert float(logs.sum()) == pytest.approx(truth, rel=1e-12)
+    assert float(logs.sum()) == pytest.approx(truth, rel=1e-9)  # up to eight steps are multiplied between two QRs
     product = torch.eye(4, dtype=D)
     for matrix in chain:
         product = matrix @ product

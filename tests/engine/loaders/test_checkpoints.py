@@ -15,8 +15,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from inspector.engine.errors import InputError
-from inspector.engine.model.checkpoint_matching import fit
-from inspector.engine.model.opening import open_subject, read_checkpoint
+from inspector.engine.opening.checkpoint_matching import fit
+from inspector.engine.opening.open_subject import open_subject, read_checkpoint
 from inspector.records import Load
 
 

@@ -301,7 +301,7 @@ def test_a_decoders_attention_has_queries_of_the_answer_and_keys_of_the_input(le
 
 def test_the_samples_say_whose_steps_they_run_over() -> None:
     from inspector.engine.model.batching import of_value, pad
-    from inspector.engine.model.opening import open_subject
+    from inspector.engine.opening.open_subject import open_subject
     from inspector.records import Load
 
     for name, text, answer, domains in (

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
-from inspector.engine.trace.target_steps import Answer
 from inspector.engine.trace.trace import Trace
 from inspector.records import VOCABULARY_DOMAIN
 

@@ -27,8 +27,9 @@ MOST_BYTES = 3 << 30
 """What was computed is kept until the run is over; at most this much of it, then recording ends."""
 MOST_OPS = 4_000_000
 TORCH = str(Path(torch.__file__).parent)
-UNROLLED = str(Path(__file__).with_name("unrolled.py"))
-OURS = str(Path(__file__).parent.parent)
+ENGINE = Path(__file__).parents[3]
+EAGER_LOOPS = str(ENGINE / "interventions" / "eager_loops.py")
+OURS = str(ENGINE)
 _DROPOUTS = frozenset(map(id, DROPOUTS))
 MAY_BE_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 """Such a call may have another caller the next time."""
@@ -190,7 +191,7 @@ class Recorder(SwitchedMode):
 
 def _kind(code: CodeType) -> int:
     """0 the user's code, 1 torch's, 2 this package's. torch's modules written out as loops count as the user's."""
-    if code.co_filename == UNROLLED:
+    if code.co_filename == EAGER_LOOPS:
         return 0
     if code.co_name == "__torch_function__":  # another mode that only passes the call on
         return 1

@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
-from inspector.engine.loaders import State
-from inspector.engine.model.parametrizations import fold
+from inspector.engine.opening.parametrizations import fold
 from inspector.records import CheckpointReport, Mismatch
 
 PREFIXES = ("module.", "_orig_mod.", "model.", "net.", "network.", "ema_model.", "encoder_model.")

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from inspector.engine.model.checkpoint_matching import fit
-from inspector.engine.model.opening import read_checkpoint
+from inspector.engine.opening.checkpoint_matching import fit
+from inspector.engine.opening.open_subject import read_checkpoint
 
 
 class Model(nn.Module):

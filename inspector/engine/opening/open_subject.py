@@ -15,11 +15,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from inspector.engine.errors import InputError, ModelError
-from inspector.engine.loaders import State
-from inspector.engine.model.checkpoint_matching import fit
+from inspector.engine.contracts import State
+from inspector.engine.errors import InputError, ModelError, model_error
 from inspector.engine.model.subject import Subject, adopt
-from inspector.engine.pipeline import model_error
+from inspector.engine.opening.checkpoint_matching import fit
 from inspector.engine.registries import LOADERS
 from inspector.records import CheckpointReport, Load, Place
 from inspector.workspace.samples import Sample, find_sample, list_samples

@@ -1,0 +1,45 @@
+"""What panels, tables and rules read: a capture, or what stands in its place (the difference of two frames)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from inspector.records import Channel, RunStart
+
+Array = npt.NDArray[Any]
+
+
+class View(Protocol):
+    """Channels by name, and their numbers. Every method raises CaptureError for a channel that is not there."""
+
+    start: RunStart
+
+    @property
+    def channels(self) -> Mapping[str, Channel]:
+        """By name, in the order in which they were declared."""
+
+    def frame_of(self, name: str, frame: int = -1) -> int:
+        """The frame that -1 stands for: the newest one in which the channel has pages."""
+
+    def revision(self, name: str, frame: int = -1) -> int:
+        """Grows whenever the channel gets a page; 0 while it has none."""
+
+    def extent(self, name: str, frame: int = -1) -> tuple[int, ...]:
+        """The shape filled so far."""
+
+    def array(self, name: str, frame: int = -1) -> Array:
+        """The whole array so far, read-only."""
+
+    def block(self, name: str, frame: int = -1, region: tuple[slice, ...] = ()) -> Array:
+        """A region of it."""
+
+    def overview(
+        self, name: str, frame: int = -1, *, region: tuple[slice, ...] = (), size: tuple[int, ...] = (1000, 1000)
+    ) -> tuple[Array, Array]:
+        """(minima, maxima) over a region, in at most `size` cells."""
+
+    def labels(self, domain: str, frame: int = -1) -> tuple[str, ...]:
+        """Names of the positions of a label domain."""

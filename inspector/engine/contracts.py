@@ -1,0 +1,69 @@
+"""What a probe, a loader and an input must be: the protocols that the files of the engine's registries fulfil."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Trace
+from inspector.records import InputSpec
+
+
+class Probe(Protocol):
+    """Watches one family of modules while the user's model runs.
+
+    A probe is made fresh for every run. `attach` installs hooks or modes; `detach` removes every one of them and
+    is called also when the model raised. `finish` runs after the model (and after the one backward pass): it
+    turns what was seen into Recurrences or Attentions of the trace. Nothing that a probe does may raise into the
+    user's model, change its outputs, or draw random numbers.
+    """
+
+    summary: str
+
+    def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
+        """Install hooks; `emit` may be used to write pages live."""
+
+    def detach(self) -> None:
+        """Remove whatever `attach` installed. Idempotent."""
+
+    def finish(self, trace: Trace, emit: Emitter) -> None:
+        """Put what was seen into the trace; refusals go to `emit.refuse`."""
+
+
+@dataclass(slots=True)
+class State:
+    """What a checkpoint file holds, as found: tensors by name, the layout that was recognised, the training step."""
+
+    tensors: dict[str, Tensor]
+    layout: str
+    step: int | None = None
+    meta: dict[str, Any] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
+    """Other tensor dicts in the same file that were not chosen (for example "ema" beside "model")."""
+
+
+class Loader(Protocol):
+    """Reads one checkpoint format."""
+
+    summary: str
+    suffixes: tuple[str, ...]
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """True when the file's first bytes (4096) or name say that this loader can read it."""
+
+    def load(self, path: Path) -> State:
+        """All tensors on the CPU. Raises InputError with one clear sentence."""
+
+
+class Input(Protocol):
+    """Makes a batch of sequences from what the user gave."""
+
+    summary: str
+
+    def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
+        """The batch, padded, with step labels. Raises InputError with one clear sentence."""

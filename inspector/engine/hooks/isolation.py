@@ -1,0 +1,47 @@
+"""A run leaves no trace in the process: random state, buffers and training flags are put back afterwards."""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import nn
+
+
+@contextmanager
+def unchanged(model: nn.Module, seed: int) -> Iterator[None]:
+    """Seeded random state inside, the old one afterwards; buffers and training flags put back if the run moved them."""
+    states = (random.getstate(), np.random.get_state(), torch.get_rng_state())
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    modes = [(module, module.training) for module in model.modules()]
+    buffers = [
+        (module, name, buffer, None if buffer is None else buffer.detach().clone())
+        for module in model.modules()
+        for name, buffer in module._buffers.items()
+    ]
+    collecting = gc.isenabled()
+    gc.disable()  # probes keep what the model makes; the collector would walk over all of it, again and again
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+        torch.set_rng_state(states[2])
+        if cuda:
+            torch.cuda.set_rng_state_all(cuda)
+        if collecting:
+            gc.enable()
+        for module, mode in modes:
+            module.training = mode
+        with torch.no_grad():
+            for module, name, buffer, value in buffers:
+                module._buffers[name] = buffer  # a model may have put another tensor in its place
+                if buffer is not None and value is not None and not torch.equal(buffer, value):
+                    buffer.copy_(value)
