@@ -88,7 +88,7 @@ def test_outputs_are_bit_identical_with_and_without_looking(training: bool) -> N
 def test_a_model_that_raises_half_way_shows_what_was_seen() -> None:
     made, batch = subject(False, fails_at=1)
     kept = Kept()
-    with pytest.raises(ModelError, match=r"RuntimeError \(test_run\.py, line \d+\): half-way\."):
+    with pytest.raises(ModelError, match=r"RuntimeError \(test_pipeline\.py, line \d+\): half-way\."):
         perform(made, batch, kept)
     assert {"rnn.l0:h", "rnn.l1:gate/forget"} <= kept.names()
 
