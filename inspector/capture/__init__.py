@@ -1,4 +1,20 @@
-"""The memory: a capture is a folder of page files with an SQLite index; the only thing a panel reads."""
+"""The capture: a folder of page files with an SQLite index; the only thing that a panel reads.
+
+A local run, a finished one and what a colleague sent are the same thing at different ages. Bytes are written first,
+then the row that commits them, so a reader never sees a page that is not whole.
+
+In: records and arrays from the engine (`Writer`). Out: channels, arrays and labels by name (`Capture`), or the
+difference of two frames read the same way (`Difference`). Nothing in a capture is ever unpickled, imported or executed.
+
+    layout                      file names, tables, versions
+    writer, owner               the one writer of a capture, and the lease that says that it lives
+    reader, index, pages        reading: rows checked before they are believed, bytes checked against their checksum
+    assemble, pyramid           arrays from pages; levels of detail for drawing
+    view, difference            what panels read, and two frames as one
+    tables, pack                numbers for other programs; one file to mail
+
+Begin reading with `layout.py`, then `reader.py`.
+"""
 
 from inspector.capture.difference import Difference
 from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerVersionError

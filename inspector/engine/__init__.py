@@ -1,1 +1,20 @@
-"""The engine: the only room with torch. It opens models, runs them with probes, and computes quantities."""
+"""The engine: the only package with torch. It opens models, runs them under hooks, and computes quantities.
+
+It runs in a worker process (`worker.py`), which the window and the command line start; `inspector.run` uses the same
+code in the caller's own process (`session/in_process.py`).
+
+In: requests (`records.Load`, `records.Run`). Out: a capture, written page by page, and answers on the pipe.
+
+A run goes through these packages, top down:
+    session        what is done with each request
+    opening        from a name and a checkpoint file to a model ready to run
+    inputs         from text, ids, files or a made signal to a batch
+    pipeline       attach probes, call the model, one backward pass, then every quantity
+    probes         what watches the model while it runs, one file a kind of module
+    recurrent, attention   what the probes saw, laid out step by step and checked
+    trace          what a run left in memory, which quantities read
+    quantities     one file each: from the trace to channels of the capture
+    cells          equations and derivatives of one recurrent step
+
+Begin reading with `pipeline.py`.
+"""

@@ -1,4 +1,16 @@
-"""The tongue: what the rooms say to each other, as frozen dataclasses (numpy and the standard library only)."""
+"""Records: what the packages say to each other, as frozen dataclasses (numpy and the standard library only).
+
+They travel as JSON between processes and in the index of a capture; `codec.py` checks every field of what it reads.
+
+    channel    what one measured array is: name, kind, axes, unit, formula, how it was computed
+    labels     names of label domains
+    run        the life of a run: start, frames, pages, labels, refusals, findings, log, stop
+    requests   what a window asks of a worker, and the answers
+    edits      changes to a run
+    codec      records as bytes and back
+
+Begin reading with `channel.py`.
+"""
 
 from inspector.records.channel import DTYPES, KINDS, Channel
 from inspector.records.codec import BadRecordError, decode, encode

@@ -1,1 +1,7 @@
-"""The roads between processes; both ends of a road live in one file."""
+"""The way to a worker process: a child started by module name, with a pipe of its own for records.
+
+In: requests (records). Out: answers (records), what the child printed (as log lines), and how it ended.
+
+    process      both ends of the pipe, and the three steps in which a child is ended: ask, terminate, kill
+    run_client   one run waited for: what the command line does
+"""

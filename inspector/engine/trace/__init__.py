@@ -1,1 +1,13 @@
-"""trace."""
+"""What one run left in memory, and the one way from there to the capture.
+
+In: what probes saw. Out: `Trace` with recurrences, attentions, outputs and losses, read by quantities; and channels and
+pages through the `Emitter`.
+
+    trace             Trace, Recurrence, Attention
+    quantity          the decorators by which a file becomes a quantity
+    emitter           declares channels, writes pages, reports progress, notices a cancel
+    answer, target_steps   outputs that have steps of their own
+    embedding_calls   what an embedding looked up, call by call
+
+Begin reading with `trace.py`.
+"""

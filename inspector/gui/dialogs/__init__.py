@@ -1,1 +1,4 @@
-"""dialogs."""
+"""Questions to the user: which model, may its code run, does the checkpoint fit, what should be edited.
+
+In: records (reports, captures). Out: records (`Load`, `Edit`) or a yes or no.
+"""

@@ -1,1 +1,6 @@
-"""export."""
+"""Figures and numbers of panels as files, with and without a window.
+
+figure_files   a panel's figure as PNG, SVG or PDF with vector text; its numbers as CSV or NPZ
+headless       the same from the command line, on machines without a display
+offscreen      a place where a panel is laid out at a size and never shown
+"""

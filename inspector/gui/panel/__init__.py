@@ -1,1 +1,15 @@
-"""panel."""
+"""What every panel is: a figure over a capture, a page for when there is nothing to show, a page for its own faults.
+
+In: a capture (`capture/view.py`), the shared cursor and the steps in view. Out: a drawing, exact numbers under the
+cursor, numbers to be saved.
+
+    base          Panel: choosing channels, drawing, readout
+    registry      the registry of panels
+    figure        the picture itself, and a guard around its painting
+    line_panel    what panels of lines over steps share
+    empty_page, availability   what is missing, why, and what would bring it
+    run_toggle    what of a difference of two runs can be shown
+    edit_trigger  double-click on a row that can be held
+
+Begin reading with `base.py`, then `panels/jacobians.py`.
+"""

@@ -1,1 +1,1 @@
-"""The registry of panels: one file each."""
+"""The registry of panels: one file each. A panel accepts channels by kind and axes, never by name."""

@@ -1,1 +1,1 @@
-"""runtime."""
+"""The process that the window runs in: display, garbage collection, exception hooks. Nothing here knows the window."""

@@ -1,1 +1,8 @@
-"""state."""
+"""What the window holds that is not a widget: the session, the cursor, the steps in view, what is remembered.
+
+session      what is open and what runs: requests, answers, the capture that is shown
+cursor       step, place, unit, head: moved by any panel, followed by all
+step_range   the steps in view
+player       moves the cursor by itself
+settings     what is remembered between starts
+"""

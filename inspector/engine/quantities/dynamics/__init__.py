@@ -1,1 +1,1 @@
-"""dynamics."""
+"""Quantities of a recurrence as a dynamical system: exponents, fixed points, trajectories, spectra of weights."""

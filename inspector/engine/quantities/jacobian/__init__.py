@@ -1,1 +1,1 @@
-"""jacobian."""
+"""Quantities of the step Jacobian and of products of step Jacobians."""

@@ -1,1 +1,9 @@
-"""loops."""
+"""Loops: where the user's code repeats itself, and what it carries from one iteration to the next.
+
+In: the table of recorded operations. Out: iterations, and for each variable that is carried its value at every step.
+
+    bytecode            where loops stand in the user's function
+    detection           iterations, from the order of the operations and the bytecode
+    carried_state       the variables that are carried, which belong together, and at which lag
+    iteration_classes   iterations that did the same, so that one of them is analysed for all
+"""

@@ -1,1 +1,10 @@
-"""record."""
+"""Recording: every torch operation of a forward pass, with the place in the user's code that asked for it.
+
+In: the running model, through a torch function mode. Out: a table of operations as columns of numbers.
+
+    recorder        the mode that records
+    operation       one call as it was recorded
+    op_table        all calls as columns: place, arguments, results
+    source_names    names of variables from the user's statements
+    buffers         states that live in one preallocated tensor
+"""
