@@ -1,0 +1,49 @@
+"""Short names for what contributors do: `nox -s lint types tests bench mutants oracles headless`.
+
+Every session uses the interpreter that runs nox, so that torch is not installed anew for each: see docs/contributing.md.
+"""
+
+from __future__ import annotations
+
+import nox
+
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["lint", "types", "tests"]
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, format and import contracts."""
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """mypy in strict mode."""
+    session.run("mypy")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """pytest; arguments after `--` are passed on."""
+    session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def headless(session: nox.Session) -> None:
+    """A capture on a machine where Qt cannot be imported, as on a cluster node."""
+    session.run("python", "tests/tools/without_qt.py")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """The table of docs/benchmarks.md, measured here (about eight minutes)."""
+    session.run("python", "tests/bench/run.py", *session.posargs)
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Small faults planted one at a time, and the share that the tests catch; see docs/mutants.md."""
+    session.run("python", "tests/tools/mutants.py", *session.posargs)
