@@ -1,6 +1,6 @@
 """Short names for what contributors do: `nox -s lint types tests bench mutants oracles headless`.
 
-Every session uses the interpreter that runs nox, so that torch is not installed anew for each: see docs/contributing.md.
+Every session uses the interpreter that runs nox, so that torch is not installed anew for each.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ They travel as JSON between processes and in the index of a capture; `codec.py` 
 Begin reading with `channel.py`.
 """
 
-from inspector.records.channel import DTYPES, KINDS, Channel
+from inspector.records.channel import DTYPES, KINDS, Channel, Comparison
 from inspector.records.codec import BadRecordError, decode, encode
 from inspector.records.edits import Edit, parse_edit
 from inspector.records.labels import ANSWER_DOMAIN, CARRIED, CLASS_DOMAIN, STATE, STEP_DOMAIN, VOCABULARY_DOMAIN
@@ -49,7 +49,8 @@ from inspector.records.run import (
 
 __all__ = [
     "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "KINDS", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
-    "Analyse", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "Edit", "Entry", "Failure",
+    "Analyse", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "Comparison",
+    "Edit", "Entry", "Failure",
     "Finding", "Finished", "Frame", "InputSpec", "Labels", "Load", "Loaded", "Log", "Mismatch", "Page", "Place",
     "Progress", "Quit", "Refusal", "Run", "RunStart", "RunStop", "Scalar", "Severity", "Status", "decode", "encode",
     "parse_edit",

@@ -31,6 +31,7 @@ KINDS = (
 """Known kinds. A kind says which picture fits; a new kind needs a new panel, a new name does not."""
 
 _STEP_DIMS = frozenset({"step", "query", "key", "source", "start"})
+Comparison = Literal["difference", "ratio", "separate"]
 _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
 MAX_NAME = 1_000
 
@@ -51,6 +52,8 @@ class Channel:
         source: where the formula comes from.
         method: "exact", or how it was estimated and with what error.
         scale: how its colours or axis run: "sequential", "diverging" (centred on zero) or "log".
+        compare: what two runs of it make: a "difference", a "ratio" (norms and other positive numbers that are read by
+            their order of magnitude), or nothing ("separate": tables, spectra and verdicts of one run).
         limits: the values it can take at all (gates: (0, 1)); None where unbounded.
         labels: names along an axis when they are few, for example {"statistic": ("mean", "p10", "p90")}.
         domains: which label domain an axis belongs to; step-like axes default to "step".
@@ -70,6 +73,7 @@ class Channel:
     source: str = ""
     method: str = "exact"
     scale: Literal["sequential", "diverging", "log"] = "sequential"
+    compare: Comparison = "difference"
     limits: tuple[float, float] | None = None
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     domains: Mapping[str, str] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from inspector.engine.cells.base import StepBlock
 from inspector.engine.errors import NotApplicable, Unsupported
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import KEPT_STEPS, Recurrence, Trace
-from inspector.records import Channel
+from inspector.records import Channel, Comparison
 
 BLOCK_STEPS = KEPT_STEPS
 """Steps of a page of per-step quantities: small enough to be seen growing, large enough for batched products."""
@@ -50,6 +50,7 @@ class Describe:
     source: str = ""
     method: str = "exact"
     scale: Literal["sequential", "diverging", "log"] = "sequential"
+    compare: Comparison = "difference"
     limits: tuple[float, float] | None = None
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

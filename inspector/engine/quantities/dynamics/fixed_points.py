@@ -129,7 +129,8 @@ def _write(recurrence: Recurrence, sample: int, choices: list[Held], found: list
     eigenvalues = torch.cat([one.eigenvalues for one in found])
     points = state_space(recurrence, sample).project(states)
     about = Describe(
-        kind="fixed_point", title="fixed and slow points", formula="minima of q(s) = ½‖s − F(s, x*)‖²", source=SOURCE,
+        kind="fixed_point", compare="separate",
+        title="fixed and slow points", formula="minima of q(s) = ½‖s − F(s, x*)‖²", source=SOURCE,
         method=_method(recurrence, choices, found),
     )  # fmt: skip
     place, module = recurrence.place, recurrence.module

@@ -37,7 +37,8 @@ def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     place, module = recurrence.place, recurrence.module
     shown = _shown(plan.count)
     about = Describe(
-        kind="lyapunov", unit="nat/step", title="Lyapunov exponents, running", formula=FORMULA, source=SOURCE,
+        kind="lyapunov", compare="separate",
+        unit="nat/step", title="Lyapunov exponents, running", formula=FORMULA, source=SOURCE,
         method=f"{plan.method}; between orthonormalisations the estimate before stands",
         labels={"exponent": tuple(str(i + 1) for i in shown)},
     )  # fmt: skip
@@ -61,7 +62,13 @@ def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     for scalar, value in numbers.items():
         emit.scalar(f"{place}:lyapunov/{scalar}", value)
     about = Describe(
-        kind="lyapunov", unit="nat/step", title="Lyapunov exponents", formula=FORMULA, source=SOURCE, method=plan.method
+        kind="lyapunov",
+        compare="separate",
+        unit="nat/step",
+        title="Lyapunov exponents",
+        formula=FORMULA,
+        source=SOURCE,
+        method=plan.method,
     )
     emit.array(
         about.channel(f"{place}:lyapunov/exponents", ("exponent",), (plan.count,), "float64", module=module), exponents

@@ -25,7 +25,8 @@ def trajectory(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     states = visited(recurrence, sample)
     whole = "(" + ", ".join(recurrence.cell.parts) + ")" if len(recurrence.cell.parts) > 1 else "h"
     about = Describe(
-        kind="trajectory", title="state in principal components", scale="diverging", source=SOURCE, method=space.note,
+        kind="trajectory", compare="separate",
+        title="state in principal components", scale="diverging", source=SOURCE, method=space.note,
         formula=f"(s_t − mean) · direction of largest variance, s = {whole}",
     )  # fmt: skip
     points = space.project(states)
@@ -37,14 +38,15 @@ def trajectory(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     speed = recurrence.in_order(speeds(recurrence, sample), sample)
     emit.array(
         Describe(
-            kind="trajectory", title="share of variance", formula="Σ_t x_t² / Σ_t ‖s_t − mean‖²", source=SOURCE,
+            kind="trajectory", compare="separate",
+            title="share of variance", formula="Σ_t x_t² / Σ_t ‖s_t − mean‖²", source=SOURCE,
             method=space.note, limits=(0, 1),
         ).channel(f"{place}:trajectory/share", ("component",), (count,), "float64", module=module),
         share,
     )  # fmt: skip
     emit.array(
         Describe(
-            kind="trajectory", title="speed", formula="‖s_t − s_{t−1}‖₂", source=SOURCE
+            kind="trajectory", compare="separate", title="speed", formula="‖s_t − s_{t−1}‖₂", source=SOURCE
         ).channel(f"{place}:trajectory/speed", ("step",), (length,), dtype_name(speed), module=module),
         speed,
     )  # fmt: skip

@@ -60,7 +60,8 @@ def _write(recurrence: Recurrence, weight: RecurrentWeight, emit: Emitter) -> No
     for name, value in numbers.items():
         emit.scalar(f"{place}/{name}", value)
     about = Describe(
-        kind="spectrum", title=f"{weight.symbol}: singular values", formula=f"σ_i({weight.symbol}); all 1: orthogonal",
+        kind="spectrum", compare="separate",
+        title=f"{weight.symbol}: singular values", formula=f"σ_i({weight.symbol}); all 1: orthogonal",
         source=SOURCE, scale="log",
     )  # fmt: skip
     emit.array(
@@ -68,7 +69,8 @@ def _write(recurrence: Recurrence, weight: RecurrentWeight, emit: Emitter) -> No
         singular,
     )
     about = Describe(
-        kind="spectrum", title=f"{weight.symbol}: eigenvalues", formula=f"det({weight.symbol} − λI) = 0, by |λ|",
+        kind="spectrum", compare="separate",
+        title=f"{weight.symbol}: eigenvalues", formula=f"det({weight.symbol} − λI) = 0, by |λ|",
         source=SOURCE, labels={"part": ("re", "im")},
     )  # fmt: skip
     emit.array(

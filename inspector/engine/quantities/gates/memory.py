@@ -41,7 +41,8 @@ def memory(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         statistics.append(part)
     said = f"{found.letter} > {OPEN}" + (f" and {_letter(found.writes)} < {SHUT}" if found.writes else "")
     about = Describe(
-        kind="memory", title=f"long-term memory ({said})", source=SOURCE, method=found.method, limits=(0, 1),
+        kind="memory", compare="separate",
+        title=f"long-term memory ({said})", source=SOURCE, method=found.method, limits=(0, 1),
         formula=f"1 inside runs of at least {HELD} steps with {said}, the sample looked at",
     )  # fmt: skip
     shape = tuple(marked.shape)
@@ -55,7 +56,7 @@ def memory(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
 
 def _write_runs(recurrence: Recurrence, emit: Emitter, values: Tensor, said: str, found: Keeping) -> None:
     about = Describe(
-        kind="memory", title=f"runs of memory ({said})", source=SOURCE, method=found.method,
+        kind="memory", compare="separate", title=f"runs of memory ({said})", source=SOURCE, method=found.method,
         formula=f"longest: most consecutive steps with {said}; longest_start: where it begins (−1: nowhere); runs: how "
         f"many are at least {HELD} steps long; share of the steps in those",
         labels={"statistic": STATISTICS},

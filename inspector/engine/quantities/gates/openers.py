@@ -63,7 +63,9 @@ def _by_token(trace: Trace, recurrence: Recurrence, ids: Tensor, emit: Emitter) 
     told = f"exact; the {len(seen)} most frequent tokens" if len(seen) == MOST_TOKENS else "exact"
     domain = {"token": f"{recurrence.place} token"}
     emit.labels(domain["token"], names)  # of this frame: an edited sequence may have other tokens
-    about = Describe(kind="opener", title="occurrences", formula="times a token occurs in the batch", method=told)
+    about = Describe(
+        kind="opener", compare="separate", title="occurrences", formula="times a token occurs in the batch", method=told
+    )
     channel = about.channel(
         f"{recurrence.place}:gate/tokens", ("token",), (len(seen),), "int64", labels={"token": names},
         domains=domain, module=recurrence.module,
@@ -71,7 +73,7 @@ def _by_token(trace: Trace, recurrence: Recurrence, ids: Tensor, emit: Emitter) 
     emit.array(channel, counts)
     for signal, total in sums.items():
         about = Describe(
-            kind="opener", title=f"{_plain(signal)} by token", method=told, labels={"token": names},
+            kind="opener", compare="separate", title=f"{_plain(signal)} by token", method=told, labels={"token": names},
             formula="mean of the gate over all steps, of every sample, at which the token is the input",
             source="Karpathy, Johnson & Fei-Fei 2015, adapted",
         )  # fmt: skip
@@ -145,7 +147,8 @@ def _by_feature(recurrence: Recurrence, inputs: Tensor, emit: Emitter) -> None:
             moments[signal].add(features, rows)
     for signal, found in moments.items():
         about = Describe(
-            kind="opener", title=f"{_plain(signal)} by input feature", scale="diverging", limits=(-1, 1),
+            kind="opener", compare="separate",
+            title=f"{_plain(signal)} by input feature", scale="diverging", limits=(-1, 1),
             formula="Pearson's correlation of the gate with the feature over all real steps and samples; NaN where one "
             "of them is constant",
         )  # fmt: skip

@@ -30,7 +30,7 @@ def timescale(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     mean = total / count
     values = torch.where(mean == 0, torch.full_like(mean, torch.inf), -1 / mean)
     about = Describe(
-        kind="unit", title=f"memory timescale ({short(found.signal)} gate)", unit="step", scale="log",
+        kind="unit", compare="ratio", title=f"memory timescale ({short(found.signal)} gate)", unit="step", scale="log",
         formula=f"τ = −1 / mean ln {found.letter} over all real steps and samples (geometric mean of the gate)",
         source="Tallec & Ollivier 2018", method=found.method,
     )  # fmt: skip

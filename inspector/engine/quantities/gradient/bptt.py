@@ -180,7 +180,7 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, parameter: Paramete
         )
         return
     shown = parameter.map.T.flip(0, 1) if recurrence.reverse else parameter.map.T
-    about = Describe(kind="bptt", title=name, unit="nat", scale="log", formula=MAP, source=SOURCE)
+    about = Describe(kind="bptt", compare="separate", title=name, unit="nat", scale="log", formula=MAP, source=SOURCE)
     emit.array(
         about.channel(base, ("step", "source"), (steps, steps), dtype_name(shown), module=recurrence.module), shown
     )
@@ -190,7 +190,8 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, parameter: Paramete
         else "exact"
     )
     lag = Describe(
-        kind="bptt", title=f"{name} by lag", unit="nat", scale="log", formula=LAG, source=SOURCE, method=method,
+        kind="bptt", compare="separate",
+        title=f"{name} by lag", unit="nat", scale="log", formula=LAG, source=SOURCE, method=method,
         labels={"statistic": STATISTICS},
     )  # fmt: skip
     norms = parameter.norms()

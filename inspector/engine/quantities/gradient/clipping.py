@@ -22,19 +22,20 @@ UNDERFLOW = 2.0**-24
 """The smallest positive float16, about 6e-8."""
 SOURCE = "Pascanu, Mikolov & Bengio 2013 (clipping by norm); Mikolov 2012 (by value)"
 NORMS = Describe(
-    kind="clipping", title="gradient by parameter", source="", unit="nat", scale="log",
+    kind="clipping", compare="separate", title="gradient by parameter", source="", unit="nat", scale="log",
     formula="‖g‖₂, √(mean g²), max |g|, share of g = 0, share of 0 < |g| < 6e-8 (lost in float16), number of entries; "
     "g = ∂/∂θ of the mean loss over all steps that carry one",
     labels={"statistic": ("norm", "root mean square", "largest", "zeros", "underflow", "entries")},
 )  # fmt: skip
 BY_VALUE = Describe(
-    kind="clipping", title="clipping by value", source=SOURCE, scale="log",
+    kind="clipping", compare="separate", title="clipping by value", source=SOURCE, scale="log",
     formula="clip_c(g) = min(max(g, −c), c): share of entries with |g| > c; ‖clip_c(g)‖; cos(clip_c(g), g)",
     method="exact at the thresholds that are shown",
     labels={"statistic": ("threshold", "share cut", "norm after", "cosine")},
 )  # fmt: skip
 HISTORY = Describe(
-    kind="clipping", title="gradient norm during training", source="history.json beside the checkpoint", scale="log",
+    kind="clipping", compare="separate",
+    title="gradient norm during training", source="history.json beside the checkpoint", scale="log",
     formula="‖g‖₂ of each training step's batch, before clipping; NaN or inf as it was", unit="nat",
     labels={"statistic": ("step", "gradient norm")},
 )  # fmt: skip

@@ -19,16 +19,16 @@ Array = npt.NDArray[np.float64]
 SOURCE = "Schoenholz, Gilmer, Ganguli & Sohl-Dickstein 2017 (depth in place of time)"
 ALL = "over all real steps and samples; L = Σ_t ℓ_t of each sample; both directions of a layer count as one state"
 GRADIENT = Describe(
-    kind="depth", unit="nat", title="gradient by layer", scale="log", source=SOURCE,
+    kind="depth", compare="ratio", unit="nat", title="gradient by layer", scale="log", source=SOURCE,
     formula=f"mean, 10 % and 90 % quantile of ‖∂L/∂h_t‖₂ {ALL}", labels={"statistic": ("mean", "p10", "p90")},
 )  # fmt: skip
 RATIO = Describe(
-    kind="depth", title="gradient ratio", scale="log", source=SOURCE,
+    kind="depth", compare="ratio", title="gradient ratio", scale="log", source=SOURCE,
     formula=f"E‖∂L/∂h_l‖² / E‖∂L/∂h_(l+1)‖² of neighbouring layers, {ALL}; below 1 the gradient fades on its way down",
 )  # fmt: skip
 RMS = Describe(kind="depth", title="state RMS", formula="root mean square of h over all real steps and samples")
 MAP = Describe(
-    kind="depth", unit="nat", title="‖∂L/∂hₜ‖ by layer and step", scale="log", source=SOURCE,
+    kind="depth", compare="ratio", unit="nat", title="‖∂L/∂hₜ‖ by layer and step", scale="log", source=SOURCE,
     formula="‖∂L/∂h_t‖₂ of every layer at every step of the sample looked at",
 )  # fmt: skip
 

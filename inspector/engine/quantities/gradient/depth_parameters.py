@@ -20,7 +20,7 @@ from inspector.engine.trace.trace import Trace
 
 NAME = "layers:parameter/gradient"
 ABOUT = Describe(
-    kind="depth", unit="nat", title="gradient of the parameters by module", scale="log",
+    kind="depth", compare="ratio", unit="nat", title="gradient of the parameters by module", scale="log",
     formula="‖g‖₂ / √n and ‖g‖₂ of all n parameters of a module or layer, g = ∂L/∂θ, L = Σ of all losses of the batch; "
     "modules in the order in which they first run",
     method="exact; the model is run once more, with one backward pass",

@@ -12,7 +12,8 @@ from inspector.records import ANSWER_DOMAIN
 SIGNAL = "gradient/embedding_norm"
 CHANGED = "The model changed what {} returned in place, so the gradient that reached it is not known."
 NORM = Describe(
-    kind="gradient", unit="nat", title="‖∂L/∂e(xₜ)‖", scale="log", source="Simonyan, Vedaldi & Zisserman 2014",
+    kind="gradient", compare="ratio",
+    unit="nat", title="‖∂L/∂e(xₜ)‖", scale="log", source="Simonyan, Vedaldi & Zisserman 2014",
     formula="‖∂L/∂e_t‖₂, e_t what was looked up at step t (a decoder: what came before), L = Σ_t ℓ_t of the sample",
 )  # fmt: skip
 

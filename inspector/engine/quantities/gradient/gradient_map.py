@@ -11,7 +11,7 @@ from inspector.engine.trace.trace import Recurrence
 
 BUDGET = 4e11
 ABOUT = Describe(
-    kind="map", title="gradient from step to source step", unit="nat", scale="log",
+    kind="map", compare="ratio", title="gradient from step to source step", unit="nat", scale="log",
     formula="M[t, k] = ‖(∂s_t/∂s_k)ᵀ a_t‖₂, a_t = the loss gradient that enters the recurrence at "
     "step t (∂ℓ_t/∂s_t where step t's loss reads only s_t); Σ_t of the vectors is ∂L/∂s_k",
     source="Cashman et al. 2018 (RNNbow); Pascanu, Mikolov & Bengio 2013",

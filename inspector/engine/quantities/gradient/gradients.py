@@ -11,11 +11,13 @@ from inspector.engine.trace.trace import Recurrence
 
 DESCRIBE = {
     "h": Describe(
-        kind="gradient", title="‖∂L/∂hₜ‖", unit="nat", scale="log", source="Pascanu, Mikolov & Bengio 2013",
+        kind="gradient", compare="ratio",
+        title="‖∂L/∂hₜ‖", unit="nat", scale="log", source="Pascanu, Mikolov & Bengio 2013",
         formula="‖∂L/∂h_t‖₂, L = Σ_t ℓ_t of the sample; total derivative: all later losses count",
     ),
     "c": Describe(
-        kind="gradient", title="‖∂L/∂cₜ‖", unit="nat", scale="log", source="Pascanu, Mikolov & Bengio 2013",
+        kind="gradient", compare="ratio",
+        title="‖∂L/∂cₜ‖", unit="nat", scale="log", source="Pascanu, Mikolov & Bengio 2013",
         formula="‖∂L/∂c_t‖₂ with h_t held fixed (the state is (h, c)), L = Σ_t ℓ_t of the sample",
     ),
 }  # fmt: skip

@@ -75,15 +75,15 @@ def influence(trace: Trace, emit: Emitter) -> None:
 
 ABOUT = {
     "influence/loss": Describe(
-        kind="influence", unit="nat", title="influence on the loss", source=SOURCE, scale="log",
+        kind="influence", compare="separate", unit="nat", title="influence on the loss", source=SOURCE, scale="log",
         formula="mean over k of |ℓ_t(x with x_k replaced) − ℓ_t(x)| at lag t − k; what is to be predicted stays",
     ),
     "influence/divergence": Describe(
-        kind="influence", unit="nat", title="influence on the outputs", source=SOURCE, scale="log",
+        kind="influence", compare="separate", unit="nat", title="influence on the outputs", source=SOURCE, scale="log",
         formula="mean over k of KL(p_t ‖ p_t with x_k replaced) at lag t − k, p_t = softmax of the scores",
     ),
     "gradient/lag": Describe(
-        kind="influence", unit="nat", title="gradient of the loss", scale="log",
+        kind="influence", compare="separate", unit="nat", title="gradient of the loss", scale="log",
         source="Pascanu, Mikolov & Bengio 2013; Madsen 2019",
         formula="G(ℓ) = mean over t of ‖∂ℓ_t/∂x_{t−ℓ}‖₂, one loss term at a time, x as embedded",
     ),

@@ -148,7 +148,8 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, ks: Tensor, squares
     table = torch.stack((ks.double(), error, inner / (head * whole).sqrt(), cost.double()))
     base = f"{recurrence.place}:truncation/{name}"
     about = Describe(
-        kind="truncation", title="all parameters" if name == "all" else name, formula=FORMULA, source=SOURCE,
+        kind="truncation", compare="separate",
+        title="all parameters" if name == "all" else name, formula=FORMULA, source=SOURCE,
         scale="log", method=f"exact at the {len(ks)} values of K that are shown, up to {int(ks[-1])}",
         labels={"statistic": STATISTICS},
     )  # fmt: skip
@@ -218,7 +219,8 @@ def _adaptive(recurrence: Recurrence, emit: Emitter, sample: int, items: Items) 
         found[:, t] = smallest_lengths(inner)
     found = found.flip(1) if recurrence.reverse else found
     about = Describe(
-        kind="truncation", title="smallest K by step", unit="steps", formula=ADAPTIVE, source=SOURCE,
+        kind="truncation", compare="separate",
+        title="smallest K by step", unit="steps", formula=ADAPTIVE, source=SOURCE,
         method=f"estimated from {PROBES} random projections (norms within about 9 %)" if items.projected else "exact",
         labels={"statistic": tuple(f"{tolerance:.0%}" for tolerance in TOLERANCES)},
     )  # fmt: skip

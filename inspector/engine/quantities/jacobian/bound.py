@@ -34,7 +34,7 @@ def bound(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     values = values if layers else values[:1].expand(length)
     symbol = "W of each layer" if layers else weights[0].symbol
     about = Describe(
-        kind="jacobian", title="bound γσ₁(W)", scale="log", source="Pascanu, Mikolov & Bengio 2013",
+        kind="jacobian", compare="ratio", title="bound γσ₁(W)", scale="log", source="Pascanu, Mikolov & Bengio 2013",
         formula=f"γ σ₁({symbol}), γ = max |φ′| = {weights[0].gain:g}; below 1 gradients must vanish",
     )  # fmt: skip
     values = values.to(recurrence.states.dtype)

@@ -13,7 +13,8 @@ from inspector.engine.trace.quantity import Describe, per_step
 @QUANTITIES.register("jacobian/carousel_norm")
 @per_step(
     Describe(
-        kind="jacobian", title="c → c block", formula="‖∂c_t/∂c_{t−1}‖₂ = max_h f_t[h], h_{t−1} held fixed",
+        kind="jacobian", compare="ratio",
+        title="c → c block", formula="‖∂c_t/∂c_{t−1}‖₂ = max_h f_t[h], h_{t−1} held fixed",
         source="Hochreiter & Schmidhuber 1997", scale="log",
     ),
     signal="jacobian/carousel_norm", summary="spectral norm of the c → c block of an LSTM", order=42,

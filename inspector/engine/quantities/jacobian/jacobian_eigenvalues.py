@@ -30,7 +30,7 @@ def eigenvalues(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         raise Unsupported(f"Eigenvalues of {s} × {s} Jacobians cost too much; up to {LARGEST} state entries are done.")
     every = max(1, math.ceil(length * float(s) ** 3 / BUDGET))
     about = Describe(
-        kind="spectrum", title="eigenvalues of Jₜ", formula="det(∂s_t/∂s_{t−1} − λI) = 0, by |λ|",
+        kind="spectrum", compare="separate", title="eigenvalues of Jₜ", formula="det(∂s_t/∂s_{t−1} − λI) = 0, by |λ|",
         source="Pascanu, Mikolov & Bengio 2013", method="exact" + (f"; every {every} steps" if every > 1 else ""),
         labels={"part": ("re", "im")},
     )  # fmt: skip

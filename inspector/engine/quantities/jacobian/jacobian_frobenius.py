@@ -13,7 +13,8 @@ SOURCE = "Pennington, Schoenholz & Ganguli 2017; Chen et al. 2018"
 
 @QUANTITIES.register("jacobian/frobenius_norm")
 @per_step(
-    Describe(kind="jacobian", title="Frobenius norm", formula="‖∂s_t/∂s_{t−1}‖_F", source=SOURCE, scale="log"),
+    Describe(kind="jacobian", compare="ratio",
+    title="Frobenius norm", formula="‖∂s_t/∂s_{t−1}‖_F", source=SOURCE, scale="log"),
     signal="jacobian/frobenius_norm", summary="Frobenius norm of the step Jacobian", order=40,
 )  # fmt: skip
 def frobenius_norm(block: StepBlock) -> Tensor:
@@ -24,7 +25,8 @@ def frobenius_norm(block: StepBlock) -> Tensor:
 @QUANTITIES.register("jacobian/frobenius_norm_scaled")
 @per_step(
     Describe(
-        kind="jacobian", title="Frobenius norm / √S", formula="‖∂s_t/∂s_{t−1}‖_F / √S; 1 for an isometry",
+        kind="jacobian", compare="ratio",
+        title="Frobenius norm / √S", formula="‖∂s_t/∂s_{t−1}‖_F / √S; 1 for an isometry",
         source=SOURCE, scale="log",
     ),
     signal="jacobian/frobenius_norm_scaled", summary="root mean square singular value of the step Jacobian", order=41,

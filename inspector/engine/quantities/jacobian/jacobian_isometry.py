@@ -12,7 +12,7 @@ from inspector.engine.trace.quantity import Describe, per_step
 @QUANTITIES.register("jacobian/isometry")
 @per_step(
     Describe(
-        kind="spectrum", title="mean squared singular value", scale="log",
+        kind="spectrum", compare="separate", title="mean squared singular value", scale="log",
         formula="‖∂s_t/∂s_{t−1}‖²_F / S = mean of σ_i²; 1: lengths are kept on average",
         source="Pennington, Schoenholz & Ganguli 2017; Chen, Pennington & Schoenholz 2018",
     ),

@@ -17,7 +17,7 @@ LARGEST = 512
 @QUANTITIES.register("jacobian/spectral_radius")
 @per_step(
     Describe(
-        kind="jacobian", title="spectral radius ρ", formula="ρ(∂s_t/∂s_{t−1}) = max |λ|", scale="log",
+        kind="jacobian", compare="ratio", title="spectral radius ρ", formula="ρ(∂s_t/∂s_{t−1}) = max |λ|", scale="log",
         source="Pascanu, Mikolov & Bengio 2013",
     ),
     signal="jacobian/spectral_radius", summary="largest eigenvalue modulus of the step Jacobian", order=60,

@@ -33,7 +33,7 @@ def singular_values(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     full = s <= SMALL or float(length) * s**3 <= BUDGET
     ranks = kept_ranks(s) if full else list(range(min(LARGEST, s)))
     about = Describe(
-        kind="spectrum", title="singular values of Jₜ", scale="log", source=SOURCE,
+        kind="spectrum", compare="separate", title="singular values of Jₜ", scale="log", source=SOURCE,
         formula="σ_i(∂s_t/∂s_{t−1}), i by size; all 1: the step is an isometry", method=method_of(full, len(ranks), s),
         labels={"rank": tuple(str(rank + 1) for rank in ranks)},
     )  # fmt: skip

@@ -17,7 +17,8 @@ TOGETHER = 256
 @QUANTITIES.register("jacobian/spectral_norm")
 @per_step(
     Describe(
-        kind="jacobian", title="spectral norm σ₁", formula="σ₁(∂s_t/∂s_{t−1}); above 1 the step expands",
+        kind="jacobian", compare="ratio",
+        title="spectral norm σ₁", formula="σ₁(∂s_t/∂s_{t−1}); above 1 the step expands",
         source="Pascanu, Mikolov & Bengio 2013", scale="log",
         method="full SVD up to 48 entries; else 20 to 60 steps of Golub–Kahan–Lanczos, residual ≤ 1e-3 (or NaN)",
     ),

@@ -38,7 +38,15 @@ def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     values = torch.exp(logs)
     statistics = torch.stack([by_lag(logs[:, lag]) for lag in range(logs.shape[1])], dim=1)
     place, module = recurrence.place, recurrence.module
-    about = Describe(kind="lag", title="norm by lag", formula=FORMULA, source=SOURCE, scale="log", method=plan.method)
+    about = Describe(
+        kind="lag",
+        compare="ratio",
+        title="norm by lag",
+        formula=FORMULA,
+        source=SOURCE,
+        scale="log",
+        method=plan.method,
+    )
     names = ("mean", "p10", "p90")
     emit.array(
         about.channel(
@@ -50,7 +58,13 @@ def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     starts = tuple(map(str, _in_sequence(plan.starts, recurrence, sample)))
     order = list(range(len(starts)))[:: -1 if recurrence.reverse else 1]
     map_about = Describe(
-        kind="map", title="norm by start and lag", formula=FORMULA, source=SOURCE, scale="log", method=plan.method
+        kind="map",
+        compare="ratio",
+        title="norm by start and lag",
+        formula=FORMULA,
+        source=SOURCE,
+        scale="log",
+        method=plan.method,
     )
     emit.array(
         map_about.channel(

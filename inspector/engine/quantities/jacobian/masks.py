@@ -112,7 +112,9 @@ def _by_lag(recurrence: Recurrence, emit: Emitter, weights: Tensor, slopes: Tens
             results["open_pairs"] = (pairs, method)
     for signal, (values, method) in results.items():
         title, formula = BY_LAG[signal]
-        about = Describe(kind="mask", title=title, formula=formula, source=SOURCE, scale="log", method=method)
+        about = Describe(
+            kind="mask", compare="ratio", title=title, formula=formula, source=SOURCE, scale="log", method=method
+        )
         name = f"{recurrence.place}:mask/{signal}"
         emit.array(about.channel(name, ("lag",), tuple(values.shape), "float64", module=recurrence.module), values)
 

@@ -47,7 +47,7 @@ def path_lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
 def _write(recurrence: Recurrence, emit: Emitter, name: str, values: Tensor, found: Walk) -> None:
     title, formula = TITLES[name]
     about = Describe(
-        kind="path", title=title, formula=formula, source=SOURCE, scale="log",
+        kind="path", compare="ratio", title=title, formula=formula, source=SOURCE, scale="log",
         method=found.method if name != "direct" else found.starts_method,
     )  # fmt: skip
     channel = about.channel(
@@ -67,7 +67,8 @@ def _write_retention(recurrence: Recurrence, emit: Emitter, found: Walk) -> None
     low, high = torch.quantile(values, torch.tensor([0.1, 0.9], dtype=values.dtype), dim=1)
     band = torch.stack((values.mean(1), low, high))
     about = Describe(
-        kind="path", title="retention over units", source="QUANTITIES A5", method=found.starts_method, scale="log",
+        kind="path", compare="ratio",
+        title="retention over units", source="QUANTITIES A5", method=found.starts_method, scale="log",
         formula="mean, 10 % and 90 % quantile over the units of their retention over the lag",
     )  # fmt: skip
     channel = about.channel(

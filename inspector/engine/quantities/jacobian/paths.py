@@ -13,12 +13,12 @@ from inspector.engine.trace.trace import Recurrence
 SOURCE = "Hochreiter & Schmidhuber 1997 (carousel); Srivastava, Greff & Schmidhuber 2015 (carry); QUANTITIES B2, B3"
 ABOUT = {
     "path/direct_norm": Describe(
-        kind="path", title="direct path D, Frobenius norm / √S", scale="log", source=SOURCE,
+        kind="path", compare="ratio", title="direct path D, Frobenius norm / √S", scale="log", source=SOURCE,
         formula="D_t = diag(f_t) on c and 0 on h (LSTM), diag(z_t) (GRU): ∂s_t/∂s_{t−1} with every gate and "
         "nonlinearity held fixed; Frobenius norm over √S, 1 for a copy of the whole state of S entries",
     ),
     "path/through_norm": Describe(
-        kind="path", title="nonlinear paths N, Frobenius norm / √S", scale="log", source=SOURCE,
+        kind="path", compare="ratio", title="nonlinear paths N, Frobenius norm / √S", scale="log", source=SOURCE,
         formula="N_t = J_t − D_t, all of the step Jacobian that is not the direct path; Frobenius norm over √S",
     ),
     "path/direct_share": Describe(

@@ -15,7 +15,8 @@ from inspector.engine.trace.trace import Attention, Recurrence, Trace
 COUNTS = ("-inf", "<0", "0", ">0", "+inf", "nan", "first_bad_step")
 BLOCK_STEPS = 64
 HEALTH = Describe(
-    kind="health", title="health", formula="counts of −∞, <0, 0, >0, +∞, NaN; first step that is not finite, or −1",
+    kind="health", compare="separate",
+    title="health", formula="counts of −∞, <0, 0, >0, +∞, NaN; first step that is not finite, or −1",
     source="TensorBoard debugger V2", labels={"count": COUNTS},
 )  # fmt: skip
 
