@@ -12,7 +12,7 @@ from harness import Row, interleave
 from torch import Tensor, nn
 
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.probes.handwritten import Handwritten
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
@@ -92,7 +92,7 @@ def run(model: nn.Module, x: Tensor) -> Trace:
     """What `inspector run` does for states and gates, under every probe, but for writing them to disk."""
     subject = Subject(model=model, kind="vectors", width=x.shape[-1])
     batch = Batch(x, torch.full((x.shape[0],), x.shape[1]))
-    return perform(subject, batch, Nothing(), quantities=["states", "gates"])
+    return perform(subject, batch, Nothing(), RunOptions(only=("states", "gates")))
 
 
 def against_the_loop(name: str, model: nn.Module, x: Tensor) -> list[Row]:

@@ -15,7 +15,7 @@ from torch import nn
 
 import inspector
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
 from inspector.records import Channel, Page, Refusal
 from inspector.registry import Registry
@@ -72,7 +72,7 @@ def run(key: str, steps: int, quantities: tuple[str, ...] = ()) -> Kept:
     subject = Subject(model=MODELS[key]().eval(), name=key, kind="vectors", width=8, labels=tuple("abcd"), loss=loss)
     batch = Batch(inputs=torch.randn(3, steps, 8), lengths=torch.full((3,), steps))
     kept = Kept()
-    perform(subject, batch, kept, quantities=quantities, seed=0)
+    perform(subject, batch, kept, RunOptions(only=tuple(quantities), seed=0))
     return kept
 
 

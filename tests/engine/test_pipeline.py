@@ -12,7 +12,7 @@ from torch import nn
 
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.model.subject import Batch, Subject, adopt
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.registries import QUANTITIES
 from inspector.records import Page, Refusal, Scalar
 
@@ -81,7 +81,7 @@ def test_outputs_are_bit_identical_with_and_without_looking(training: bool) -> N
         with torch.no_grad():
             for buffer, old in zip(made.model.buffers(), buffers, strict=True):
                 buffer.copy_(old)
-    trace = perform(made, batch, Kept(), seed=5)
+    trace = perform(made, batch, Kept(), RunOptions(seed=5))
     assert torch.equal(trace.output.detach(), plain)
 
 
@@ -126,14 +126,14 @@ def test_a_cancel_stops_between_pages() -> None:
     made, batch = subject(False)
     kept = Kept()
     with pytest.raises(CancelledError):
-        perform(made, batch, kept, cancelled=lambda: sum(isinstance(r, Page) for r in kept.records) >= 3)
+        perform(made, batch, kept, RunOptions(cancelled=lambda: sum(isinstance(r, Page) for r in kept.records) >= 3))
     assert sum(isinstance(record, Page) for record in kept.records) == 3
 
 
 def test_unknown_quantities_are_told() -> None:
     made, batch = subject(False)
     with pytest.raises(InputError, match=r"no quantity 'x'; there are .*states"):
-        perform(made, batch, Kept(), quantities=("x",))
+        perform(made, batch, Kept(), RunOptions(only=("x",)))
 
 
 def test_a_subject_is_anything_with_a_model() -> None:
@@ -151,8 +151,8 @@ def test_only_the_sample_looked_at_may_be_kept() -> None:
     made, batch = subject(False)
     batch.look_at = 1
     whole, part = Kept(), Kept()
-    perform(made, batch, whole, quantities=("states", "gates", "gradients"))
-    trace = perform(made, batch, part, quantities=("states", "gates", "gradients"), only_looked_at=True)
+    perform(made, batch, whole, RunOptions(only=("states", "gates", "gradients")))
+    trace = perform(made, batch, part, RunOptions(only=("states", "gates", "gradients"), only_selected=True))
     assert all(recurrence.states.shape[1] == 1 for recurrence in trace.recurrences)
     pages = [{(r.channel, r.offset): r.array for r in k.records if isinstance(r, Page)} for k in (whole, part)]
     assert pages[0].keys() == pages[1].keys()

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from inspector.analysis.lyapunov import lyapunov_verdict
 from inspector.capture import Writer, open_capture
 from inspector.gui.export.offscreen import Stage
-from inspector.gui.panels.dynamics import Dynamics, verdict
+from inspector.gui.panels.dynamics import Dynamics
 from inspector.gui.panels.spectra import Spectra
 from inspector.gui.widgets.fan import subscript
 from inspector.gui.widgets.theme import DARK
@@ -218,7 +219,7 @@ def test_states_that_are_nan_leave_gaps(tmp_path: Path) -> None:
     (-np.inf, "wiped out"), (np.nan, "not known"),
 ])  # fmt: skip
 def test_verdicts(largest: float, words: str) -> None:
-    assert words in verdict(largest, 100)
+    assert words in lyapunov_verdict(largest, 100).sentence
 
 
 def test_digits_become_subscripts() -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from inspector.analysis.influence import amount, influence_verdict, power
 from inspector.capture import open_capture
 from inspector.gui.export.offscreen import Stage
-from inspector.gui.panels.influence import amount, power, relative, seen, verdict
+from inspector.gui.panels.influence import relative, seen
 
 LAG = np.arange(60)
 
@@ -20,13 +21,13 @@ def falling(rate: float) -> np.ndarray:
 
 
 def test_a_vanished_gradient_is_told_with_both_numbers() -> None:
-    said = verdict(falling(0.05), falling(0.5), 0, (40.0, 13.0))
+    said = influence_verdict(falling(0.05), falling(0.5), 0, (40.0, 13.0)).sentence
     assert said.startswith("vanished: the loss still depends on inputs 40 steps back (influence 14 % of lag 0)")
     assert "the gradient is 10⁻⁹ of lag 0" in said and "it reaches 13 steps (≥ 10⁻³)" in said
 
 
 def test_a_natural_one_reaches_as_far_as_the_influence() -> None:
-    said = verdict(falling(0.3), falling(0.3), 0, (9.0, 23.0))
+    said = influence_verdict(falling(0.3), falling(0.3), 0, (9.0, 23.0)).sentence
     assert said == (
         "natural: the loss depends on inputs up to 9 steps back (influence ≥ 5 % of lag 0), the gradient reaches 23 (≥ 10⁻³)"
     )
@@ -34,16 +35,23 @@ def test_a_natural_one_reaches_as_far_as_the_influence() -> None:
 
 def test_the_other_verdicts() -> None:
     flat = np.ones(60)
-    assert verdict(flat, flat, 0, (59.0, 59.0)).startswith("nothing has vanished: 59 steps back")
-    assert verdict(flat, falling(-0.5), 0, (59.0, 59.0)).startswith("exploded: 14 steps back the gradient passes 10³")
-    assert "it is 10¹³" in verdict(flat, falling(-0.5), 0, (59.0, 59.0))
-    assert verdict(np.zeros(60), falling(0.1), 0, (math.nan, 59.0)).startswith("the loss does not depend on the inputs")
-    assert "no gradient to compare" in verdict(falling(0.1), None, 0, (29.0, math.nan))
-    nowhere = verdict(falling(0.1), np.zeros(60), 0, (29.0, math.nan))
+    assert influence_verdict(flat, flat, 0, (59.0, 59.0)).sentence.startswith("nothing has vanished: 59 steps back")
+    assert influence_verdict(flat, falling(-0.5), 0, (59.0, 59.0)).sentence.startswith(
+        "exploded: 14 steps back the gradient passes 10³"
+    )
+    assert "it is 10¹³" in influence_verdict(flat, falling(-0.5), 0, (59.0, 59.0)).sentence
+    assert influence_verdict(np.zeros(60), falling(0.1), 0, (math.nan, 59.0)).sentence.startswith(
+        "the loss does not depend on the inputs"
+    )
+    assert "no gradient to compare" in influence_verdict(falling(0.1), None, 0, (29.0, math.nan)).sentence
+    nowhere = influence_verdict(falling(0.1), np.zeros(60), 0, (29.0, math.nan)).sentence
     assert nowhere.startswith("vanished") and "the gradient is 0 of lag 0; it reaches nowhere" in nowhere
-    assert "the gradient is NaN or infinite at lag 0" in verdict(flat, np.full(60, np.nan), 0, (59.0, math.nan))
+    assert (
+        "the gradient is NaN or infinite at lag 0"
+        in influence_verdict(flat, np.full(60, np.nan), 0, (59.0, math.nan)).sentence
+    )
     late = np.where(LAG == 10, 5.0, 0.0)
-    assert "of lag 10" in verdict(late, late, 10, (10.0, 10.0))
+    assert "of lag 10" in influence_verdict(late, late, 10, (10.0, 10.0)).sentence
 
 
 def test_numbers_in_words() -> None:

@@ -9,7 +9,7 @@ from kept import Kept
 from torch import Tensor, nn
 
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.trace.trace import Recurrence, Trace
 
 
@@ -22,5 +22,5 @@ def seen(
         model=model, kind="vectors", width=x.shape[-1], loss=lambda out, batch: out.square().flatten(2).sum(-1)
     )
     kept = Kept()
-    trace = perform(subject, Batch(x, torch.tensor(lengths or [t] * b)), kept, quantities=quantities)
+    trace = perform(subject, Batch(x, torch.tensor(lengths or [t] * b)), kept, RunOptions(only=tuple(quantities)))
     return trace.recurrences, kept, trace

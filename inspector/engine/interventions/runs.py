@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from inspector.engine.errors import InputError
 from inspector.engine.interventions.editor import INPUT, Editor, Target, WrittenOut, edited_input, place_of
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import Told, perform
+from inspector.engine.pipeline import DEFAULTS, RunOptions, perform
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import found_gates
 from inspector.engine.trace.emitter import Sink
@@ -35,14 +35,7 @@ class Plan:
     editor: Editor | None
 
 
-def plan_edits(
-    subject: Subject,
-    batch: Batch,
-    edits: Sequence[Edit],
-    *,
-    seed: int = 0,
-    states: Mapping[str, tuple[str, ...]] | None = None,
-) -> Plan:
+def plan_edits(subject: Subject, batch: Batch, edits: Sequence[Edit], options: RunOptions = DEFAULTS) -> Plan:
     """Find what the edits change, by a pass that writes nothing. Raises InputError for edits of what there is not."""
     changed = edited_input(subject, batch, edits)
     inner = [edit for edit in edits if edit.place != INPUT]
@@ -51,45 +44,24 @@ def plan_edits(
     loops = WrittenOut(subject.model)
     with loops.on():
         dry = perform(
-            subject, changed, _Nowhere(), quantities=["states"], seed=seed, probes=PROBES, places=loops.places,
-            states=states,
+            subject, changed, _Nowhere(),
+            RunOptions(only=("states",), seed=options.seed, states=options.states, probes=PROBES, places=loops.places),
         )  # fmt: skip
     return Plan(tuple(edits), changed, loops, editor_of(dry, inner))
 
 
 def perform_with_edits(
-    subject: Subject,
-    batch: Batch,
-    sink: Sink,
-    plan: Plan,
-    *,
-    quantities: Sequence[str] = (),
-    cancelled: Callable[[], bool] = lambda: False,
-    progress: Told = lambda _done, _total, _text: None,
-    seed: int = 0,
-    frame: Frame | None = None,
-    states: Mapping[str, tuple[str, ...]] | None = None,
+    subject: Subject, batch: Batch, sink: Sink, plan: Plan, options: RunOptions = DEFAULTS, frame: Frame | None = None
 ) -> Trace:
     """Frame 0 is the run as it is, frame 1 the edited one."""
-    options: dict[str, Any] = {
-        "quantities": quantities, "cancelled": cancelled, "progress": progress, "seed": seed, "states": states,
-    }  # fmt: skip
     first = frame if frame is not None else Frame(index=0, label=batch.title)
     second = Frame(index=1, label=", ".join(map(str, plan.edits)), step=first.step)
-    perform(subject, batch, sink, frame=first, **options)
+    perform(subject, batch, sink, options, frame=first)
     if plan.loops is None:
-        return perform(subject, plan.batch, sink, frame=second, **options)
+        return perform(subject, plan.batch, sink, options, frame=second)
     with plan.loops.on():
-        return perform(
-            subject,
-            plan.batch,
-            sink,
-            frame=second,
-            editor=plan.editor,
-            probes=PROBES,
-            places=plan.loops.places,
-            **options,
-        )
+        edited = replace(options, editor=plan.editor, probes=PROBES, places=plan.loops.places)
+        return perform(subject, plan.batch, sink, edited, frame=second)
 
 
 def editor_of(trace: Trace, edits: Sequence[Edit]) -> Editor:

@@ -71,7 +71,7 @@ class _Recorder(Recorder):
         walk.step(x, made, rows)
         for number, part in enumerate(made):
             if part.requires_grad:
-                self.trace.wants_gradient.append((part, walk.receiver(step, number)))
+                self.trace.want_gradient(part, walk.receiver(step, number))
                 walk.asked.append((part, part._version))
         self.draw(walk)
 

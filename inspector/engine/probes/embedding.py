@@ -72,4 +72,4 @@ class _Hook:
         if len(calls) < MOST_CALLS:
             call = LookedUp(args[0].detach().clone(), output, output._version)
             calls.append(call)
-            self.trace.wants_gradient.append((output, call.take))
+            self.trace.want_gradient(output, call.take)

@@ -68,7 +68,7 @@ class _Recorder(Recorder):
         returned = returned_states(call.final)
         for name, tensor in call.returned():
             if tensor.requires_grad:
-                self.trace.wants_gradient.append((tensor, call.receiver(name)))
+                self.trace.want_gradient(tensor, call.receiver(name))
                 call.asked.append((tensor, tensor._version))
         call.settle()
         walk, last = self.open.get(place, (None, []))

@@ -19,7 +19,7 @@ from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_e
 from inspector.engine.model.batching import of_value, pad
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
 from inspector.engine.opening.open_subject import Opened, open_subject, places
-from inspector.engine.pipeline import chosen_quantities, perform
+from inspector.engine.pipeline import RunOptions, chosen_quantities, perform
 from inspector.engine.registries import INPUTS
 from inspector.records import Edit, Frame, InputSpec, Load, RunStart, RunStop, parse_edit
 
@@ -45,10 +45,12 @@ def run_here(
     `device` is for a subject that is named; a model that is handed over stays where it is, and in the mode it is in.
     """
     opened = _opened(subject, checkpoint, arguments or {}, seed, partial, device)
-    chosen_quantities(quantities)
+    options = RunOptions(only=tuple(quantities), seed=seed)
+    chosen_quantities(options)
     where = next((str(p.device) for p in opened.subject.model.parameters()), "cpu")
     batch = to_device(make_batch(opened.subject, sequence, seed, look_at), where)
-    plan = _plan(opened.subject, batch, edits, seed) if edits else None
+    plan = _plan(opened.subject, batch, edits, options) if edits else None
+    frame = Frame(index=0, label=batch.title)
     folder = Path(out) if out is not None else _temporary()
     start = RunStart(
         run=uuid.uuid4().hex, title=f"{opened.title}: {batch.title}".rstrip(": "), created=time.time(), seed=seed,
@@ -58,12 +60,10 @@ def run_here(
     began = time.monotonic()
     with Writer(folder, start, overwrite=out is None) as writer:
         try:
-            options: dict[str, Any] = {"quantities": quantities, "seed": seed}
-            options["frame"] = Frame(index=0, label=batch.title)
             if plan is not None:
-                perform_with_edits(opened.subject, batch, writer, plan, **options)
+                perform_with_edits(opened.subject, batch, writer, plan, options, frame)
             else:
-                perform(opened.subject, batch, writer, **options)
+                perform(opened.subject, batch, writer, options, frame=frame)
         except ModelError as problem:
             writer.write(RunStop("failed", str(problem), time.monotonic() - began))
             raise
@@ -71,12 +71,12 @@ def run_here(
     return open_capture(folder)
 
 
-def _plan(subject: Subject, batch: Batch, edits: Sequence[Edit | str], seed: int) -> Plan:
+def _plan(subject: Subject, batch: Batch, edits: Sequence[Edit | str], options: RunOptions) -> Plan:
     try:
         parsed = [edit if isinstance(edit, Edit) else parse_edit(edit) for edit in edits]
     except ValueError as problem:
         raise InputError(str(problem)) from None
-    return plan_edits(subject, batch, parsed, seed=seed)
+    return plan_edits(subject, batch, parsed, options)
 
 
 def _opened(

@@ -16,7 +16,7 @@ from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_edits
 from inspector.engine.model.subject import Subject, to_device
 from inspector.engine.opening.open_subject import Opened, open_subject, places
-from inspector.engine.pipeline import chosen_quantities, perform, set_threads
+from inspector.engine.pipeline import RunOptions, chosen_quantities, perform, set_threads
 from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
 from inspector.records import (
     Analyse,
@@ -115,7 +115,11 @@ class Service:
         if isinstance(request, Analyse):
             raise InputError("More quantities are computed by running again with them; the model is still open.")
         subject = self.opened.subject
-        chosen_quantities(request.quantities)
+        options = RunOptions(
+            only=request.quantities, seed=request.seed, states=request.states, cancelled=self._cancelled.is_set,
+            progress=lambda done, total, text: self._tell(done, total, text, request.generation),
+        )  # fmt: skip
+        chosen_quantities(options)
         if request.input.kind not in INPUTS:
             raise InputError(f"There is no input {request.input.kind!r}; there are {', '.join(INPUTS)}.")
         batch = to_device(INPUTS[request.input.kind].make(subject, request.input, request.seed), self._load.device)
@@ -126,16 +130,12 @@ class Service:
         )  # fmt: skip
         step = self.opened.report.step if self.opened.report is not None else None
         frame = Frame(index=0, label=request.frame_label or batch.title, step=step)
-        plan = (
-            plan_edits(subject, batch, request.edits, seed=request.seed, states=request.states)
-            if request.edits
-            else None
-        )
+        plan = plan_edits(subject, batch, request.edits, options) if request.edits else None
         began = time.monotonic()
         writer = Writer(request.path, start, overwrite=True)  # a folder that cannot be used is bad input
         try:
             with writer:
-                stop = self._perform(subject, batch, writer, request, frame, began, plan)
+                stop = self._perform(subject, batch, writer, options, frame, began, plan)
                 writer.write(stop)
                 writer.flush()
         except CaptureError as problem:  # a disk that fills meanwhile is not
@@ -143,19 +143,21 @@ class Service:
         self.send(Finished(path=request.path, stop=stop, generation=request.generation))
 
     def _perform(
-        self, subject: Subject, batch: Any, writer: Writer, request: Run, frame: Frame, began: float, plan: Plan | None
+        self,
+        subject: Subject,
+        batch: Any,
+        writer: Writer,
+        options: RunOptions,
+        frame: Frame,
+        began: float,
+        plan: Plan | None,
     ) -> RunStop:
         """Run; a model that raises or a cancel ends the capture properly, with what was seen in it."""
         try:
-            options: dict[str, Any] = {
-                "quantities": request.quantities, "cancelled": self._cancelled.is_set, "seed": request.seed,
-                "states": request.states,
-                "progress": lambda done, total, text: self._tell(done, total, text, request.generation), "frame": frame,
-            }  # fmt: skip
             if plan is not None:
-                perform_with_edits(subject, batch, writer, plan, **options)
+                perform_with_edits(subject, batch, writer, plan, options, frame)
             else:
-                perform(subject, batch, writer, **options)
+                perform(subject, batch, writer, options, frame=frame)
             return RunStop("done", seconds=time.monotonic() - began)
         except CancelledError:
             return RunStop("cancelled", "Cancelled; what came so far is kept.", time.monotonic() - began)

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
 
 from inspector.engine.cells.base import Cell, Check, StepBlock
 from inspector.engine.model.subject import Batch, Subject
@@ -155,6 +156,24 @@ class Attention:
         return not crossing and self.keys_from in (STEP_DOMAIN, "position", ANSWER_DOMAIN)
 
 
+class GradientRequest:
+    """A value in the graph whose gradient is wanted: a hook on it keeps what arrives."""
+
+    __slots__ = ("edge", "gradient", "take")
+
+    def __init__(self, value: Tensor, take: Callable[[Tensor | None], None]) -> None:
+        self.take = take
+        self.gradient: Tensor | None = None
+        with torch._C.DisableTorchFunction():  # a probe may be recording every torch function
+            self.edge = get_gradient_edge(value)
+            value.register_hook(self._arrived)
+
+    def _arrived(self, gradient: Tensor) -> None:
+        """Called by autograd; it returns nothing, so the gradient goes on unchanged."""
+        with torch._C.DisableTorchFunction():
+            self.gradient = gradient if self.gradient is None else self.gradient + gradient
+
+
 @dataclass(slots=True)
 class Trace:
     """One run of a subject on a batch.
@@ -177,8 +196,8 @@ class Trace:
     extra: dict[str, Any] = field(default_factory=dict)
     only_looked_at: bool = False
     """Keep the inside of the sample looked at only; quantities that average then average over that one."""
-    wants_gradient: list[tuple[Tensor, Callable[[Tensor | None], None]]] = field(default_factory=list)
-    """Graph tensors whose gradient a probe asks for, with what to do with it: one backward pass serves all."""
+    gradient_requests: list[GradientRequest] = field(default_factory=list)
+    """Values whose gradient a probe asks for (see `want_gradient`): whoever makes the backward pass serves all."""
     places: dict[int, str] = field(default_factory=dict)
     """Places of what computes without being a module of the model, by id (torch's modules written out as loops)."""
     states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -196,6 +215,20 @@ class Trace:
     """∂L/∂θ of every parameter by name, L the sum of the loss, where a quantity asks for them; else None."""
     loss_terms: int = 0
     """How many entries of the loss are not NaN: the mean loss is the sum divided by it."""
+
+    def want_gradient(self, value: Tensor, take: Callable[[Tensor | None], None]) -> None:
+        """Have `take` called after the run with the gradient of the loss at `value`, None where none reached it.
+
+        The gradient is that of the value as it is now, also where it is overwritten later. Values that need no
+        gradient are passed over, and `take` is not called.
+        """
+        if value.requires_grad:
+            self.gradient_requests.append(GradientRequest(value, take))
+
+    def hand_out_gradients(self) -> None:
+        """Call every `take` with what came; a gradient that came in several backward passes is their sum."""
+        for request in self.gradient_requests:
+            request.take(request.gradient)
 
     @property
     def look_at(self) -> int:

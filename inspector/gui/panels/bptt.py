@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
+from inspector.analysis.itemised_gradient import immediate_part, sum_verdict
 from inspector.gui.panel.base import Panel, number, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -113,10 +114,7 @@ class Bptt(Panel):
 
     def sentence(self) -> str:
         """What the map adds up to, in words."""
-        error = self.scalar("check_error")
-        if not math.isfinite(error):
-            return "the gradient is not finite, so the sum of all items could not be checked"
-        return f"all items add up to autograd's gradient (relative difference {error:.1e})"
+        return sum_verdict(self.scalar("check_error")).sentence
 
     def _draw_map(self, channel: Channel | None) -> None:
         for item in (self.row.plot, self.row.bar):
@@ -157,10 +155,8 @@ class Bptt(Panel):
 
     def parts(self) -> str:
         """How much of the gradient is immediate, in words."""
-        total, immediate = self.scalar("total_norm"), self.scalar("immediate_norm")
-        text = f"total gradient {total:.3g}, immediate part alone (lag 0) {immediate:.3g}"
-        cosine = self.scalar("immediate_cosine")
-        return text + (f", cosine of the two {cosine:.2f}" if math.isfinite(cosine) else "")
+        parts = (self.scalar(name) for name in ("total_norm", "immediate_norm", "immediate_cosine"))
+        return immediate_part(*parts).sentence
 
     def follow(self, new: Position, old: Position) -> None:
         """A chosen place follows the cursor's place; loss step and source step are marked."""

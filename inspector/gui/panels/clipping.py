@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
+from inspector.analysis.clipping import clipped_steps, clipping_verdict, percent
 from inspector.gui.panel.base import Panel, number
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -257,26 +258,18 @@ class Clipping(Panel):
         factor = min(1.0, self.threshold / norm) if norm > 0 else 1.0
         by_norm = f"scaled by {factor:.3g}" if factor < 1 else "as it is"
         share, cosine = self.by_value()
-        by_value = f"{_percent(share)} cut, cosine {cosine:.3f}" if share else "nothing cut"
+        by_value = f"{percent(share)} cut, cosine {cosine:.3f}" if share else "nothing cut"
         return f"threshold c = {self.threshold:.3g}, ‖g‖ = {norm:.3g}", f"by norm {by_norm}; by value {by_value}"
 
     def clipped(self) -> tuple[int, int] | None:
         """(training steps with a norm above the threshold or not finite, all of them)."""
         noted = self.noted_norms()
-        if noted is None:
-            return None
-        over = ~(noted[1] <= self.threshold)
-        return int(over.sum()), int(noted.shape[1])
+        return None if noted is None else clipped_steps(noted[1], self.threshold)
 
     def on_training(self) -> str:
         """What the threshold would have done during training."""
-        counts = self.clipped()
-        if counts is None:
-            return ""
-        over, every = counts
-        used = self.scalar("used")
-        done = f"; it used {used:.3g}" if math.isfinite(used) else ""
-        return f"training: ‖g‖ > {self.threshold:.3g} in {over:,} of {every:,} steps ({_percent(over / every)}){done}"
+        noted = self.noted_norms()
+        return "" if noted is None else clipping_verdict(noted[1], self.threshold, self.scalar("used")).sentence
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The threshold and what it does."""
@@ -292,12 +285,3 @@ class Clipping(Panel):
         """All that is shown."""
         assert self.capture is not None
         return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
-
-
-def _percent(share: float) -> str:
-    """A share in words: 0 and 100 % only where it is exactly that."""
-    if 0 < share < 0.001:
-        return "under 0.1 %"
-    if 0.999 < share < 1:
-        return "over 99.9 %"
-    return f"{100 * share:.3g} %"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inspector.analysis.lyapunov import lyapunov_verdict
 from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -213,7 +214,8 @@ class Dynamics(Panel):
         parts = []
         values, channel = self.values("lyapunov", "exponent"), self.of("lyapunov", "exponent")
         if values is not None and channel is not None and len(values):
-            parts.append(f"{channel.place}: {verdict(float(values[0]), self.steps.length)}")
+            said = lyapunov_verdict(float(values[0]), self.steps.length).sentence
+            parts.append(f"{channel.place}: {said}")
             dimension = self.scalar("kaplan_yorke")
             if values[0] > 0 and not math.isnan(dimension):
                 parts.append(f"Kaplan–Yorke dimension {dimension:.3g}")
@@ -276,18 +278,3 @@ class Dynamics(Panel):
         assert self.capture is not None
         shown = [channel for channel in self.channels() if channel.place == self.where.currentText()]
         return {channel.name: self.capture.array(channel.name, self.frame) for channel in shown}
-
-
-def verdict(largest: float, steps: int) -> str:
-    """What λ₁ means for changes of the state, in words."""
-    if math.isnan(largest):
-        return "λ₁ is not known"
-    if math.isinf(largest):
-        return "every change of the state is wiped out exactly (λ₁ = −∞)"
-    shown = f"{largest:.3g}".replace("-", "−")
-    if abs(largest) * max(1, steps) < 1:
-        return f"λ₁ = {shown} nats a step, so changes last longer than these {steps} steps"
-    if largest > 0:
-        doubling = math.log(2) / largest
-        return f"chaotic: λ₁ = {largest:.3g} nats a step, a change of the state doubles in {doubling:.3g} steps"
-    return f"forgets over 1/|λ₁| = {1 / -largest:.3g} steps: λ₁ = {shown} nats a step"

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
+from inspector.analysis.influence import INFLUENTIAL, VANISHED, influence_verdict
 from inspector.gui.panel.base import Panel, number
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -20,64 +21,9 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
-INFLUENTIAL, VANISHED, EXPLODED = 0.05, 1e-3, 1e3
-"""The thresholds that the verdict names: shares of the reference lag."""
 LEVELS = ((INFLUENTIAL, "influence counts above 5 %"), (VANISHED, "gradient has vanished below 10⁻³"))
 DEEPEST, FEW = -9.0, 80
 ORDER = ("influence/loss", "gradient/lag", "influence/divergence")
-
-
-def verdict(influence: Array, gradient: Array | None, reference: int, reaches: tuple[float, float]) -> str:
-    """What the curves (lag,) say, in words. `reaches`: longest lags that influence and gradient reach, NaN for none."""
-    far, flowing = reaches
-    if not influence[reference] > 0 or math.isnan(far):
-        return "the loss does not depend on the inputs at all"
-    at, lag = f"of lag {reference}", int(far)
-    felt = influence / influence[reference]
-    if gradient is None:
-        return f"the loss depends on inputs {lag} steps back (influence ≥ 5 % {at}); there is no gradient to compare"
-    if not np.isfinite(gradient[reference]):
-        return f"the loss depends on inputs {lag} steps back; the gradient is NaN or infinite at lag {reference}"
-    share = gradient / gradient[reference] if gradient[reference] > 0 else np.zeros_like(gradient)
-    if (share > EXPLODED).any():
-        first = int(np.argmax(share > EXPLODED))
-        last = int(np.flatnonzero(np.isfinite(share) & (share > EXPLODED))[-1:].max(initial=first))
-        return (
-            f"exploded: {first} steps back the gradient passes 10³ {at}, {last} steps back it is {power(share[last])}; "
-            f"the influence there is {amount(felt[last])} {at}"
-        )
-    if math.isnan(flowing) or lag > flowing:
-        reached = "nowhere" if math.isnan(flowing) else f"{int(flowing)} steps"
-        return (
-            f"vanished: the loss still depends on inputs {lag} steps back (influence {amount(felt[lag])} {at}), where "
-            f"the gradient is {power(share[lag])} {at}; it reaches {reached} (≥ 10⁻³)"
-        )
-    if lag >= len(influence) - 1 - len(influence) // 20:
-        return (
-            f"nothing has vanished: {lag} steps back the influence is still {amount(felt[lag])} {at}, "
-            f"the gradient {amount(share[lag])}"
-        )
-    return (
-        f"natural: the loss depends on inputs up to {lag} steps back (influence ≥ 5 % {at}), "
-        f"the gradient reaches {int(flowing)} (≥ 10⁻³)"
-    )
-
-
-def amount(share: float) -> str:
-    """A share as a percentage of two digits, as a multiple where it is above 10."""
-    if share >= 10:
-        return f"{share:.2g} times that"
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
-
-
-def power(share: float) -> str:
-    """A share as the nearest power of ten; 0 and ∞ as they are."""
-    if share == 0 or not math.isfinite(share):
-        return "0" if share == 0 else "∞"
-    exponent = round(math.log10(share))
-    return (
-        f"10{str(exponent).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}" if exponent else "as large as that"
-    )
 
 
 @PANELS.register("influence")
@@ -185,7 +131,8 @@ class Influence(Panel):
             return "influence on the outputs; without a loss there is no gradient to compare with"
         flowing = found.get("gradient/lag")
         reaches = (self.scalar("input:influence/reach"), self.scalar("input:gradient/reach"))
-        return verdict(found["influence/loss"][0], None if flowing is None else flowing[0], zero, reaches)
+        curve_of = None if flowing is None else flowing[0]
+        return influence_verdict(found["influence/loss"][0], curve_of, zero, reaches).sentence
 
     def _draw_band(self, statistics: Array, zero: int) -> None:
         """One standard error to each side of the first curve."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
+from inspector.analysis.lag_norms import lag_verdict
 from inspector.capture.difference import RATIO
 from inspector.gui.panel.base import Panel, number, set_options
 from inspector.gui.panel.registry import PANELS
@@ -129,12 +130,7 @@ class Lags(Panel):
         """What the curve says, in words."""
         if self.differs:
             return f"{channel.place}: norm by lag{RATIO}"
-        if not math.isfinite(horizon):
-            within = f"within {logs.shape[1] - 1} steps the mean stays between 10⁻³ and 10³"
-            return f"{channel.place}: {within} ({channel.method})"
-        below = logs[0][int(horizon)] < 0
-        what = "vanished: the mean is below 10⁻³" if below else "exploded: the mean is above 10³"
-        return f"{channel.place}: after {int(horizon)} steps {what} ({channel.method})"
+        return f"{channel.place}: {lag_verdict(logs[0], horizon).sentence} ({channel.method})"
 
     def _draw_map(self, channel: Channel | None) -> None:
         for item in (self.row.plot, self.row.bar):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inspector.analysis.spectrum import bound_verdict, eigenvalue_verdict
 from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -211,23 +212,12 @@ class Spectra(Panel):
             return ""
         numbers = self.numbers()
         if not numbers:
-            moduli = np.hypot(values[:, 0], values[:, 1])
-            outside = int((moduli > 1).sum())
-            ends = [f"σ₁ = {singular[0]:.3g}", f"smallest shown {singular[-1]:.3g}"] if len(singular) else []
-            parts = [
-                f"ρ = {moduli.max():.3g}",
-                *ends,
-                f"{outside} of {len(values)} eigenvalues outside the unit circle",
-            ]
-            return f"{self.symbol()}: {', '.join(parts)}."
+            return f"{self.symbol()}: {eigenvalue_verdict(values, singular).sentence}."
         bound = numbers.pop("γσ₁", math.nan)
         text = f"{self.symbol()}: {', '.join(f'{symbol} = {value:.3g}' for symbol, value in numbers.items())}."
         if math.isnan(bound):
             return text
-        verdict = (
-            "< 1: gradients must vanish" if bound < 1 else "≥ 1: gradients may explode (necessary, not sufficient)"
-        )
-        return f"{text} γσ₁(W) = {bound:.3g} {verdict}."
+        return f"{text} {bound_verdict(bound).sentence}."
 
     def follow(self, new: Position, old: Position) -> None:
         """Another place shows its spectra; another step its Jacobian."""

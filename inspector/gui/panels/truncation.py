@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
+from inspector.analysis.truncation import truncation_verdict
 from inspector.gui.panel.base import Panel, number, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -148,15 +149,8 @@ class Truncation(Panel):
 
     def sentence(self, channel: Channel, ks: Array, cost: Array) -> str:
         """What the curves say, in words."""
-        parts: list[str] = []
-        for n, (_, text) in enumerate(TOLERANCES):
-            k = self.smallest(channel, n)
-            if math.isfinite(k):
-                share = float(np.interp(k, ks, cost))
-                parts.append(f"within {text}: K = {k:.0f}, {100 * share:.0f} % of the cost")
-            else:
-                parts.append(f"within {text}: no K up to {ks[-1]:.0f}")
-        return f"error {'; '.join(parts)}"
+        smallest = [(text, self.smallest(channel, n)) for n, (_, text) in enumerate(TOLERANCES)]
+        return truncation_verdict(ks, cost, smallest).sentence
 
     def _draw_steps(self, channel: Channel | None) -> None:
         self.by_step.setVisible(channel is not None)

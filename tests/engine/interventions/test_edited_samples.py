@@ -10,7 +10,7 @@ from kept import Kept
 
 from inspector.engine.interventions.runs import perform_with_edits, plan_edits
 from inspector.engine.model.subject import adopt
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.session.in_process import make_batch
 from inspector.records import parse_edit
 from sample_models.base import checkpoints, load
@@ -25,11 +25,11 @@ def test_an_edit_holds_at_every_place_of_a_sample(name: str) -> None:
     subject = adopt(built, name)
     batch = make_batch(subject, None, 0, 0)
     seen = Kept()
-    trace = perform(subject, batch, seen, quantities=["states"])
+    trace = perform(subject, batch, seen, RunOptions(only=("states",)))
     for item in trace.recurrences[:4]:
         part = item.cell.main
         kept = Kept()
         plan = plan_edits(subject, batch, [parse_edit(f"{item.place}:{part}[0]=0.125")])
-        perform_with_edits(subject, batch, kept, plan, quantities=["states"])
+        perform_with_edits(subject, batch, kept, plan, RunOptions(only=("states",)))
         values = kept.array(f"{item.place}:{part}", 1)[: item.length(trace.look_at), 0]
         np.testing.assert_allclose(values, 0.125)

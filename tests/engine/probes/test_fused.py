@@ -33,11 +33,10 @@ def watch(
     probe = probe if probe is not None else FusedRnn()
     probe.attach(model, trace, emit)
     value = loss(call())
-    wanted = [tensor for tensor, _ in trace.wants_gradient]
+    wanted = [request.edge for request in trace.gradient_requests]
     named = dict(model.named_parameters())
     gradients = torch.autograd.grad(value, [*wanted, *named.values()], allow_unused=True)
-    for (_, take), gradient in zip(trace.wants_gradient, gradients, strict=False):
-        take(gradient)
+    trace.hand_out_gradients()
     probe.detach()
     probe.finish(trace, emit)
     return trace, kept, dict(zip(named, gradients[len(wanted) :], strict=True))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.dynamics import weight_spectra as spectra_file
 from inspector.engine.quantities.jacobian import bound as bound_file
 from inspector.records import Scalar
@@ -71,7 +71,7 @@ def seen(model: nn.Module, lengths: tuple[int, ...] = (20, 20)) -> Kept:
     x = torch.randn(2, 20, IN, dtype=next(model.parameters()).dtype)
     kept = Kept()
     subject = Subject(model=model, kind="vectors", width=IN)
-    perform(subject, Batch(x, torch.tensor(lengths), look_at=1), kept, quantities=KEYS)
+    perform(subject, Batch(x, torch.tensor(lengths), look_at=1), kept, RunOptions(only=tuple(KEYS)))
     return kept
 
 
@@ -138,7 +138,7 @@ def test_of_layers_every_one_has_its_own(kind: str) -> None:
     model, kept = Stack(SLOPES[kind], 0.0).double(), Kept()
     subject = Subject(model=model, kind="vectors", width=IN)
     keys = (*KEYS, "weight/spectrum", "masks")
-    perform(subject, Batch(torch.randn(1, 1, IN, dtype=D), torch.tensor([1])), kept, quantities=keys)
+    perform(subject, Batch(torch.randn(1, 1, IN, dtype=D), torch.tensor([1])), kept, RunOptions(only=tuple(keys)))
     weights = [layer.weight.detach() for layer in model.layers]
     expected = [steepest(SLOPES[kind]) * largest_stretch(weight) for weight in weights]
     found, norms = (kept.array(f"model:{key}") for key in KEYS)
@@ -161,12 +161,12 @@ def test_layers_with_a_carry_have_weights_and_no_bound(monkeypatch: pytest.Monke
     subject = Subject(model=Stack(torch.tanh, 0.5), kind="vectors", width=IN)
     batch = Batch(torch.randn(1, 1, IN), torch.tensor([1]))
     kept = Kept()
-    perform(subject, batch, kept, quantities=("jacobian/bound", "weight/spectrum"))
+    perform(subject, batch, kept, RunOptions(only=("jacobian/bound", "weight/spectrum")))
     assert "model:weight/layers.5.weight/eigenvalues" in kept.names()
     assert "model:jacobian/bound" not in kept.names() and not kept.reasons()
     monkeypatch.setattr(spectra_file, "BUDGET", 5 * IN**3)
     kept = Kept()
-    perform(subject, batch, kept, quantities=("weight/spectrum",))
+    perform(subject, batch, kept, RunOptions(only=("weight/spectrum",)))
     assert kept.reasons() == ["Spectra of 6 weights of 3 × 3 cost too much; 5 are done."]
 
 

@@ -18,7 +18,7 @@ from inspector.engine.cells.function_cell import FunctionStep
 from inspector.engine.cells.gru import GruStep
 from inspector.engine.cells.lstm import LstmStep
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.gradient import bptt as module
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Recurrence
@@ -61,7 +61,7 @@ def run(kind: str, quantity: str = "bptt") -> tuple[Net, Tensor, Kept]:
     kept = Kept()
     subject = Subject(model=net, kind="vectors", width=3, loss=step_loss, forward=lambda model, x, n: model(x, n))
     batch = Batch(x, torch.tensor(LENGTHS), look_at=LOOK_AT)
-    perform(subject, batch, kept, quantities=(quantity,))
+    perform(subject, batch, kept, RunOptions(only=(quantity,)))
     return net, x, kept
 
 

@@ -13,9 +13,9 @@ import torch
 from kept import Kept
 from torch import Tensor, nn
 
-from inspector.engine import pipeline as running
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
+from inspector.engine.pipeline import own_run as running
 from inspector.records import Labels
 
 
@@ -58,7 +58,7 @@ def make(checkpoint: str = "", loss: Any = step_loss) -> tuple[Net, Batch, Clipp
     batch = Batch(torch.randn(3, 6, 3, dtype=torch.float64), torch.tensor([6, 4, 1]))
     kept = Clipped()
     subject = Subject(model=net, kind="vectors", width=3, loss=loss, checkpoint=checkpoint)
-    perform(subject, batch, kept, quantities=("clipping",))
+    perform(subject, batch, kept, RunOptions(only=("clipping",)))
     return net, batch, kept
 
 
@@ -109,7 +109,9 @@ def test_gradients_that_the_user_already_has_stay_the_same_tensors() -> None:
         p.grad = torch.full_like(p, 7.0)
     before = [p.grad for p in net.parameters()]
     batch = Batch(torch.randn(1, 6, 3, dtype=torch.float64), torch.tensor([6]))
-    perform(Subject(model=net, kind="vectors", width=3, loss=step_loss), batch, Clipped(), quantities=("clipping",))
+    perform(
+        Subject(model=net, kind="vectors", width=3, loss=step_loss), batch, Clipped(), RunOptions(only=("clipping",))
+    )
     for p, own in zip(net.parameters(), before, strict=True):
         assert p.grad is own and bool((own == 7).all())
 

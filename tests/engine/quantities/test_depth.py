@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from inspector.engine.cells.base import Check
 from inspector.engine.cells.function_cell import FunctionStep
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.gradient.depth import depth
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Recurrence, Trace
@@ -83,7 +83,7 @@ def test_gradients_by_layer_equal_autograd_through_cells(kind: str, both: bool) 
     x = torch.randn(3, 9, 3, dtype=D)
     kept = Kept()
     subject = Subject(model=net, kind="vectors", width=3, loss=loss, forward=lambda m, i, n: m(i, n))
-    perform(subject, Batch(x, torch.tensor(LENGTHS), look_at=1), kept, quantities=("depth",))
+    perform(subject, Batch(x, torch.tensor(LENGTHS), look_at=1), kept, RunOptions(only=("depth",)))
     assert not [r for r in kept.records if isinstance(r, Refusal)]
     expected = [
         [

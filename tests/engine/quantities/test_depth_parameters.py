@@ -12,7 +12,7 @@ from kept import Kept
 from torch import Tensor, nn
 
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.gradient.depth_parameters import owner
 from inspector.records import Channel, Page, Refusal
 
@@ -42,7 +42,9 @@ def test_every_module_equals_backward_in_the_order_in_which_it_runs() -> None:
     model = Deep().double().eval()
     batch = Batch(torch.randn(3, 7, 3, dtype=torch.float64), torch.tensor([7, 5, 1]))
     kept = Kept()
-    perform(Subject(model=model, kind="vectors", width=3, loss=loss), batch, kept, quantities=("depth/parameters",))
+    perform(
+        Subject(model=model, kind="vectors", width=3, loss=loss), batch, kept, RunOptions(only=("depth/parameters",))
+    )
     assert all(parameter.grad is None for parameter in model.parameters())
     other = copy.deepcopy(model)
     loss(other(batch.inputs), batch).nansum().backward()
@@ -63,7 +65,9 @@ def test_frozen_models_are_refused_in_a_sentence() -> None:
     model = Deep().requires_grad_(False)
     kept = Kept()
     batch = Batch(torch.randn(1, 4, 3), torch.tensor([4]))
-    perform(Subject(model=model, kind="vectors", width=3, loss=loss), batch, kept, quantities=("depth/parameters",))
+    perform(
+        Subject(model=model, kind="vectors", width=3, loss=loss), batch, kept, RunOptions(only=("depth/parameters",))
+    )
     assert "No parameter is connected" in next(r.reason for r in kept.records if isinstance(r, Refusal))
 
 
@@ -77,7 +81,7 @@ def test_a_loss_over_other_steps_than_the_input_has() -> None:
         model=model, kind="vectors", width=3, loss=lambda out, _: out[:, -2:].square().sum(-1),
         answer=lambda out, _: torch.zeros(len(out), 2, dtype=torch.long),
     )  # fmt: skip
-    perform(subject, batch, kept, quantities=("depth/parameters",))
+    perform(subject, batch, kept, RunOptions(only=("depth/parameters",)))
     other = copy.deepcopy(model)
     other(batch.inputs)[:, -2:].square().sum().backward()
     _, norm = next(r.array for r in kept.records if isinstance(r, Page))

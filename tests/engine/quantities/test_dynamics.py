@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from inspector.engine.cells.function_cell import FunctionStep
 from inspector.engine.cells.lyapunov import Directions
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.dynamics import lyapunov as lyapunov_file
 from inspector.engine.quantities.jacobian import jacobian_eigenvalues, jacobian_singular
 from inspector.engine.registries import QUANTITIES
@@ -61,7 +61,7 @@ def observe(
     subject = Subject(
         model=model, kind="vectors", width=x.shape[-1], forward=packed if isinstance(model, Net) else None
     )
-    return perform(subject, Batch(x, torch.tensor(lengths), look_at=look_at), kept, quantities=keys), kept
+    return perform(subject, Batch(x, torch.tensor(lengths), look_at=look_at), kept, RunOptions(only=tuple(keys))), kept
 
 
 def run(kind: str, look_at: int = 1) -> tuple[Net, Trace, Kept]:
@@ -355,7 +355,7 @@ def test_a_first_jacobian_that_is_not_known_is_left_to_the_warm_up(steps: int) -
     kept = Kept()
     subject = Subject(model=net, kind="vectors", width=3, loss=lambda out, batch: out.square().sum(-1))
     x = torch.randn(1, steps, 3, dtype=D)
-    trace = perform(subject, Batch(x, torch.tensor([steps])), kept, quantities=["lyapunov"])
+    trace = perform(subject, Batch(x, torch.tensor([steps])), kept, RunOptions(only=("lyapunov",)))
     if steps == 6:  # no warm-up: every step counts
         assert any("step 1 " in reason and "not finite" in reason for reason in kept.reasons())
         return

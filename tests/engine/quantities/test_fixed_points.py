@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from inspector.engine.analyses.constant_inputs import numbered
 from inspector.engine.cells.function_cell import FunctionStep
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.dynamics import fixed_points as fixed_points_file
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -55,7 +55,7 @@ def observe(model: nn.Module, inputs: Tensor, look_at: int = 0, lengths: tuple[i
         forward=(lambda model, x, lengths: model(x, lengths)) if isinstance(model, Net) else None,
     )  # fmt: skip
     size = torch.tensor(lengths or [inputs.shape[1]] * len(inputs))
-    return perform(subject, Batch(inputs, size, look_at=look_at), kept, quantities=("fixed_points",)), kept
+    return perform(subject, Batch(inputs, size, look_at=look_at), kept, RunOptions(only=("fixed_points",))), kept
 
 
 def torchs_step(net: Net, place: str, x: Tensor) -> Step:
@@ -323,7 +323,7 @@ def test_what_cannot_be_run_from_other_states_is_refused_in_a_sentence() -> None
     ):
         kept = Kept()
         subject = Subject(model=model, kind="vectors", width=x.shape[-1], loss=lambda out, _: out.square().sum(-1))
-        perform(subject, Batch(x, torch.tensor([x.shape[1]])), kept, quantities=("fixed_points",))
+        perform(subject, Batch(x, torch.tensor([x.shape[1]])), kept, RunOptions(only=("fixed_points",)))
         assert [r for r in kept.reasons() if reason in r], kept.reasons()
         assert not [name for name in kept.names() if "fixed_points" in name]
 
@@ -338,11 +338,11 @@ def test_the_cost_is_bounded_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     for budget, first, rest in ((fixed_points_file.BUDGET, 64, 16), (0.0, 4, 4)):
         monkeypatch.setattr(fixed_points_file, "BUDGET", budget)
         told.clear()
-        perform(subject, batch, Kept(), quantities=("fixed_points",), progress=lambda *said: told.append(said[2]))
+        perform(subject, batch, Kept(), RunOptions(only=("fixed_points",), progress=lambda *said: told.append(said[2])))
         assert (
             f"fixed points of rnn.l0, mean input: {first} of {first + 7 * rest} searches of at most 200 steps" in told
         )
     monkeypatch.setattr(fixed_points_file, "LARGEST", 3)
     kept = Kept()
-    perform(subject, batch, kept, quantities=("fixed_points",))
+    perform(subject, batch, kept, RunOptions(only=("fixed_points",)))
     assert any("4 state entries cost too much" in reason for reason in kept.reasons())

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from inspector.engine.analyses.memory_gate import keeping
 from inspector.engine.cells.function_cell import FunctionStep
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.gates import openers as openers_file
 from inspector.engine.quantities.gates.memory import HELD, runs
 from inspector.engine.registries import QUANTITIES
@@ -50,7 +50,7 @@ def run(kind: str, tokens: bool, quantities: tuple[str, ...], **more: Any) -> tu
     net, kept = Net(kind, tokens).double().eval(), Kept()
     x = torch.randint(0, 6, (2, 14)) if tokens else torch.randn(2, 14, 3, dtype=D)
     subject = Subject(model=net, kind="tokens" if tokens else "vectors", vocabulary=VOCABULARY if tokens else None)
-    trace = perform(subject, Batch(x, LENGTHS), kept, quantities=quantities, **more)
+    trace = perform(subject, Batch(x, LENGTHS), kept, RunOptions(only=tuple(quantities), **more))
     return trace, kept, x
 
 
@@ -69,7 +69,7 @@ def rows(item: Recurrence) -> list[tuple[int, int, dict[str, Tensor]]]:
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
 @pytest.mark.parametrize("alone", [False, True])
 def test_means_by_token_equal_a_loop_over_all_steps(kind: str, alone: bool) -> None:
-    trace, kept, ids = run(kind, True, ("openers",), only_looked_at=alone)
+    trace, kept, ids = run(kind, True, ("openers",), only_selected=alone)
     assert not kept.refusals() and len(trace.recurrences) == 4
     for item in trace.recurrences:
         collected: dict[str, dict[int, list[np.ndarray]]] = {}
@@ -112,7 +112,7 @@ def test_a_constant_feature_correlates_with_nothing_and_a_nearly_constant_gate_s
         Subject(model=OnlyOutput(net), kind="vectors", width=2),
         Batch(x, torch.tensor([30])),
         kept,
-        quantities=("openers",),
+        RunOptions(only=("openers",)),
     )
     found = kept.array("rnn.l0:gate/update/by_feature")
     assert found[0, 0] == pytest.approx(1.0, abs=1e-6)
@@ -141,7 +141,7 @@ def test_a_layer_that_runs_over_other_steps_is_refused_with_the_reason() -> None
 
     kept = Kept()
     perform(Subject(model=Halved(nn.GRU(2, 3, batch_first=True)), kind="vectors", width=2),
-            Batch(torch.randn(1, 10, 2), torch.tensor([10])), kept, quantities=("openers",))  # fmt: skip
+            Batch(torch.randn(1, 10, 2), torch.tensor([10])), kept, RunOptions(only=("openers",)))  # fmt: skip
     assert [r.channel for r in kept.refusals()] == ["rnn.l0:gate/openers"]
     assert "other steps than the input" in kept.refusals()[0].reason
 
@@ -198,7 +198,7 @@ def test_memory_is_where_the_keeping_gate_is_open_and_the_writing_gate_shut(kind
         Subject(model=OnlyOutput(net), kind="vectors", width=1),
         Batch(x, torch.tensor([50])),
         kept,
-        quantities=("memory",),
+        RunOptions(only=("memory",)),
     )
     longest, start, count, share = kept.array("rnn.l0:gate/memory/runs").T[0]
     assert (longest, start, count, share) == (34, 6, 1, 34 / 50)
@@ -218,7 +218,7 @@ def test_an_open_input_gate_is_no_memory() -> None:
         net.bias_ih_l0[:4] = 4.0
     kept = Kept()
     perform(Subject(model=OnlyOutput(net), kind="vectors", width=1), Batch(torch.zeros(1, 30, 1), torch.tensor([30])), kept,
-            quantities=("memory",))  # fmt: skip
+            RunOptions(only=("memory",)))  # fmt: skip
     assert not kept.array("rnn.l0:gate/memory").any()
 
 
@@ -307,7 +307,7 @@ def test_runs_of_a_backward_direction_stand_in_sequence_order() -> None:
     x, kept = torch.zeros(1, 40, 1), Kept()
     x[0, 25] = 1.0  # closes f: 25 steps before, 14 after
     trace = perform(Subject(model=OnlyOutput(net), kind="vectors", width=1), Batch(x, torch.tensor([40])), kept,
-                    quantities=("memory",))  # fmt: skip
+                    RunOptions(only=("memory",)))  # fmt: skip
     assert [item.reverse for item in trace.recurrences] == [False, True]
     for item in trace.recurrences:
         np.testing.assert_array_equal(kept.array(f"{item.place}:gate/memory/runs")[:3].T, [[25, 0, 2]] * 3)

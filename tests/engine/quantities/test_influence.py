@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from inspector.engine.analyses import rerun as copies
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.gradient import influence as module
 from inspector.engine.quantities.gradient.influence import Plan, by_lag, divergence, reach, reference, replacements
 from inspector.engine.trace.trace import Trace
@@ -55,7 +55,7 @@ def measured(model: nn.Module, x: Tensor, lengths: list[int], look_at: int = 0, 
     kept = Kept()
     kind = "vectors" if x.is_floating_point() else "tokens"
     subject = Subject(model=model.double().eval(), kind=kind, **more)
-    trace = perform(subject, Batch(x, torch.tensor(lengths), look_at=look_at), kept, quantities=("influence",))
+    trace = perform(subject, Batch(x, torch.tensor(lengths), look_at=look_at), kept, RunOptions(only=("influence",)))
     return trace, kept
 
 
@@ -269,7 +269,7 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(fault: str) -> None:
     batch = Batch(x, torch.tensor([8]), targets=["a"] if fault == "targets" else None)
     if fault == "once":
         batch = Batch(x[:, :1], torch.tensor([1]))
-    perform(subject, batch, kept, quantities=("influence",))
+    perform(subject, batch, kept, RunOptions(only=("influence",)))
     wanted = {
         "batch": "one sequence at a time", "dropout": "dropout", "same": "same input", "targets": "targets",
         "once": "two steps", "detached": "autograd",

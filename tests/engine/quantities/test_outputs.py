@@ -164,7 +164,7 @@ def test_health_of_inputs_scores_and_attention_over_real_steps_only() -> None:
 
 def test_health_of_recurrent_states_gates_and_gradients() -> None:
     from inspector.engine.model.subject import adopt
-    from inspector.engine.pipeline import perform
+    from inspector.engine.pipeline import RunOptions, perform
 
     class Model(nn.Module):
         def __init__(self) -> None:
@@ -180,7 +180,7 @@ def test_health_of_recurrent_states_gates_and_gradients() -> None:
     subject = adopt(Model().eval())
     subject.loss = lambda output, _batch: output.square().mean(-1)
     sink = Listed()
-    perform(subject, Batch(x, torch.tensor([6, 5])), sink, quantities=("health",))
+    perform(subject, Batch(x, torch.tensor([6, 5])), sink, RunOptions(only=("health",)))
     forward, backward = sink.array("rnn.l0:health/h"), sink.array("rnn.l0.reverse:health/h")
     assert forward.sum() - forward[-1] == (6 + 5) * 4 and forward[-1] == 4 and forward[5] == 2 * 4
     assert backward[-1] == 0 and backward[5] == 5 * 4  # the backward direction is bad from step 4 down to 0

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from inspector.engine.analyses import path_products as path_walk
 from inspector.engine.cells.function_cell import FunctionStep
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.jacobian.masks import dense_pairs, open_paths, powers, products
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.trace import Recurrence, Trace
@@ -49,7 +49,7 @@ def run(kind: str, quantities: tuple[str, ...] = KEYS, look_at: int = 1) -> tupl
     kept = Kept()
     x = torch.randn(2, 12, 3, dtype=D)
     subject = Subject(model=net, kind="vectors", width=3)
-    trace = perform(subject, Batch(x, net.lengths, look_at=look_at), kept, quantities=quantities)
+    trace = perform(subject, Batch(x, net.lengths, look_at=look_at), kept, RunOptions(only=tuple(quantities)))
     return trace, kept
 
 
@@ -137,7 +137,12 @@ def test_an_lstm_whose_state_is_multiplied_by_a_half_and_a_third_retains_a_sixth
             parameter.zero_()
         net.weight_ih_l0[2:4] = -math.log(2.0)  # σ(−ln 2) = ⅓
     kept, x = Kept(), torch.tensor([0.0, 1.0] * 4, dtype=D)[None, :, None]
-    perform(Subject(model=OnlyOutput(net), kind="vectors", width=1), Batch(x, torch.tensor([8])), kept, quantities=KEYS)
+    perform(
+        Subject(model=OnlyOutput(net), kind="vectors", width=1),
+        Batch(x, torch.tensor([8])),
+        kept,
+        RunOptions(only=tuple(KEYS)),
+    )
     np.testing.assert_allclose(kept.array("rnn.l0:path/retention")[2], [1 / 6, 1 / 6], rtol=1e-12)
     np.testing.assert_allclose(kept.array("rnn.l0:path/lag_direct")[:, 2], math.sqrt(2 / 36 / 4), rtol=1e-12)
 
@@ -181,9 +186,9 @@ def test_estimates_are_close_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None
         Batch(torch.randn(1, 40, 3, dtype=D), torch.tensor([40])),
     )
     exact, rough = Kept(), Kept()
-    perform(subject, batch, exact, quantities=("paths/lag",))
+    perform(subject, batch, exact, RunOptions(only=("paths/lag",)))
     monkeypatch.setattr(path_walk, "BUDGET", 2.0 * 48 * 48 * 8 * 39 * 20)
-    perform(subject, batch, rough, quantities=("paths/lag",))
+    perform(subject, batch, rough, RunOptions(only=("paths/lag",)))
     assert exact.channel("rnn.l0:path/lag_whole").method == "exact; every start; lags up to 39"
     told = rough.channel("rnn.l0:path/lag_whole").method
     assert "8 random orthonormal directions of 48" in told and "20 evenly spaced starts of 39" in told
@@ -197,7 +202,7 @@ def test_states_too_large_for_products_still_show_what_the_carousel_carries() ->
     net = OnlyOutput(nn.LSTM(2, 520, batch_first=True)).eval()
     kept = Kept()
     perform(Subject(model=net, kind="vectors", width=2), Batch(torch.randn(1, 4, 2), torch.tensor([4])), kept,
-            quantities=("paths/lag",))  # fmt: skip
+            RunOptions(only=("paths/lag",)))  # fmt: skip
     assert {r.channel for r in kept.refusals()} == {"rnn.l0:path/lag_whole", "rnn.l0:path/lag_difference"}
     assert "1040 × 1040" in kept.refusals()[0].reason
     assert kept.array("rnn.l0:path/lag_direct").shape == (3, 4) and kept.array("rnn.l0:path/retention").shape == (
@@ -212,7 +217,9 @@ def test_nan_is_shown_where_it_is() -> None:
         x = torch.randn(1, 8, 3, dtype=D)
         x[0, 5] = torch.nan
         kept = Kept()
-        perform(Subject(model=net, kind="vectors", width=3), Batch(x, torch.tensor([8])), kept, quantities=KEYS)
+        perform(
+            Subject(model=net, kind="vectors", width=3), Batch(x, torch.tensor([8])), kept, RunOptions(only=tuple(KEYS))
+        )
         values = kept.array(f"rnn.l0:{name}")
         assert np.isfinite(values[:5]).all() and np.isnan(values[5:]).all(), name
         if kind == "relu":
@@ -237,7 +244,9 @@ def test_the_relu_quiz() -> None:
     net, kept = OnlyOutput(rnn).double().eval(), Kept()
     x = torch.randn(1, 5, 3, dtype=D)
     subject = Subject(model=net, kind="vectors", width=3, loss=last_step_only)
-    trace = perform(subject, Batch(x, torch.tensor([5])), kept, quantities=("masks", "gradient/lag_map", "gradients"))
+    trace = perform(
+        subject, Batch(x, torch.tensor([5])), kept, RunOptions(only=("masks", "gradient/lag_map", "gradients"))
+    )
 
     w, u, b = rnn.weight_ih_l0.detach(), rnn.weight_hh_l0.detach(), (rnn.bias_ih_l0 + rnn.bias_hh_l0).detach()
     s, masks = torch.zeros(4, dtype=D), []
@@ -331,6 +340,6 @@ def test_wide_relu_layers_say_that_products_cost_too_much() -> None:
     net = OnlyOutput(nn.RNN(2, 400, nonlinearity="relu", batch_first=True)).eval()
     kept = Kept()
     perform(Subject(model=net, kind="vectors", width=2), Batch(torch.randn(1, 300, 2), torch.tensor([300])), kept,
-            quantities=("masks",))  # fmt: skip
+            RunOptions(only=("masks",)))  # fmt: skip
     assert [r.channel for r in kept.refusals()] == ["rnn.l0:mask/masked_product"]
     assert {"rnn.l0:mask/open_paths", "rnn.l0:mask/open_pairs"} <= kept.names()

@@ -11,7 +11,7 @@ from kept import Kept
 from torch import Tensor, nn
 
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.gates.units import unit_statistics
 from inspector.engine.quantities.jacobian.lags import Plan, by_lag, horizon
 from inspector.records import Refusal
@@ -250,7 +250,10 @@ def test_a_constant_gate_of_nine_tenths_remembers_nine_and_a_half_steps() -> Non
         net.rnn.bias_ih_l0[4:8] = math.log(0.9 / 0.1)
     kept = Kept()
     perform(
-        Subject(model=net, kind="vectors", width=3), Batch(x, torch.tensor([12, 12])), kept, quantities=("timescale",)
+        Subject(model=net, kind="vectors", width=3),
+        Batch(x, torch.tensor([12, 12])),
+        kept,
+        RunOptions(only=("timescale",)),
     )
     np.testing.assert_allclose(kept.array("rnn.l0:gate/update/timescale"), -1 / math.log(0.9), rtol=1e-9)
 

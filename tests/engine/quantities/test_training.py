@@ -13,7 +13,7 @@ from torch import nn
 
 from inspector.engine.model import training_log as history_file
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.values import training as training_file
 
 
@@ -22,7 +22,7 @@ def seen(folder: Path, text: str | None) -> Kept:
         (folder / "history.json").write_text(text, encoding="utf-8")
     kept = Kept()
     subject = Subject(model=nn.Linear(2, 2), kind="vectors", width=2, checkpoint=str(folder / "last.pt"))
-    perform(subject, Batch(torch.zeros(1, 3, 2), torch.tensor([3])), kept, quantities=("training",))
+    perform(subject, Batch(torch.zeros(1, 3, 2), torch.tensor([3])), kept, RunOptions(only=("training",)))
     return kept
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from inspector.engine.analyses.aligned_inputs import aligned_inputs
 from inspector.engine.errors import ModelError, Unsupported
 from inspector.engine.model.subject import Batch, Subject, adopt
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.trace.target_steps import Answer, read_answer
 from inspector.engine.trace.trace import Trace
 from inspector.records import ANSWER_DOMAIN, Channel, Log
@@ -255,7 +255,7 @@ def test_gates_of_a_decoder_are_not_assigned_to_the_inputs_tokens_even_where_len
 
 def test_influence_by_lag_is_refused_where_nothing_lies_a_lag_apart() -> None:
     wanted, sink = answers(EQUAL), Listed()
-    perform(subject_of("fused", wanted), batch_of(GIVEN, wanted), sink, quantities=("influence",))
+    perform(subject_of("fused", wanted), batch_of(GIVEN, wanted), sink, RunOptions(only=("influence",)))
     assert "steps of its own" in sink.refusals()["input:influence/loss"]
 
 

@@ -17,7 +17,7 @@ from watched import seen
 from inspector.engine.cells.lstm import LstmStep
 from inspector.engine.errors import CancelledError
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 
 D = torch.float64
 
@@ -451,7 +451,7 @@ def test_without_a_graph_its_forward_is_run_again() -> None:
     hidden.load_state_dict(ours.state_dict())
     x = torch.randn(1, 6, 3, dtype=D)
     subject = Subject(model=hidden, kind="vectors", width=3)
-    trace = perform(subject, Batch(x, torch.tensor([6])), Kept(), quantities=["states"])
+    trace = perform(subject, Batch(x, torch.tensor([6])), Kept(), RunOptions(only=("states",)))
     (e,), _, _ = seen(ours, x)
     torch.testing.assert_close(trace.recurrences[0].block(0, 6).jacobian(), e.block(0, 6).jacobian())
 
@@ -464,7 +464,7 @@ def test_the_user_may_correct_what_the_state_is() -> None:
     assert set(labels["carried:model"]) == set(labels["state:model"]) == {"h", "c"}
     subject = Subject(model=ours, kind="vectors", width=3)
     batch = Batch(x, torch.tensor([7]))
-    trace = perform(subject, batch, Kept(), quantities=["states"], states={"model": ("c",)})
+    trace = perform(subject, batch, Kept(), RunOptions(only=("states",), states={"model": ("c",)}))
     (only,) = trace.recurrences
     cell = whole.cell.parts["c"]
     torch.testing.assert_close(only.block(0, 7).jacobian(), whole.block(0, 7).jacobian()[..., cell, cell])
@@ -529,7 +529,7 @@ def test_a_cancel_is_noticed_while_a_long_loop_is_worked_on() -> None:
     subject = Subject(model=LstmByHand(), kind="vectors", width=3)
     batch = Batch(torch.randn(1, 1200, 3), torch.tensor([1200]))
     with pytest.raises(CancelledError):
-        perform(subject, batch, Kept(), quantities=["states"], cancelled=cancelled)
+        perform(subject, batch, Kept(), RunOptions(only=("states",), cancelled=cancelled))
 
 
 def test_a_model_without_loops_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from torch.func import functional_call
 
 from inspector.engine.analyses import itemised_bptt as itemised
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.recurrent.traced.cells.replayed import ReplayStep
 from inspector.engine.recurrent.traced.program import parameter_use as trained
 from inspector.engine.trace.emitter import Emitter
@@ -134,7 +134,7 @@ def seen(model: nn.Module, b: int, *keys: str, look_at: int = 0) -> tuple[Trace,
     subject = Subject(model=model, kind="vectors", width=IN, loss=lambda out, batch: out.square().sum(-1))
     kept = Kept()
     batch = Batch(x, torch.tensor([T] * b), look_at=look_at)
-    return perform(subject, batch, kept, quantities=keys or ("states",)), kept, x
+    return perform(subject, batch, kept, RunOptions(only=tuple(keys or ("states",)))), kept, x
 
 
 def total(recurrence: Recurrence, sample: int) -> dict[str, Tensor]:
@@ -289,7 +289,7 @@ def test_layers_that_differ_have_no_parameter_of_a_step() -> None:
     subject = Subject(model=model, kind="vectors", width=IN, loss=lambda out, batch: out.square().sum(-1))
     kept = Kept()
     x = torch.randn(1, 1, IN, dtype=D)
-    trace = perform(subject, Batch(x, torch.tensor([1])), kept, quantities=("states", "bptt"))
+    trace = perform(subject, Batch(x, torch.tensor([1])), kept, RunOptions(only=("states", "bptt")))
     assert len(trace.recurrences) == 1 and not trace.recurrences[0].cell.parameters()
     (reason,) = kept.reasons()
     assert "Every layer has parameters of its own" in reason and "depth/parameters" in reason

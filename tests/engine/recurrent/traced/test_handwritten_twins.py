@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.recurrent.traced.cells.replayed import ReplayStep
 from inspector.engine.recurrent.traced.loops import iteration_classes as twins
 from inspector.engine.recurrent.traced.loops.carried_state import analyse, states
@@ -298,7 +298,7 @@ CASES = {kind.__name__: kind for kind in Base.__subclasses__()}
 
 def run(model: nn.Module, x: Tensor) -> Trace:
     subject = Subject(model=model, kind="vectors", width=X, loss=lambda out, _: out.square().sum(-1))
-    return perform(subject, Batch(x, torch.full((len(x),), x.shape[1])), Kept(), quantities=["states", "gates"])
+    return perform(subject, Batch(x, torch.full((len(x),), x.shape[1])), Kept(), RunOptions(only=("states", "gates")))
 
 
 def alone(rows: Any) -> Any:
@@ -395,7 +395,9 @@ def test_what_was_recorded_is_let_go_without_a_collector() -> None:
     try:
         with torch.no_grad():
             subject = Subject(model=Told(), kind="vectors", width=X)
-            trace = perform(subject, Batch(torch.randn(B, T, X), torch.full((B,), T)), Kept(), quantities=["gates"])
+            trace = perform(
+                subject, Batch(torch.randn(B, T, X), torch.full((B,), T)), Kept(), RunOptions(only=("gates",))
+            )
         assert trace.recurrences and seen and all(one() is None for one in seen)
     finally:
         gc.enable()

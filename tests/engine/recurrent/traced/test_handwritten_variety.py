@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.records import Refusal
 
 
@@ -247,7 +247,7 @@ class OneByOneInCalls(OneByOne):
 def test_sequences_one_by_one_are_shown_alone_and_refused_in_a_batch(kind: type[nn.Module], b: int) -> None:
     kept = Kept()
     subject = Subject(model=kind(), kind="vectors", width=4)
-    trace = perform(subject, Batch(torch.randn(b, 8, 4), torch.full((b,), 8)), kept, quantities=["states"])
+    trace = perform(subject, Batch(torch.randn(b, 8, 4), torch.full((b,), 8)), kept, RunOptions(only=("states",)))
     reasons = [r.reason for r in kept.records if isinstance(r, Refusal)]
     if b == 1:
         (found,) = trace.recurrences

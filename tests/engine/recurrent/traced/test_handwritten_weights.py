@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from inspector.engine.analyses.recurrent_weights import RecurrentWeight, recurrent_weights
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.recurrent.traced.cells.replayed import ReplayStep
 from inspector.engine.trace.trace import Trace
 from inspector.records import Scalar
@@ -44,7 +44,9 @@ def seen(model: nn.Module, *keys: str, b: int = 2, look_at: int = 1, scale: floa
     x = scale * torch.randn(b, T, IN, dtype=D)
     subject = Subject(model=model, kind="vectors", width=IN, loss=lambda out, batch: out.square().flatten(2).sum(-1))
     kept = Kept()
-    trace = perform(subject, Batch(x, torch.tensor([T] * b), look_at=look_at), kept, quantities=keys or ("states",))
+    trace = perform(
+        subject, Batch(x, torch.tensor([T] * b), look_at=look_at), kept, RunOptions(only=tuple(keys or ("states",)))
+    )
     return trace, kept, x
 
 

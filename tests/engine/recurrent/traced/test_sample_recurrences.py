@@ -16,7 +16,7 @@ from kept import Kept
 from torch import Tensor, nn
 
 from inspector.engine.model.subject import Batch, Subject, adopt
-from inspector.engine.pipeline import perform
+from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
 from inspector.engine.session.in_process import make_batch
 from inspector.records import Refusal
@@ -132,7 +132,7 @@ def beside(name: str) -> Beside:
     if batch.inputs.is_floating_point():
         batch.inputs = batch.inputs.double()
     kept = Kept()
-    trace = perform(subject, batch, kept, quantities=("states",))
+    trace = perform(subject, batch, kept, RunOptions(only=("states",)))
     assert not [record.reason for record in kept.records if isinstance(record, Refusal)]
     (found,) = trace.recurrences
     assert isinstance(found, ReplayRecurrence) and found.check is not None and found.check.passed

@@ -40,7 +40,7 @@ class Wanted:
         for slot in self.state:
             for i, value in enumerate(slot.values[1:]):
                 if value.requires_grad and slot.made[i] >= 0:
-                    trace.wants_gradient.append((value, partial(self._take, slot.index, i)))
+                    trace.want_gradient(value, partial(self._take, slot.index, i))
 
     def _take(self, slot: int, i: int, gradient: Tensor | None) -> None:
         if gradient is not None:

@@ -1,4 +1,4 @@
-"""One run: attach the probes, call the model as its author would, one backward pass, then every quantity by order.
+"""A run that the app makes itself: the model is called as its author would call it, with one backward pass.
 
 The model is left exactly as it was: parameters, buffers, gradients, hooks, training flags and random state, also
 when it raises half-way; what was seen until then is still turned into channels.
@@ -9,85 +9,55 @@ from __future__ import annotations
 import os
 import sys
 import time
-import traceback
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
 
 from inspector.capture import CaptureError
-from inspector.engine.contracts import Probe
 from inspector.engine.errors import CancelledError, InputError, ModelError, Unsupported, model_error
 from inspector.engine.hooks.isolation import unchanged
 from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline.analyse import analyse, chosen_quantities
+from inspector.engine.pipeline.observe import Observation, observe
+from inspector.engine.pipeline.options import DEFAULTS, RunOptions
 from inspector.engine.registries import PROBES, QUANTITIES
 from inspector.engine.trace.emitter import Emitter, Sink
-from inspector.engine.trace.target_steps import read_answer, settle
+from inspector.engine.trace.target_steps import read_answer
 from inspector.engine.trace.trace import Trace
-from inspector.records import CLASS_DOMAIN, STEP_DOMAIN, VOCABULARY_DOMAIN, Frame, Log
+from inspector.records import CLASS_DOMAIN, STEP_DOMAIN, VOCABULARY_DOMAIN, Frame
 
-Told = Callable[[float, float, str], None]
 PARAMETER_BYTES = 2 << 30
 """Most memory that the gradients of the parameters may take."""
 CLIPPING = "parameters:clipping"
 
 
 def perform(
-    subject: Subject,
-    batch: Batch,
-    sink: Sink,
-    *,
-    quantities: Sequence[str] = (),
-    cancelled: Callable[[], bool] = lambda: False,
-    progress: Told = lambda _done, _total, _text: None,
-    seed: int = 0,
-    frame: Frame | None = None,
-    only_looked_at: bool = False,
-    probes: Sequence[str] = (),
-    places: dict[int, str] | None = None,
-    editor: Any = None,
-    states: Mapping[str, tuple[str, ...]] | None = None,
+    subject: Subject, batch: Batch, sink: Sink, options: RunOptions = DEFAULTS, *, frame: Frame | None = None
 ) -> Trace:
     """Run the subject on the batch and write one frame to the sink.
 
     The model runs in the mode it is in (`opening` puts it into eval mode). Raises InputError for unknown
-    quantities, ModelError when the model raised (after writing what was seen), CancelledError. `probes` are keys of the
-    registry (empty: all); `places` and `editor` are for edited runs, `states` corrects what was taken for a state.
+    quantities, ModelError when the model raised (after writing what was seen), CancelledError.
     """
-    chosen = chosen_quantities(quantities)
+    keys = chosen_quantities(options)
     moment = frame if frame is not None else Frame(index=0, label=batch.title)
-    emit = Emitter(sink, moment.index, cancelled, progress)
+    emit = Emitter(sink, moment.index, options.cancelled, options.progress)
     sink.write(moment)
     _write_labels(subject, batch, emit)
     trace = Trace(
-        subject, batch, only_looked_at=only_looked_at, places=places or {}, editor=editor, states=states or {},
-        editing=places is not None,
+        subject, batch, only_looked_at=options.only_selected, places=dict(options.places or {}), editor=options.editor,
+        states=options.states, editing=options.places is not None,
     )  # fmt: skip
-    trace.parameter_gradients = {} if any(QUANTITIES[key].parameter_gradients for key in chosen) else None
-    failure: ModelError | None = None
-    total = len(chosen) + 1.0
-    progress(0, total, "the model runs")
-    with unchanged(subject.model, seed):
-        failure = _observe(trace, emit, [PROBES[key]() for key in probes or PROBES])
-    for done, key in enumerate(chosen):
-        emit.check()
-        progress(done + 1.0, total, QUANTITIES[key].summary)
-        _compute(key, trace, emit)
-    progress(total, total, "done")
+    trace.parameter_gradients = {} if any(QUANTITIES[key].parameter_gradients for key in keys) else None
+    options.progress(0, len(keys) + 1.0, "the model runs")
+    with unchanged(subject.model, options.seed):
+        failure = _run(trace, emit, options)
+    analyse(trace, emit, keys)
     if failure is not None:
         raise failure
     return trace
-
-
-def chosen_quantities(quantities: Sequence[str]) -> list[str]:
-    """The keys to compute, small first; empty means the default set. Raises InputError for an unknown one."""
-    for key in quantities:
-        if key not in QUANTITIES:
-            raise InputError(f"There is no quantity {key!r}; there are {', '.join(QUANTITIES)}.")
-    keys = [key for key, entry in QUANTITIES.items() if (key in quantities if quantities else entry.default)]
-    return sorted(keys, key=lambda key: (QUANTITIES[key].order, key))
 
 
 def _write_labels(subject: Subject, batch: Batch, emit: Emitter) -> None:
@@ -99,40 +69,30 @@ def _write_labels(subject: Subject, batch: Batch, emit: Emitter) -> None:
         emit.labels(CLASS_DOMAIN, list(map(str, subject.labels)), every_frame=True)
 
 
-def _observe(trace: Trace, emit: Emitter, probes: list[Probe]) -> ModelError | None:
+def _run(trace: Trace, emit: Emitter, options: RunOptions) -> ModelError | None:
     """Run the model under the probes, and the one backward pass; what went wrong in the model, if anything did."""
     failure: ModelError | None = None
-    wants = trace.subject.loss is not None
-    try:
-        for probe in probes:
-            probe.attach(trace.subject.model, trace, emit)
-        with torch.set_grad_enabled(wants):
-            try:
-                _forward(trace, emit)
-            except (CancelledError, CaptureError, InputError):
-                raise
-            except ModelError as fault:
-                failure = fault
-            except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's model may raise anything
-                failure = _with_hint(model_error(fault), trace)
-    finally:
-        for probe in probes:
-            probe.detach()
-    for probe in probes:
-        _finish(probe, trace, emit)
-    settle(trace, emit)
-    trace.wants_gradient.clear()
-    trace.after_forward.clear()
+    probes = [PROBES[key]() for key in options.probes or PROBES]
+    watched = observe(trace.subject.model, trace, emit, probes)
+    with watched, torch.set_grad_enabled(trace.subject.loss is not None):
+        try:
+            _forward(trace, emit, watched)
+        except (CancelledError, CaptureError, InputError):
+            raise
+        except ModelError as fault:
+            failure = fault
+        except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's model may raise anything
+            failure = _with_hint(model_error(fault), trace)
+    watched.finish()
     return failure
 
 
-def _forward(trace: Trace, emit: Emitter) -> None:
+def _forward(trace: Trace, emit: Emitter, watched: Observation) -> None:
     subject, batch = trace.subject, trace.batch
     started = time.perf_counter()
     output = subject.run(batch)
     emit.scalar("run:forward_seconds", time.perf_counter() - started)
-    for look in trace.after_forward:
-        look()
+    watched.returned()
     trace.output = output
     scores = subject.scores(output)
     trace.logits = None if scores is None else scores.detach()
@@ -149,24 +109,25 @@ def _forward(trace: Trace, emit: Emitter) -> None:
 
 
 def _backward(trace: Trace, total: Tensor, emit: Emitter) -> None:
-    """One backward pass for all that probes and quantities want; no tensor's own .grad is touched."""
-    wanted = [(tensor, take) for tensor, take in trace.wants_gradient if tensor.requires_grad]
+    """One backward pass for all that probes and quantities want; no tensor's own .grad is touched.
+
+    What probes asked for comes by their hooks; naming the edges makes autograd go there.
+    """
+    edges = [request.edge for request in trace.gradient_requests]
     parameters = wanted_parameters(trace, emit)
-    tensors = [*(tensor for tensor, _ in wanted), *parameters.values()]
-    if not tensors:
+    wanted = [*edges, *map(get_gradient_edge, parameters.values())]
+    if not wanted:
         return
     try:
-        gradients = torch.autograd.grad(total, tensors, allow_unused=True, retain_graph=trace.keep_graph)
+        gradients = torch.autograd.grad(total, wanted, allow_unused=True, retain_graph=trace.keep_graph)
     except RuntimeError as fault:
-        if wanted:
+        if edges:
             raise
         emit.refuse(CLIPPING, f"The gradient of the parameters could not be computed: {fault}.")
         trace.parameter_gradients = None
         return
-    for (_, take), gradient in zip(wanted, gradients, strict=False):
-        take(gradient)
     if trace.parameter_gradients is not None:
-        own = zip(parameters, gradients[len(wanted) :], strict=True)
+        own = zip(parameters, gradients[len(edges) :], strict=True)
         trace.parameter_gradients.update((name, gradient) for name, gradient in own if gradient is not None)
 
 
@@ -231,32 +192,6 @@ def _with_hint(error: ModelError, trace: Trace) -> ModelError:
     if width == first:
         hint = f"The input has {width} numbers a step because the first layer has; give a sequence, or a `width`."
     return ModelError(f"{error} {hint}", error.details)
-
-
-def _compute(key: str, trace: Trace, emit: Emitter) -> None:
-    try:
-        QUANTITIES[key].run(trace, emit)
-    except (CancelledError, CaptureError):
-        raise
-    except Exception as fault:  # noqa: BLE001 - one quantity may not take the others along
-        _failed(f"run:{key}", "Computing it", fault, emit)
-
-
-def _finish(probe: Probe, trace: Trace, emit: Emitter) -> None:
-    try:
-        probe.finish(trace, emit)
-    except (CancelledError, CaptureError):
-        raise
-    except Exception as fault:  # noqa: BLE001 - one probe may not take what the others saw along
-        name = type(probe).__name__
-        _failed(f"run:{name.lower()}", f"Laying out what the probe {name} saw", fault, emit)
-
-
-def _failed(channel: str, what: str, fault: Exception, emit: Emitter) -> None:
-    where = traceback.extract_tb(fault.__traceback__)[-1]
-    emit.sink.write(Log(traceback.format_exc(), "error", "engine"))
-    place = f"{Path(where.filename).name}, line {where.lineno}"
-    emit.refuse(channel, f"{what} failed with {type(fault).__name__}: {fault} ({place}).")
 
 
 def set_threads() -> int:

@@ -1,0 +1,24 @@
+"""Do gradients travel? The norm of products of step Jacobians by lag, and the lag at which they no longer do."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy.typing as npt
+
+from inspector.analysis.verdict import Verdict
+
+
+def lag_verdict(logs: npt.NDArray[Any], horizon: float) -> Verdict:
+    """What the mean norm by lag says: "kept", "vanished" or "exploded".
+
+    `logs` is (lag,): log₁₀ of the mean; `horizon` the lag at which the mean passes 10⁻³ or 10³, NaN where it does not.
+    """
+    if not math.isfinite(horizon):
+        return Verdict("kept", f"within {len(logs) - 1} steps the mean stays between 10⁻³ and 10³")
+    below = logs[int(horizon)] < 0
+    what = "vanished: the mean is below 10⁻³" if below else "exploded: the mean is above 10³"
+    return Verdict(
+        "vanished" if below else "exploded", f"after {int(horizon)} steps {what}", {"horizon": float(horizon)}
+    )

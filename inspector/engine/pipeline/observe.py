@@ -1,0 +1,86 @@
+"""Probes around a call of a model that somebody makes: attached before, detached after, whatever happens between.
+
+Observing owns neither the forward nor the backward pass: no seed is set, nothing is collected, no gradient is computed
+that the caller does not compute. Gradients of inner values come by hooks, from the caller's own backward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+
+from inspector.capture import CaptureError
+from inspector.engine.contracts import Probe
+from inspector.engine.errors import CancelledError
+from inspector.engine.pipeline.analyse import refuse_failed
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.target_steps import settle
+from inspector.engine.trace.trace import Trace
+
+
+class Observation:
+    """Probes on a model, as a context manager; `finish` afterwards puts what they saw into the trace.
+
+    `with observe(model, trace, emit, probes): output = model(x); loss(output).backward()`
+    """
+
+    def __init__(self, model: nn.Module, trace: Trace, emit: Emitter, probes: Sequence[Probe]) -> None:
+        self.model, self.trace, self.emit, self.probes = model, trace, emit, probes
+        self._root: RemovableHandle | None = None
+
+    def __enter__(self) -> Observation:
+        try:
+            for probe in self.probes:
+                probe.attach(self.model, self.trace, self.emit)
+            self._root = self.model.register_forward_hook(lambda *_: self.returned())
+        except BaseException:
+            self._detach()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._detach()
+
+    def returned(self) -> None:
+        """The model has returned and the backward pass has not begun: probes may still ask for gradients.
+
+        A forward hook calls it when the whole model was called; who calls the model's parts calls it himself.
+        """
+        looks, self.trace.after_forward = self.trace.after_forward, []
+        for look in looks:
+            look()
+
+    def _detach(self) -> None:
+        if self._root is not None:
+            self._root.remove()
+            self._root = None
+        for probe in self.probes:
+            probe.detach()
+
+    def finish(self) -> None:
+        """Hand out the gradients that came, and put what the probes saw into the trace."""
+        self.trace.hand_out_gradients()
+        for probe in self.probes:
+            self._finish(probe)
+        settle(self.trace, self.emit)
+        self.trace.gradient_requests.clear()
+        self.trace.after_forward.clear()
+
+    def _finish(self, probe: Probe) -> None:
+        try:
+            probe.finish(self.trace, self.emit)
+        except (CancelledError, CaptureError):
+            raise
+        except Exception as fault:  # noqa: BLE001 - one probe may not take what the others saw along
+            name = type(probe).__name__
+            refuse_failed(f"run:{name.lower()}", f"Laying out what the probe {name} saw", fault, self.emit)
+
+
+def observe(model: nn.Module, trace: Trace, emit: Emitter, probes: Sequence[Probe]) -> Observation:
+    """Attach probes around a call of `model` that the caller makes; see `Observation`."""
+    return Observation(model, trace, emit, probes)

@@ -1,0 +1,44 @@
+"""What a run is asked for, as one frozen record that travels through the engine whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Progress = Callable[[float, float, str], None]
+
+
+def _nothing(_done: float, _total: float, _text: str) -> None:
+    """Progress that nobody follows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Options of one run.
+
+    Attributes:
+        also: keys of quantities beyond the default ones.
+        only: keys of the only quantities to compute; empty for the default ones and `also`.
+        seed: of everything random while the model runs.
+        states: place of a hand-written recurrence → the variables that the user says are its state.
+        only_selected: keep the inside of the selected sample only; quantities that average then average over that one.
+        probes: keys of the probes to attach; empty for all.
+        places, editor: of edited runs (see Trace); `places` is None in a run without edits.
+        cancelled: asked between pages; progress: called with (done, total, text).
+    """
+
+    also: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    seed: int = 0
+    states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    only_selected: bool = False
+    probes: tuple[str, ...] = ()
+    places: Mapping[int, str] | None = None
+    editor: Any = None
+    cancelled: Callable[[], bool] = lambda: False
+    progress: Progress = _nothing
+
+
+DEFAULTS = RunOptions()
+"""The default quantities, seed 0, every probe."""

@@ -1,0 +1,97 @@
+"""Verdicts name what their numbers say; every word can be reached, and the numbers are those of the arrays."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from inspector.analysis.clipping import clipped_steps, clipping_verdict
+from inspector.analysis.truncation import truncation_verdict
+
+from inspector.analysis.influence import influence_verdict
+from inspector.analysis.itemised_gradient import immediate_part, sum_verdict
+from inspector.analysis.lag_norms import lag_verdict
+from inspector.analysis.lyapunov import lyapunov_verdict
+from inspector.analysis.spectrum import bound_verdict, eigenvalue_verdict
+
+NAN = math.nan
+
+
+def falling(rate: float, size: int = 60) -> np.ndarray:
+    return np.exp(-rate * np.arange(size))
+
+
+@pytest.mark.parametrize(
+    ("influence", "gradient", "reaches", "word"),
+    [
+        (np.zeros(60), falling(0.1), (NAN, 3.0), "independent"),
+        (falling(0.1), None, (29.0, NAN), "unknown"),
+        (falling(0.1), np.full(60, NAN), (29.0, NAN), "unknown"),
+        (falling(0.05), falling(0.5), (40.0, 13.0), "vanished"),
+        (np.ones(60), falling(-0.5), (59.0, 59.0), "exploded"),
+        (np.ones(60), np.ones(60), (59.0, 59.0), "kept"),
+        (falling(0.3), falling(0.3), (9.0, 23.0), "natural"),
+    ],
+)
+def test_influence_beside_gradient(
+    influence: np.ndarray, gradient: np.ndarray | None, reaches: tuple[float, float], word: str
+) -> None:
+    assert influence_verdict(influence, gradient, 0, reaches).word == word
+
+
+def test_an_explosion_names_the_first_lag_above_a_thousand() -> None:
+    found = influence_verdict(np.ones(60), falling(-0.5), 0, (59.0, 59.0))
+    assert found.numbers["first_lag"] == math.ceil(math.log(1000) / 0.5)
+
+
+@pytest.mark.parametrize(
+    ("largest", "word"),
+    [(NAN, "unknown"), (-math.inf, "erased"), (0.001, "lasting"), (0.5, "chaotic"), (-0.5, "forgetting")],
+)
+def test_lyapunov(largest: float, word: str) -> None:
+    assert lyapunov_verdict(largest, 100).word == word
+
+
+def test_lyapunov_times() -> None:
+    assert lyapunov_verdict(0.5, 100).numbers["doubling_steps"] == pytest.approx(math.log(2) / 0.5)
+    assert lyapunov_verdict(-0.25, 100).numbers["memory_steps"] == 4.0
+
+
+def test_norms_by_lag() -> None:
+    logs = np.linspace(0, -6, 61)
+    assert lag_verdict(logs, NAN).word == "kept" and "within 60 steps" in lag_verdict(logs, NAN).sentence
+    assert lag_verdict(logs, 31.0).word == "vanished" and "after 31 steps" in lag_verdict(logs, 31.0).sentence
+    assert lag_verdict(-logs, 31.0).word == "exploded"
+
+
+def test_spectra() -> None:
+    values = np.array([[0.0, 1.5], [0.3, 0.4]])
+    found = eigenvalue_verdict(values, np.array([2.0, 0.1]))
+    assert found.word == "expanding" and found.numbers == {"radius": 1.5, "outside": 1.0}
+    assert found.sentence == "ρ = 1.5, σ₁ = 2, smallest shown 0.1, 1 of 2 eigenvalues outside the unit circle"
+    assert eigenvalue_verdict(values[1:], np.array([])).word == "contracting"
+    assert bound_verdict(0.99).word == "vanishing" and bound_verdict(1.0).word == "undecided"
+
+
+def test_clipping_counts_what_is_not_finite_as_clipped() -> None:
+    norms = np.array([0.5, 1.0, 2.0, NAN, math.inf])
+    assert clipped_steps(norms, 1.0) == (3, 5)
+    found = clipping_verdict(norms, 1.0, 0.25)
+    assert found.word == "most" and "3 of 5 steps (60 %); it used 0.25" in found.sentence
+    assert clipping_verdict(norms[:2], 1.0, NAN).word == "none"
+    assert clipping_verdict(norms[:3], 1.0, NAN).word == "some"
+
+
+def test_truncation_interpolates_the_cost_and_says_where_no_k_is_enough() -> None:
+    ks, cost = np.array([1.0, 3.0, 5.0]), np.array([0.1, 0.3, 1.0])
+    found = truncation_verdict(ks, cost, [("10 %", 2.0), ("1 %", NAN)])
+    assert found.word == "short"
+    assert found.sentence == "error within 10 %: K = 2, 20 % of the cost; within 1 %: no K up to 5"
+    assert truncation_verdict(ks, cost, [("10 %", 2.0)]).word == "enough"
+
+
+def test_items_of_the_gradient() -> None:
+    assert sum_verdict(NAN).word == "unknown" and "1.0e-07" in sum_verdict(1e-7).sentence
+    assert "cosine" not in immediate_part(2.0, 1.0, NAN).sentence
+    assert immediate_part(2.0, 1.0, 0.5).sentence.endswith("cosine of the two 0.50")
