@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,16 @@ class CheckedPages(Contents):
         self._passed = 0
         self._checking: tuple[PageRow, Iterator[None]] | None = None
         self._looked = time.monotonic()
+        self._noted: set[tuple[str, int]] | None = None
+
+    @contextmanager
+    def noting(self) -> Iterator[set[tuple[str, int]]]:
+        """Collects (channel, frame) of all whose cells are read inside."""
+        before, self._noted = self._noted, set()
+        try:
+            yield self._noted
+        finally:
+            self._noted = before
 
     def frame_of(self, name: str, frame: int = -1) -> int:
         """The frame that -1 stands for: the newest one in which the channel has pages."""
@@ -52,7 +63,10 @@ class CheckedPages(Contents):
         return found if found is not None else Assembly(self.channels[name])
 
     def _source(self, name: str, frame: int) -> PageSource:
-        return PageSource(self, name, self.frame_of(name, frame))
+        number = self.frame_of(name, frame)
+        if self._noted is not None:
+            self._noted.add((name, number))
+        return PageSource(self, name, number)
 
     @property
     def damage(self) -> tuple[Damage, ...]:
@@ -86,12 +100,18 @@ class CheckedPages(Contents):
     def look(self) -> None:
         """See whether a page file was cut, overwritten or replaced; if so, everything is read and checked anew."""
         self._looked = time.monotonic()
+        if self._index_replaced():
+            self._news.add("")
         if not self._files.look():
             return
         for (name, _frame), data in self._arrays.items():
             data.forget()
             self._news.add(name)
         self._passed, self._checking = 0, None
+
+    def _index_replaced(self) -> bool:
+        """Whether another index was put in the place of the one that is open, since this was asked last."""
+        return False
 
     def _check_some(self) -> bool:
         """Check a piece of a page; False when every page has been checked."""
@@ -124,6 +144,7 @@ class CheckedPages(Contents):
 
     def verify(self, most: int | None = None) -> list[str]:
         """Check every page against its checksum, or the first ones of `most` bytes; the sentences about all damage."""
+        self.look()
         left = most
         for name, frame, row in self._placed:
             if self._files.known(row):

@@ -11,7 +11,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from inspector.capture.regular import in_words, open_regular
+from inspector.capture.regular import in_words, open_unbuffered
 
 PIECE = 256 << 10
 """Bytes that are read at once: a tenth of a millisecond from memory, and bearable from a slow disk."""
@@ -68,7 +68,7 @@ class GuardedFile:
     def _open(self) -> FileIO | None:
         if self._file is None:
             try:
-                self._file = open_regular(self.path)
+                self._file = open_unbuffered(self.path)
                 self._known, self.problem = Signature.of(os.fstat(self._file.fileno())), ""
             except OSError as problem:
                 self.problem = in_words(problem)

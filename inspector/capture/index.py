@@ -68,6 +68,7 @@ class Index:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._deadline = 0.0
         check_files(self.path)
+        self._identity = _identity(self.path)
         self.connection = self._connect()
         try:
             self._check()
@@ -172,6 +173,10 @@ class Index:
         """A number that changes when another connection commits; about 10 µs. Raises CaptureError."""
         return int(self.rows("PRAGMA data_version")[0][0])
 
+    def replaced(self) -> bool:
+        """Whether another file stands where the index was opened; a folder that was renamed or removed is none."""
+        return _identity(self.path) not in (self._identity, None)
+
     def close(self) -> None:
         """Close the connection and remove the private copy, if there was one."""
         self.connection.close()
@@ -202,6 +207,14 @@ def check_files(index: Path) -> None:
                 continue
             except OSError as problem:
                 raise CaptureError(f"{path} cannot be read: {in_words(problem)}.") from None
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _tried(connection: sqlite3.Connection) -> sqlite3.Connection:

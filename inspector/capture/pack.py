@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 import zipfile
-from io import FileIO
+from io import BufferedReader
 from pathlib import Path
 
 from inspector.capture.index import check_files
@@ -113,7 +113,7 @@ def _check_members(archive: Path, members: list[zipfile.ZipInfo]) -> None:
             )
 
 
-def _data_start(archive: Path, file: FileIO, member: zipfile.ZipInfo) -> int:
+def _data_start(archive: Path, file: BufferedReader, member: zipfile.ZipInfo) -> int:
     """Where a member's bytes begin: its local header's name and extra field may differ from the directory's."""
     file.seek(member.header_offset)
     header = file.read(_LOCAL_HEADER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +26,8 @@ RunState = Literal["running", "done", "failed", "cancelled", "unfinished"]
 SMALL_BYTES = 64 << 20
 RAW_ROWS = 2_000
 """Fewer rows than this are reduced directly; more go through the pyramid."""
+RETRY_SECONDS = 1.0
+"""How long an index that cannot be read is left alone before `changed` asks for another try."""
 
 
 class Capture(CheckedPages):
@@ -39,6 +42,7 @@ class Capture(CheckedPages):
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._index: Index | None = None
         self._version = -1
+        self._retry = 0.0
         self._pyramids: dict[tuple[str, int, int], tuple[Pyramid, int]] = {}
         try:
             self._open()
@@ -89,6 +93,8 @@ class Capture(CheckedPages):
     def changed(self) -> bool:
         """True when something was committed since the last refresh; cheap enough for every tick of a timer."""
         index = self._open_index()
+        if self._retry and time.monotonic() < self._retry:
+            return False
         try:
             return index.data_version() != self._version
         except CaptureError:
@@ -112,8 +118,9 @@ class Capture(CheckedPages):
             return frozenset()
         except CaptureError as problem:
             self._index_problem = Damage("", -1, None, str(problem))
+            self._retry = time.monotonic() + RETRY_SECONDS
             return frozenset()
-        self._index_problem = None
+        self._index_problem, self._retry = None, 0.0
         touched = self._take(news)
         self._version = version
         return touched
@@ -128,6 +135,15 @@ class Capture(CheckedPages):
             for pid, mark in self._open_index().rows("SELECT pid, started FROM lease")
         )
         return "running" if alive else "unfinished"
+
+    def _index_replaced(self) -> bool:
+        if self._index is None or not self._index.replaced() or self._index_problem is not None:
+            return False
+        sentence = (
+            f"The index of {self.path.name} was replaced since it was opened; open it again to see what is there."
+        )
+        self._index_problem = Damage("", -1, None, sentence)
+        return True
 
     # -- reading data
 

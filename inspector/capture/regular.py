@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from io import FileIO
+from io import BufferedReader, FileIO
 from pathlib import Path
 
 KINDS = {
@@ -39,8 +39,13 @@ def regular_stat(path: Path | str) -> os.stat_result:
     return found
 
 
-def open_regular(path: Path | str) -> FileIO:
-    """Open an ordinary file for reading bytes, unbuffered. Raises NotRegularError or OSError, and never waits."""
+def open_regular(path: Path | str) -> BufferedReader:
+    """Open an ordinary file for reading bytes. Raises NotRegularError or OSError, and never waits."""
+    return BufferedReader(open_unbuffered(path))
+
+
+def open_unbuffered(path: Path | str) -> FileIO:
+    """The same, where pieces are read at places that are chosen."""
     regular_stat(path)
     number = os.open(path, os.O_RDONLY | AT_ONCE | BINARY)
     try:

@@ -12,6 +12,7 @@ from inspector.gui.panel.base import Panel, caption, chooser, number, set_option
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import ValueAxis, style_axis
+from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.source import glance, overview_of
@@ -96,6 +97,7 @@ class Gates(Panel):
             row.show(
                 overview_of(self.capture, channel.name, self.frame), steps, units, levels, channel.unit,
                 self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
+                gaps=gaps_of(self.capture, channel.name, self.frame),
             )  # fmt: skip
             row.plot.set_title(channel.title)
             row.plot.step_axis.set_names(names)
