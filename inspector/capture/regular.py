@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from io import BufferedReader, FileIO
+from io import BufferedReader, FileIO, TextIOWrapper
 from pathlib import Path
 
 KINDS = {
@@ -56,6 +56,12 @@ def open_unbuffered(path: Path | str) -> FileIO:
     except BaseException:
         os.close(number)
         raise
+
+
+def read_text(path: Path | str) -> str:
+    """The whole of an ordinary file as UTF-8 text. Raises as `open_regular` does, or UnicodeDecodeError."""
+    with open_regular(path) as file, TextIOWrapper(file, encoding="utf-8") as text:
+        return text.read()
 
 
 def in_words(problem: OSError) -> str:
