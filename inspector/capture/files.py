@@ -43,6 +43,7 @@ class GuardedFile:
         self._known: Signature | None = None
         self._suspected: Signature | None = None
         self._lock = threading.Lock()
+        self._finished = False
 
     def read_into(self, offset: int, room: memoryview) -> bool:
         """Fill `room` with the bytes from an offset on; False where the file ends before, or cannot be read.
@@ -63,6 +64,9 @@ class GuardedFile:
             except (OSError, ValueError, OverflowError) as problem:
                 self.problem = in_words(problem) if isinstance(problem, OSError) else str(problem)
                 return False
+            finally:
+                if self._finished:
+                    self._let_go()
         return True
 
     def _open(self) -> FileIO | None:
@@ -77,7 +81,10 @@ class GuardedFile:
     def holds(self, end: int) -> bool:
         """Whether the file has this many bytes now."""
         file = self._open()
-        return file is not None and os.fstat(file.fileno()).st_size >= end
+        enough = file is not None and os.fstat(file.fileno()).st_size >= end
+        if self._finished:
+            self._let_go()
+        return enough
 
     def touched(self) -> bool:
         """Whether anything but growing has happened to the open file since the last look; a microsecond."""
@@ -98,7 +105,7 @@ class GuardedFile:
             return "other" if self.problem and self._open() is not None else "same"
         present = Signature.of(os.fstat(self._file.fileno()))
         if self._replaced(present):
-            self.close()
+            self._let_go()
             self._open()
             return "other"
         change = self._compared(present)
@@ -129,7 +136,15 @@ class GuardedFile:
         return "other" if twice else "same"
 
     def close(self) -> None:
-        """Close it; reading opens it again."""
+        """Close it; whoever still reads, as a picture that is about to be replaced, opens it for a moment."""
+        self._finished = True
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def __del__(self) -> None:
+        """A capture that nobody closed holds nothing open."""
+        self._let_go()

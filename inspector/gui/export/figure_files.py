@@ -144,9 +144,12 @@ def forget_clipboard() -> None:
 
 
 def save_data(panel: Panel, path: Path | str) -> Path:
-    """Write what the panel shows as numbers. Raises CaptureError in one sentence."""
+    """Write what the panel shows as numbers; what is not known is an empty cell, or True in a mask beside them.
+
+    Raises CaptureError in one sentence.
+    """
     target = Path(path)
-    found = panel.data()
+    found = marked(panel, panel.data())
     if not found:
         raise CaptureError(f"{panel.title} shows nothing, so there are no numbers to write.")
     if target.suffix.lower() == ".npz":
@@ -161,11 +164,24 @@ def save_data(panel: Panel, path: Path | str) -> Path:
     return target
 
 
+def marked(panel: Panel, found: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """The same, whole channels masked where they are not known, whatever stands there instead."""
+    capture = panel.capture
+    if capture is None:
+        return found
+    result = dict(found)
+    for name, array in found.items():
+        known = capture.known(name, panel.frame) if name in capture.channels else None
+        if known is not None and known.shape == array.shape and not known.all():
+            result[name] = np.ma.MaskedArray(np.ma.getdata(array), mask=~known)
+    return result
+
+
 def _with_masks(found: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """The arrays, and beside whole numbers of which some are not known "NAME missing", True there."""
+    """The arrays, and beside those of which some cells are not known "NAME_missing", True there."""
     plain = {_key(name): np.ma.getdata(array) for name, array in found.items()}
     masks = {
-        _key(f"{name} missing"): np.ma.getmaskarray(array) for name, array in found.items() if np.ma.is_masked(array)
+        _key(f"{name}_missing"): np.ma.getmaskarray(array) for name, array in found.items() if np.ma.is_masked(array)
     }
     return {**plain, **masks}
 

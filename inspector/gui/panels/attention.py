@@ -118,7 +118,7 @@ class Attention(Panel):
         """Thumbnails that are new, then the chosen head."""
         maps = self.maps()
         rows = [self._row_of(channel) for channel in maps]
-        self.atlas.set_maps([channel.place for channel in maps], rows)
+        self.atlas.set_maps([channel.place for channel in maps], rows, self._gaps_of_all(maps))
         layout = self.figure.ci.layout  # statistics without maps, which may be too large to keep, take the whole width
         layout.setColumnMaximumWidth(0, UNBOUNDED if maps else 0.0)
         layout.setRowMaximumHeight(0, UNBOUNDED if maps else 0.0)
@@ -176,6 +176,19 @@ class Attention(Panel):
         keys = self._key_names()
         self.row.plot.step_axis.set_names(keys if len(keys) == weights.shape[1] else ())
         self.query_axis.set_names(names if len(names) == weights.shape[0] else ())
+
+    def _gaps_of_all(self, maps: list[Channel]) -> dict[tuple[int, int], tuple[Gaps, tuple[int, int]]]:
+        """(layer, head) → (what is not known of the map, its numbers of keys and queries), where that is something."""
+        assert self.capture is not None
+        found = {}
+        for layer, channel in enumerate(maps):
+            if self.capture.holes(channel.name, self.frame):
+                heads, queries, keys = self.capture.extent(channel.name, self.frame)
+                for head in range(heads):
+                    gaps = gaps_of(self.capture, channel.name, self.frame, x=2, y=1, at={0: head})
+                    if gaps:
+                        found[layer, head] = (gaps, (keys, queries))
+        return found
 
     def _gaps(self) -> Gaps:
         """What is not known of the head that is shown large."""

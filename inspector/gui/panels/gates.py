@@ -155,7 +155,10 @@ class Gates(Panel):
             colour = self.theme.series[index % len(self.theme.series)]
             if before is not None:
                 self._draw_moves(before, after, colour)
-            dots = pg.ScatterPlotItem(x=after[1], y=after[0], size=6, pen=None, brush=pg.mkBrush(colour + "b0"))
+            there = np.isfinite(after[:2]).all(0)
+            dots = pg.ScatterPlotItem(
+                x=after[1, there], y=after[0, there], size=6, pen=None, brush=pg.mkBrush(colour + "b0")
+            )
             self.scatter.addItem(dots)
             self.key_lines.addItem(dots, channel.title.removeprefix("Δ "))
             self.dots.append(dots)
