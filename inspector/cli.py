@@ -11,12 +11,26 @@ from typing import Any
 
 import click
 
-from inspector.capture import SUFFIX, Capture, CaptureError, export_channel, open_capture, pack
+from inspector.capture import (
+    SUFFIX,
+    Capture,
+    CaptureError,
+    DamagedError,
+    export_channel,
+    listed,
+    open_capture,
+    pack,
+    summary,
+)
 from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit
 from inspector.transport.run_client import run_and_wait
 from inspector.version import __version__
 from inspector.workspace.samples import Sample, list_samples
 
+CHECKED_BYTES = 2 << 30
+"""Bytes of pages that `list` checks without being asked: one to two seconds."""
+MOST_DAMAGE = 20
+"""Lines about damage that `list` prints."""
 COMMANDS_FIRST = ("samples", "run", "list", "export", "pack", "demo")
 
 
@@ -224,9 +238,13 @@ def _open(path: str) -> Capture:
 @cli.command("list")
 @click.argument("capture")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def list_(capture: str, as_json: bool) -> None:
-    """List the frames and channels of a capture."""
+@click.option(
+    "--check", is_flag=True, help=f"Check all pages for damage, not only the first {CHECKED_BYTES >> 30} GiB."
+)
+def list_(capture: str, as_json: bool, check: bool) -> None:
+    """List the frames and channels of a capture, and what of it is damaged."""
     with _open(capture) as opened:
+        opened.verify(None if check else CHECKED_BYTES)
         rows = [
             {
                 "name": c.name, "kind": c.kind, "dims": list(c.dims), "shape": list(opened.extent(c.name)),
@@ -238,7 +256,12 @@ def list_(capture: str, as_json: bool) -> None:
         refused = [{"channel": r.channel, "reason": r.reason} for r in opened.refusals]
         if as_json:
             about = {"title": opened.start.title, "status": opened.status, "frames": frames, "channels": rows}
-            click.echo(json.dumps({**about, "refused": refused, "damaged": opened.damaged}, indent=1))
+            damaged = [
+                {"channel": d.channel, "frame": d.frame, "region": d.region, "sentence": d.sentence}
+                for d in opened.damage
+            ]
+            told = {**about, "refused": refused, "damaged": damaged, "unchecked_bytes": opened.unchecked}
+            click.echo(json.dumps(told, indent=1))
             return
         click.echo(f"{opened.start.title} ({opened.status})")
         for frame in frames:
@@ -251,6 +274,10 @@ def list_(capture: str, as_json: bool) -> None:
             click.echo(f"  {row['name']:<{width}}  {shape}  {row['dtype']}  [{row['unit']}]")
         for refusal in refused:
             click.echo(f"  refused: {refusal['channel']}: {refusal['reason']}")
+        for sentence in listed(opened.damage, MOST_DAMAGE):
+            click.echo(f"  damaged: {sentence}")
+        if opened.unchecked:
+            click.echo(f"  {opened.unchecked / 2**30:.1f} GiB of pages were not checked for damage; --check does.")
 
 
 @cli.command()
@@ -260,18 +287,25 @@ def list_(capture: str, as_json: bool) -> None:
 @click.option("--frame", default=-1, help="Index of the frame; -1 is the newest.")
 @click.option("--place", default="", help="Which place of the model the panel shows.")
 @click.option("--to", required=True, help="The file to write.")
-def export(capture: str, channel: str | None, panel: str | None, frame: int, place: str, to: str) -> None:
+@click.option("--damaged", is_flag=True, help="Write what is left where something is damaged.")
+def export(
+    capture: str, channel: str | None, panel: str | None, frame: int, place: str, to: str, damaged: bool
+) -> None:
     """Write a channel's numbers or a panel's figure to a file."""
     if (channel is None) == (panel is None):
         raise Fault("Say what to export: either --channel NAME (numbers) or --panel NAME (a figure).")
     try:
         if channel is not None:
             with _open(capture) as opened:
-                click.echo(str(export_channel(opened, channel, frame, to)), err=True)
+                written = export_channel(opened, channel, frame, to, damaged=damaged)
+                lost = summary(opened.damage_of(channel, frame))
         else:
             from inspector.gui.export.headless import export_panel
 
-            click.echo(str(export_panel(capture, str(panel), frame, place, to)), err=True)
+            written, lost = export_panel(capture, str(panel), frame, place, to, damaged=damaged)
+        click.echo(str(written) + (f", without what is damaged: {lost}" if lost else ""), err=True)
+    except DamagedError as problem:
+        raise Fault(f"{problem} With --damaged what is left is written.", 1) from None
     except (CaptureError, ValueError) as problem:
         raise Fault(str(problem)) from None
 

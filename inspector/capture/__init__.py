@@ -16,11 +16,13 @@ difference of two frames read the same way (`Difference`). Nothing in a capture 
 Begin reading with `layout.py`, then `reader.py`.
 """
 
+from inspector.capture.damage import Damage, listed, summary
 from inspector.capture.difference import Difference
+from inspector.capture.holes import Holes
 from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerVersionError
 from inspector.capture.pack import pack
 from inspector.capture.reader import Capture, open_capture
-from inspector.capture.tables import csv_bytes, export_channel, write_atomically
+from inspector.capture.tables import DamagedError, csv_bytes, export_channel, write_atomically
 from inspector.capture.writer import Writer
 
 __all__ = [
@@ -28,12 +30,17 @@ __all__ = [
     "SUFFIX",
     "Capture",
     "CaptureError",
+    "Damage",
+    "DamagedError",
     "Difference",
+    "Holes",
     "NewerVersionError",
     "Writer",
     "csv_bytes",
     "export_channel",
+    "listed",
     "open_capture",
     "pack",
+    "summary",
     "write_atomically",
 ]

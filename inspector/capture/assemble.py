@@ -1,26 +1,59 @@
-"""Arrays from pages: zero-copy where one page is the whole, assembled incrementally where there are several."""
+"""Arrays from pages: the page itself where one is the whole, assembled incrementally where there are several."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import math
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from inspector.capture.damage import Box
+from inspector.capture.holes import WHOLE, Coverage, Holes, holes_of, inside
 from inspector.capture.index import PageRow
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
-View = Callable[[PageRow], "Array | None"]
 MAX_ARRAY_BYTES = 16 << 30
+MOST_AHEAD = 64
+"""How many times the room that is needed now is made at once where a channel declares that much."""
 
 
-def fill_value(channel: Channel) -> float | int:
-    """What a gap between pages is shown as: as declared, else NaN for floats, 0 for integers and booleans."""
-    if channel.fill is not None:
-        return channel.fill if channel.dtype.startswith("float") else int(channel.fill)
-    return float("nan") if channel.dtype.startswith("float") else 0
+class Source(Protocol):
+    """Where the cells of pages come from."""
+
+    def view(self, row: PageRow, dtype: str, *, keep: bool = True) -> Array | None:
+        """A whole page, or None when it is damaged."""
+
+    def part(self, row: PageRow, dtype: str, box: Box) -> Array | None:
+        """Some cells of a page, or None when it is damaged."""
+
+
+def unknown_value(dtype: str) -> float | int | bool:
+    """What stands where nothing is known: NaN in floats; in whole numbers, which are masked there, the number
+    farthest from any that is meant, so that it is seen where somebody drops the mask."""
+    kind = np.dtype(dtype)
+    if kind.kind == "f":
+        return math.nan
+    if kind.kind == "b":
+        return False
+    info = np.iinfo(kind)
+    return int(info.min if info.min else info.max)
+
+
+def declared_fill(channel: Channel) -> float | int | None:
+    """What a gap between pages holds by the channel's word; None where it says nothing that its numbers can be."""
+    fill, kind = channel.fill, np.dtype(channel.dtype)
+    if fill is None or kind.kind == "f":
+        return fill
+    least, most = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    return int(fill) if math.isfinite(fill) and least <= fill <= most else None
+
+
+def gap_value(channel: Channel) -> float | int | bool:
+    """What a gap between pages holds: as declared, else unknown."""
+    fill = declared_fill(channel)
+    return unknown_value(channel.dtype) if fill is None else fill
 
 
 class Assembly:
@@ -30,92 +63,174 @@ class Assembly:
         self.channel = channel
         self.pages: list[PageRow] = []
         self.extent: tuple[int, ...] = (0,) * len(channel.dims)
+        self.bad: set[int] = set()
+        """Ids of the pages that were found damaged."""
+        self.bumps = 0
+        """How often something other than a page changed what is read: a page was found damaged, or whole again."""
+        self.epoch = 0
+        """How often everything that was read before became void."""
+        self._coverage = Coverage()
+        self._holes: tuple[tuple[int, int], Holes] | None = None
         self._used = 0
         self._buffer: Array | None = None
 
     def add(self, row: PageRow) -> None:
         """Take note of one more page; its bytes are read when an array is asked for."""
+        before = self.extent
         self.pages.append(row)
-        self.extent = tuple(max(n, s + c) for n, s, c in zip(self.extent, row.start, row.shape, strict=True))
+        self.extent = tuple(max(n, s + c) for n, s, c in zip(before, row.start, row.shape, strict=True))
+        self._coverage.add(row, before, self.extent)
+
+    def forget(self) -> None:
+        """Read everything again when it is asked for: a file is another one."""
+        self._buffer, self._used = None, 0
+        self.bumps += 1
+        self.epoch += 1
+
+    def judge(self, row: PageRow, *, bad: bool) -> bool:
+        """Take note of what checking a page gave; whether that is news."""
+        if bad is (row.id in self.bad):
+            return False
+        (self.bad.add if bad else self.bad.discard)(row.id)
+        self.bumps += 1
+        return True
 
     @property
     def revision(self) -> int:
-        """Id of the newest page."""
-        return self.pages[-1].id if self.pages else 0
+        """Grows with every page and whenever what was read before has changed; 0 while there is no page."""
+        return self.pages[-1].id + self.bumps if self.pages else 0
 
-    def array(self, view: View) -> Array:
-        """The whole array so far, read-only."""
+    # -- values
+
+    def array(self, source: Source) -> Array:
+        """The whole array so far, read-only; masked where whole numbers are not known."""
+        dtype = self.channel.dtype
         if len(self.pages) == 1 and self.pages[0].shape == self.extent:
-            single = view(self.pages[0])
+            single = source.view(self.pages[0], dtype)
             if single is not None:
                 return single
         self._grow()
         assert self._buffer is not None
         for row in self.pages[self._used :]:
-            part = view(row)
-            if part is not None:
-                self._buffer[_box(row.start, row.shape)] = part
+            part = source.view(row, dtype, keep=False)
+            self._buffer[tuple(slice(s, s + n) for s, n in zip(row.start, row.shape, strict=True))] = (
+                unknown_value(dtype) if part is None else part
+            )
         self._used = len(self.pages)
         result = self._buffer[tuple(slice(0, n) for n in self.extent)]
         result.flags.writeable = False
-        return result
+        return self._masked(result, self._bounds(()))
 
     def _grow(self) -> None:
         """Room for the present extent: the first axis doubles, so that a growing run is not copied at every page."""
         old = self._buffer
         if old is not None and all(n <= room for n, room in zip(self.extent, old.shape, strict=True)):
             return
-        known = self.channel.shape
-        target = [max(n, known[axis] or 0) if axis else n for axis, n in enumerate(self.extent)]
+        declared = self.channel.shape
+        target = [max(n, declared[axis] or 0) if axis else n for axis, n in enumerate(self.extent)]
+        if math.prod(target) > MOST_AHEAD * math.prod(self.extent):
+            target = list(self.extent)  # what an index declares may be anything
         if target and old is not None:
-            target[0] = max(target[0], min(2 * old.shape[0], known[0] or 2 * old.shape[0]))
-        dtype = np.dtype(self.channel.dtype)
-        size = int(np.prod([int(n) for n in target], dtype=object)) * dtype.itemsize if target else dtype.itemsize
-        if size > MAX_ARRAY_BYTES:
-            raise MemoryError(f"{self.channel.name} has {size / 2**30:.1f} GiB; read a region of it instead.")
-        self._buffer = np.full(target, fill_value(self.channel), dtype)
+            target = [max(n, room) if axis else n for axis, (n, room) in enumerate(zip(target, old.shape, strict=True))]
+            target[0] = max(target[0], min(2 * old.shape[0], declared[0] or 2 * old.shape[0]))
+        self._buffer = self._room(target)
         if old is not None:
             self._buffer[tuple(slice(0, n) for n in old.shape)] = old
 
-    def block(self, region: tuple[slice, ...], view: View) -> Array:
-        """A region, touching only the pages that overlap it."""
-        bounds = [
-            slice(*cut.indices(n)[:2]) for cut, n in zip(_padded(region, len(self.extent)), self.extent, strict=True)
-        ]
-        shape = tuple(max(0, cut.stop - cut.start) for cut in bounds)
+    def _room(self, shape: list[int]) -> Array:
+        dtype = np.dtype(self.channel.dtype)
+        size = math.prod(shape) * dtype.itemsize
+        if size > MAX_ARRAY_BYTES:
+            raise MemoryError(f"{self.channel.name} has {size / 2**30:.1f} GiB; read a region of it instead.")
+        return np.full(shape, gap_value(self.channel), dtype)
+
+    def block(self, region: tuple[slice, ...], source: Source) -> Array:
+        """A region, touching only the pages that overlap it; masked where whole numbers are not known."""
+        bounds, dtype = self._bounds(region), self.channel.dtype
+        if self._buffer is not None and self._used == len(self.pages):
+            ready = self._buffer[tuple(slice(*cut) for cut in bounds)]
+            ready.flags.writeable = False
+            return self._masked(ready, bounds)
         hits = [row for row in self.pages if _overlaps(row, bounds)]
         if len(hits) == 1 and _covers(hits[0], bounds):
-            single = view(hits[0])
+            single = source.part(hits[0], dtype, _within(hits[0], bounds))
             if single is not None:
-                return single[tuple(slice(c.start - s, c.stop - s) for c, s in zip(bounds, hits[0].start, strict=True))]
-        out: Array = np.full(shape, fill_value(self.channel), np.dtype(self.channel.dtype))
+                return single
+        out = self._room([stop - first for first, stop in bounds])
         for row in hits:
-            part = view(row)
-            if part is not None:
-                _paste(out, bounds, row, part)
-        return out
+            into = inside(_box(row), bounds)
+            if into is not None:
+                part = source.part(row, dtype, _within(row, bounds))
+                out[into] = unknown_value(dtype) if part is None else part
+        out.flags.writeable = False
+        return self._masked(out, bounds)
+
+    def _bounds(self, region: tuple[slice, ...]) -> Box:
+        padded = region + (slice(None),) * (len(self.extent) - len(region))
+        cuts = [cut.indices(n)[:2] for cut, n in zip(padded, self.extent, strict=True)]
+        return tuple((first, max(first, stop)) for first, stop in cuts)
+
+    # -- what is not known
+
+    def holes(self) -> Holes:
+        """The cells of the whole array that are not known, by what was checked so far."""
+        key = (len(self.pages), self.bumps)
+        if self._holes is None or self._holes[0] != key:
+            self._holes = (key, self._find(self._bounds(())))
+        return self._holes[1]
+
+    def unknown(self, region: tuple[slice, ...]) -> npt.NDArray[np.bool_]:
+        """True for every cell of a region that is not known, by what was checked so far."""
+        bounds = self._bounds(region)
+        mask = marks_of(bounds, self._find(bounds))
+        return np.zeros([stop - first for first, stop in bounds], dtype=np.bool_) if mask is None else mask
+
+    def overlapping(self, region: tuple[slice, ...]) -> list[PageRow]:
+        """The pages of a region."""
+        bounds = self._bounds(region)
+        return [row for row in self.pages if _overlaps(row, bounds)]
+
+    def _find(self, bounds: Box) -> Holes:
+        if not self.bad and self._coverage.is_whole(self.extent):
+            return WHOLE
+        hits = [row for row in self.pages if _overlaps(row, bounds)]
+        filled = declared_fill(self.channel) is not None
+        return holes_of(bounds, hits, lambda row: row.id in self.bad, filled=filled)
+
+    def _masked(self, values: Array, bounds: Box) -> Array:
+        """Whole numbers with a mask over what is not known; floats are NaN there already."""
+        mask = None if values.dtype.kind == "f" else marks_of(bounds, self._find(bounds))
+        if mask is None:
+            return values
+        found: Array = np.ma.MaskedArray(values, mask=mask, fill_value=unknown_value(self.channel.dtype))
+        return found
 
 
-def _padded(region: tuple[slice, ...], ndim: int) -> tuple[slice, ...]:
-    return region + (slice(None),) * (ndim - len(region))
+def marks_of(bounds: Box, holes: Holes) -> npt.NDArray[np.bool_] | None:
+    """True for every cell of some bounds that is not known; None where all are."""
+    if not holes:
+        return None
+    mask = np.zeros([stop - first for first, stop in bounds], dtype=np.bool_)
+    for box in (*holes.missing, *holes.damaged):
+        cut = inside(box, bounds)
+        if cut is not None:
+            mask[cut] = True
+    return mask
 
 
-def _box(start: tuple[int, ...], shape: tuple[int, ...]) -> tuple[slice, ...]:
-    return tuple(slice(s, s + n) for s, n in zip(start, shape, strict=True))
+def _box(row: PageRow) -> Box:
+    return tuple((s, s + n) for s, n in zip(row.start, row.shape, strict=True))
 
 
-def _overlaps(row: PageRow, bounds: list[slice]) -> bool:
-    return all(s < cut.stop and s + n > cut.start for s, n, cut in zip(row.start, row.shape, bounds, strict=True))
+def _within(row: PageRow, bounds: Box) -> Box:
+    """The part of a page that lies within some bounds, in the page's own indices."""
+    sides = zip(row.start, row.shape, bounds, strict=True)
+    return tuple((max(first, s) - s, min(stop, s + n) - s) for s, n, (first, stop) in sides)
 
 
-def _covers(row: PageRow, bounds: list[slice]) -> bool:
-    return all(s <= cut.start and s + n >= cut.stop for s, n, cut in zip(row.start, row.shape, bounds, strict=True))
+def _overlaps(row: PageRow, bounds: Box) -> bool:
+    return all(s < stop and s + n > first for s, n, (first, stop) in zip(row.start, row.shape, bounds, strict=True))
 
 
-def _paste(out: Array, bounds: list[slice], row: PageRow, part: Array) -> None:
-    into, take = [], []
-    for cut, s, n in zip(bounds, row.start, row.shape, strict=True):
-        low, high = max(cut.start, s), min(cut.stop, s + n)
-        into.append(slice(low - cut.start, high - cut.start))
-        take.append(slice(low - s, high - s))
-    out[tuple(into)] = part[tuple(take)]
+def _covers(row: PageRow, bounds: Box) -> bool:
+    return all(s <= first and s + n >= stop for s, n, (first, stop) in zip(row.start, row.shape, bounds, strict=True))

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inspector.capture.damage import Damage
+from inspector.capture.holes import Holes
 from inspector.capture.pyramid import reduce_rows, shrink
 from inspector.capture.reader import Capture
 from inspector.records import Channel
@@ -58,6 +60,20 @@ class Difference:
     def extent(self, name: str, frame: int = -1) -> tuple[int, ...]:
         """The shape that both have."""
         return self.capture.extent(name, self.second)
+
+    def holes(self, name: str, frame: int = -1) -> Holes:
+        """What is not known of one frame or the other."""
+        return self.capture.holes(name, self.first) | self.capture.holes(name, self.second)
+
+    def known(self, name: str, frame: int = -1, region: tuple[slice, ...] = ()) -> npt.NDArray[np.bool_]:
+        """True for every cell of a region that is known of both frames."""
+        before, after = (self.capture.known(name, which, region) for which in (self.first, self.second))
+        return before & after
+
+    def damage_of(self, name: str, frame: int = -1) -> tuple[Damage, ...]:
+        """What is lost of one frame or the other."""
+        found = (*self.capture.damage_of(name, self.first), *self.capture.damage_of(name, self.second))
+        return tuple(dict.fromkeys(found))
 
     def array(self, name: str, frame: int = -1) -> Array:
         """The whole difference, or ratio."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import sqlite3
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,10 +26,19 @@ from inspector.capture.layout import (
     NewerVersionError,
     elements,
 )
+from inspector.capture.regular import in_words, open_regular, regular_stat
 from inspector.records import BadRecordError, decode
 
 PATIENCE = 5.0
 """Seconds after which one query of an index is given up: no honest index needs a tenth of it."""
+BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite opens by itself beside an index."""
+NEWS = {
+    "run": "record", "frames": "record", "channels": "record", "notes": "record",
+    "pages": "channel, frame, file, offset, nbytes, start, shape, crc",
+}  # fmt: skip
+"""Table → the columns that a reader takes in, beside the id."""
+Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +56,10 @@ class PageRow:
     crc: int
 
 
+class BusyError(CaptureError):
+    """The index is locked for the moment: to be tried again."""
+
+
 class Index:
     """A read-only connection to an index, hardened against hostile content. Raises CaptureError."""
 
@@ -51,10 +67,8 @@ class Index:
         self.path = folder / INDEX
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._deadline = 0.0
-        if not self.path.is_file():
-            raise CaptureError(f"{folder} is not a capture: it holds no {INDEX}.")
-        if self.path.stat().st_size == 0:
-            raise CaptureError(f"{folder} is an empty capture: the disk was probably full when it was made.")
+        check_files(self.path)
+        self._identity = _identity(self.path)
         self.connection = self._connect()
         try:
             self._check()
@@ -68,7 +82,7 @@ class Index:
                 return _tried(attempt())
             except sqlite3.OperationalError as problem:
                 last: Exception = problem
-            except (sqlite3.DatabaseError, UnicodeDecodeError) as problem:
+            except (sqlite3.DatabaseError, UnicodeDecodeError, OSError) as problem:
                 last = problem
                 break
         self._forget_copy()
@@ -81,10 +95,11 @@ class Index:
         """A read-only medium cannot hold the WAL's shared memory: work on a copy, left-over -wal included."""
         self._temporary = tempfile.TemporaryDirectory(prefix="inspector-")
         copy = Path(self._temporary.name) / INDEX
-        for suffix in ("", "-wal"):
+        for suffix in ("", "-wal", "-journal"):
             source = self.path.with_name(INDEX + suffix)
-            if source.is_file():
-                shutil.copyfile(source, copy.with_name(INDEX + suffix))
+            if source.exists():
+                with open_regular(source) as old, copy.with_name(INDEX + suffix).open("wb") as new:
+                    shutil.copyfileobj(old, new)
         return self._harden(sqlite3.connect(copy, check_same_thread=False))
 
     def _harden(self, connection: sqlite3.Connection) -> sqlite3.Connection:
@@ -120,19 +135,47 @@ class Index:
     def _pragma(self, name: str) -> int:
         return int(self.rows(f"PRAGMA {name}")[0][0])
 
-    def rows(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a query, fetched at once so that no cursor holds the write-ahead log back."""
+    def rows(self, query: str, values: tuple[Any, ...] = ()) -> Rows:
+        """All rows of a query, fetched at once so that no cursor holds the write-ahead log back.
+
+        Raises BusyError where the index is locked, else CaptureError.
+        """
         self._deadline = time.monotonic() + PATIENCE
         try:
             return self.connection.execute(query, values).fetchall()
         except (sqlite3.Error, OverflowError, UnicodeDecodeError) as problem:
-            raise CaptureError(f"The index of {self.path.parent.name} is damaged ({problem}).") from None
+            busy = getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            what = "locked" if busy else "damaged"
+            sentence = f"The index of {self.path.parent.name} is {what} ({problem})."
+            raise (BusyError if busy else CaptureError)(sentence) from None
         finally:
             self._deadline = 0.0
 
+    def since(self, seen: Mapping[str, int]) -> tuple[int, dict[str, Rows]]:
+        """(version, by table the rows after those that were seen, id first), all as they were at one moment.
+
+        A commit that comes between two of these queries shows in none of them, and as another version afterwards.
+        The read transaction ends here whatever happens: left open, it would hold the write-ahead log back.
+        """
+        self.rows("BEGIN")
+        try:
+            version = self.data_version()
+            found = {
+                table: self.rows(f"SELECT id, {columns} FROM {table} WHERE id > ? ORDER BY id", (seen[table],))
+                for table, columns in NEWS.items()
+            }
+        finally:
+            with contextlib.suppress(sqlite3.Error):
+                self.connection.rollback()
+        return version, found
+
     def data_version(self) -> int:
-        """A number that changes when another connection commits; about 10 µs."""
-        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+        """A number that changes when another connection commits; about 10 µs. Raises CaptureError."""
+        return int(self.rows("PRAGMA data_version")[0][0])
+
+    def replaced(self) -> bool:
+        """Whether another file stands where the index was opened; a folder that was renamed or removed is none."""
+        return _identity(self.path) not in (self._identity, None)
 
     def close(self) -> None:
         """Close the connection and remove the private copy, if there was one."""
@@ -143,6 +186,35 @@ class Index:
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
+
+
+def check_files(index: Path) -> None:
+    """Refuse what is no ordinary file before SQLite opens it and waits for ever. Raises CaptureError."""
+    folder = index.parent
+    try:
+        size = regular_stat(index).st_size
+    except FileNotFoundError:
+        raise CaptureError(f"{folder} is not a capture: it holds no {INDEX}.") from None
+    except OSError as problem:
+        raise CaptureError(f"{index} cannot be read: {in_words(problem)}.") from None
+    if size == 0:
+        raise CaptureError(f"{folder} is an empty capture: the disk was probably full when it was made.")
+    for suffix in BESIDE:  # beside the file that a link leads to, for that is where SQLite looks
+        for path in {index.with_name(INDEX + suffix), Path(os.path.realpath(index) + suffix)}:
+            try:
+                regular_stat(path)
+            except FileNotFoundError:
+                continue
+            except OSError as problem:
+                raise CaptureError(f"{path} cannot be read: {in_words(problem)}.") from None
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _tried(connection: sqlite3.Connection) -> sqlite3.Connection:

@@ -1,40 +1,62 @@
-"""One file to mail: a stored (never compressed) zip of a capture, which opens directly by memory map."""
+"""One file to mail: a stored (never compressed) zip of a capture, which is read where it lies."""
 
 from __future__ import annotations
 
 import re
+import shutil
 import sqlite3
 import tempfile
 import zipfile
+from io import BufferedReader
 from pathlib import Path
 
+from inspector.capture.index import check_files
 from inspector.capture.layout import INDEX, PACKED_SUFFIX, SUFFIX, CaptureError
+from inspector.capture.regular import in_words, open_regular
 
-_PAGE_FILE = re.compile(r"pages-(\d{4})\.bin\Z")
+_PAGE_FILE = re.compile(r"pages-(\d{4,9})\.bin\Z")
 MAX_INDEX_BYTES = 1 << 30
 _LOCAL_HEADER = 30
+_PIECE = 1 << 20
 
 
 def pack(path: Path | str, to: Path | str | None = None) -> Path:
-    """Write the capture at `path` as one file and return where. A run in progress is packed as it stands."""
+    """Write the capture at `path` as one file and return where. A run in progress is packed as it stands.
+
+    What is damaged is packed as it is too: the one file then shows the same damage. Raises CaptureError.
+    """
     source = Path(path)
     target = Path(to) if to is not None else source.with_name(source.name.removesuffix(SUFFIX) + PACKED_SUFFIX)
-    if not (source / INDEX).is_file():
+    if not source.is_dir():
         raise CaptureError(f"There is no capture at {source} to pack.")
+    check_files(source / INDEX)
     with tempfile.TemporaryDirectory(prefix="inspector-") as private:
         index = Path(private) / INDEX
         _copy_index(source / INDEX, index)
+        pages = sorted(entry for entry in source.iterdir() if _PAGE_FILE.match(entry.name))
         partial = target.with_name(target.name + ".part")
         try:
             with zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-                archive.write(index, INDEX)
-                for page in sorted(source.glob("pages-*.bin")):
-                    archive.write(page, page.name)
+                for file in (index, *pages):
+                    _add(archive, file)
             partial.replace(target)
+        except CaptureError:
+            partial.unlink(missing_ok=True)
+            raise
         except OSError as problem:
             partial.unlink(missing_ok=True)
             raise CaptureError(f"Cannot write {target}: {problem.strerror or problem}.") from None
     return target
+
+
+def _add(archive: zipfile.ZipFile, path: Path) -> None:
+    """One file as it is now; a page file may grow meanwhile. Raises CaptureError where it is none."""
+    try:
+        source = open_regular(path)
+    except OSError as problem:
+        raise CaptureError(f"{path} cannot be packed: {in_words(problem)}.") from None
+    with source, archive.open(zipfile.ZipInfo(path.name), "w", force_zip64=True) as member:
+        shutil.copyfileobj(source, member, _PIECE)
 
 
 def _copy_index(source: Path, target: Path) -> None:
@@ -56,17 +78,19 @@ def _copy_index(source: Path, target: Path) -> None:
 def unpack_index(archive: Path, folder: Path) -> dict[int, tuple[int, int]]:
     """Extract the index of a packed capture into `folder`; {page file number: (start, length) in the archive}."""
     try:
-        with zipfile.ZipFile(archive) as packed:
+        with open_regular(archive) as file, zipfile.ZipFile(file) as packed:
             members = packed.infolist()
             _check_members(archive, members)
             spans = {}
             for member in members:
                 match = _PAGE_FILE.match(member.filename)
                 if match:
-                    spans[int(match.group(1))] = (_data_start(archive, member), member.file_size)
+                    spans[int(match.group(1))] = (_data_start(archive, file, member), member.file_size)
             (folder / INDEX).write_bytes(packed.read(INDEX))
             return spans
-    except (zipfile.BadZipFile, OSError, KeyError, NotImplementedError, EOFError) as problem:
+    except OSError as problem:
+        raise CaptureError(f"{archive} cannot be read: {in_words(problem)}.") from None
+    except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, EOFError, RuntimeError) as problem:
         raise CaptureError(f"{archive} is not a capture: {problem}.") from None
 
 
@@ -89,11 +113,10 @@ def _check_members(archive: Path, members: list[zipfile.ZipInfo]) -> None:
             )
 
 
-def _data_start(archive: Path, member: zipfile.ZipInfo) -> int:
+def _data_start(archive: Path, file: BufferedReader, member: zipfile.ZipInfo) -> int:
     """Where a member's bytes begin: its local header's name and extra field may differ from the directory's."""
-    with archive.open("rb") as file:
-        file.seek(member.header_offset)
-        header = file.read(_LOCAL_HEADER)
+    file.seek(member.header_offset)
+    header = file.read(_LOCAL_HEADER)
     if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04":
         raise CaptureError(f"{archive} is damaged: {member.filename} has no header.")
     name, extra = int.from_bytes(header[26:28], "little"), int.from_bytes(header[28:30], "little")

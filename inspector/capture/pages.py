@@ -1,23 +1,33 @@
-"""The bytes of pages: memory maps of the page files of a folder, or of the members of a packed capture."""
+"""The bytes of pages: checked once against their checksum, read in pieces, the most recent ones kept."""
 
 from __future__ import annotations
 
-import mmap
+import math
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from inspector.capture.cache import Recent
+from inspector.capture.damage import Box
+from inspector.capture.files import PIECE, GuardedFile
 from inspector.capture.index import PageRow
 from inspector.capture.layout import page_file
 
-EAGER_CRC_BYTES = 8 << 20
+Array = npt.NDArray[Any]
+KEPT_BYTES = 256 << 20
+"""Bytes of pages and of parts of pages that are kept in memory."""
+WHOLE_BYTES = 32 << 20
+"""A page up to this size is kept whole when it is read for its check; of a larger one only what is asked for."""
+SMALL_BYTES = 1 << 20
+"""A page up to this size is always read whole: seeking would cost as much."""
 
 
 class PageFiles:
-    """Read-only views of page files. `span` of a packed member is (start, length) inside the archive."""
+    """Read-only arrays of pages. `span` of a packed member is (start, length) inside the archive."""
 
     def __init__(
         self, folder: Path, spans: dict[int, tuple[int, int]] | None = None, archive: Path | None = None
@@ -25,60 +35,200 @@ class PageFiles:
         self.folder = folder
         self._spans = spans
         self._archive = archive
-        self._maps: dict[int, mmap.mmap] = {}
+        self._files: dict[int, GuardedFile] = {}
         self._good: set[int] = set()
         self._bad: dict[int, str] = {}
+        self._short: dict[int, PageRow] = {}
+        self._recent = Recent(KEPT_BYTES)
 
-    def view(self, row: PageRow, dtype: str, *, check: bool = False) -> npt.NDArray[Any] | None:
-        """The page's array without copying, or None when its bytes are missing or damaged (see `damage`)."""
-        if row.id in self._bad:
-            return None
-        raw = self._bytes(row)
-        if raw is None:
-            self._bad[row.id] = f"page {row.id} lies beyond the end of {page_file(row.file)}"
-            return None
-        if row.id not in self._good and (check or row.nbytes <= EAGER_CRC_BYTES):
-            if zlib.crc32(raw) != row.crc:
-                self._bad[row.id] = f"page {row.id} in {page_file(row.file)} has changed since it was written"
-                return None
-            self._good.add(row.id)
-        array: npt.NDArray[Any] = np.frombuffer(raw, dtype=np.dtype(dtype).newbyteorder("<")).reshape(row.shape)
-        return array.astype(np.dtype(dtype), copy=False)
+    # -- what is known of a page
 
     def damage(self, row: PageRow) -> str:
-        """Why `view` gave None for this page; "" if it did not."""
+        """Why a page cannot be read; "" if it can, or if nobody has looked yet."""
         return self._bad.get(row.id, "")
 
-    def _bytes(self, row: PageRow) -> memoryview | None:
-        end = row.offset + row.nbytes
-        base, length = 0, None
-        number = row.file
+    def known(self, row: PageRow) -> bool:
+        """Whether a page has been checked."""
+        return row.id in self._good or row.id in self._bad
+
+    def checking(self, row: PageRow, room: memoryview | None = None) -> Iterator[None]:
+        """Check a page, a bounded piece at a time, keeping its bytes in `room` where that is given."""
+        file, offset = self._place(row)
+        if file is None or not file.holds(offset + row.nbytes):
+            self._condemn(row, file)
+            return
+        piece = memoryview(bytearray(min(PIECE, row.nbytes))) if room is None else None
+        crc = 0
+        for done in range(0, row.nbytes, PIECE):
+            size = min(PIECE, row.nbytes - done)
+            target = piece[:size] if piece is not None else room[done : done + size]  # type: ignore[index]
+            if not file.read_into(offset + done, target):
+                self._condemn(row, file)
+                return
+            crc = zlib.crc32(target, crc)
+            yield
+        if crc != row.crc:
+            self._bad[row.id] = f"page {row.id} in {page_file(row.file)} has changed since it was written"
+        else:
+            self._good.add(row.id)
+
+    def _condemn(self, row: PageRow, file: GuardedFile | None) -> None:
+        """The file does not hold the page; it is tried again once the file has grown or was replaced."""
+        name = page_file(row.file)
+        if file is not None and file.problem:
+            self._bad[row.id] = f"page {row.id} cannot be read from {name}: {file.problem}"
+        else:
+            self._bad[row.id] = f"page {row.id} lies beyond the end of {name}"
+        self._short[row.id] = row
+        self._good.discard(row.id)
+
+    def _place(self, row: PageRow) -> tuple[GuardedFile | None, int]:
+        """(file, offset in it) of a page; no file where a packed capture has none of that number."""
+        number, offset = row.file, row.offset
         if self._spans is not None:
-            if number not in self._spans:
+            start, length = self._spans.get(row.file, (0, -1))
+            if row.offset + row.nbytes > length:
+                return None, 0
+            number, offset = -1, start + row.offset
+        if number not in self._files:
+            path = self._archive if number == -1 and self._archive is not None else self.folder / page_file(number)
+            self._files[number] = GuardedFile(path)
+        return self._files[number], offset
+
+    # -- reading
+
+    def view(self, row: PageRow, dtype: str, *, keep: bool = True) -> Array | None:
+        """The page's array, read-only, or None when its bytes are missing or damaged (see `damage`).
+
+        Without `keep` it is not remembered: the caller copies it into an array of its own.
+        """
+        if row.id in self._bad:
+            return None
+        kept = self._recent.get(row.id)
+        if kept is not None:
+            return kept
+        file, offset = self._place(row)
+        if file is None or not file.holds(offset + row.nbytes):  # before room is made for what an index claims
+            self._condemn(row, file)
+            return None
+        array: Array = np.empty(row.shape, np.dtype(dtype).newbyteorder("<"))
+        room = _bytes_of(array)
+        if row.id not in self._good or file.touched():
+            self._good.discard(row.id)
+            for _ in self.checking(row, room):
+                pass
+        elif not file.read_into(offset, room):
+            self._condemn(row, file)
+        if row.id in self._bad:
+            return None
+        array = array.astype(np.dtype(dtype), copy=False)
+        array.flags.writeable = False
+        if keep:
+            self._recent.put(row.id, array)
+        return array
+
+    def part(self, row: PageRow, dtype: str, box: Box) -> Array | None:
+        """Some cells of a page, (first, stop) along each of its axes, or None when the page is damaged.
+
+        Of a large page only the rows that hold them are read, once the whole was checked.
+        """
+        cut = tuple(slice(*bounds) for bounds in box)
+        if row.id in self._bad:
+            return None
+        kept = self._recent.get(row.id)
+        if kept is None and self._reads_whole(row, box):
+            kept = self.view(row, dtype)
+            if kept is None:
                 return None
-            base, length = self._spans[number]
-            number = -1
-        mapped = self._map(number, base + end)
-        if mapped is None or len(mapped) < base + end or (length is not None and end > length):
+        if kept is not None:
+            return kept[cut]
+        self._check_now(row)
+        if row.id in self._bad:
             return None
-        return memoryview(mapped)[base + row.offset : base + end].toreadonly()
+        key = (row.id, box)
+        found = self._recent.get(key)
+        if found is None:
+            found = self._rows(row, dtype, box)
+            if found is not None:
+                self._recent.put(key, found)
+        return found
 
-    def _map(self, number: int, needed: int) -> mmap.mmap | None:
-        present = self._maps.get(number)
-        if present is not None and len(present) >= needed:
-            return present
-        path = self._archive if number == -1 and self._archive is not None else self.folder / page_file(number)
-        try:
-            with path.open("rb") as file:
-                size = file.seek(0, 2)
-                if size == 0 or size < needed:
-                    return None
-                fresh = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-        except (OSError, ValueError):
-            return None
-        self._maps[number] = fresh  # the old map lives on as long as an array looks into it
-        return fresh
+    def _reads_whole(self, row: PageRow, box: Box) -> bool:
+        if row.nbytes <= SMALL_BYTES:
+            return True
+        most = box[0][1] - box[0][0] if box else 0
+        return row.nbytes <= WHOLE_BYTES and (row.id not in self._good or 2 * most >= row.shape[0])
 
-    def forget(self) -> None:
-        """Drop the maps; arrays that still look into one keep it alive."""
-        self._maps.clear()
+    def _check_now(self, row: PageRow) -> None:
+        """Check a page that nobody has checked, or whose file was overwritten since."""
+        file, _ = self._place(row)
+        if row.id not in self._good or (file is not None and file.touched()):
+            self._good.discard(row.id)
+            for _ in self.checking(row):
+                pass
+
+    def _rows(self, row: PageRow, dtype: str, box: Box) -> Array | None:
+        """The cells of a box, read in pieces of whole rows: at most a piece more than what is asked for."""
+        file, offset = self._place(row)
+        wanted = np.dtype(dtype)
+        out: Array = np.empty([stop - first for first, stop in box], wanted)
+        for into, start, shape, inner in _pieces(row.shape, box, wanted.itemsize):
+            rows: Array = np.empty(shape, wanted.newbyteorder("<"))
+            if file is None or not file.read_into(offset + start * wanted.itemsize, _bytes_of(rows)):
+                self._condemn(row, file)
+                return None
+            out[into] = rows[inner]
+        out.flags.writeable = False
+        return out
+
+    # -- files that change
+
+    def look(self) -> bool:
+        """Look at the files again; True when pages have to be checked again, and everything read before is void."""
+        changes = {file.look() for file in self._files.values()}
+        if "other" in changes:
+            for known in (self._good, self._bad, self._short, self._recent):
+                known.clear()
+            return True
+        places = {number: self._place(row) for number, row in self._short.items()} if "grown" in changes else {}
+        back = [
+            number for number, (file, offset) in places.items()
+            if file is not None and file.holds(offset + self._short[number].nbytes)
+        ]  # fmt: skip
+        for number in back:
+            del self._bad[number], self._short[number]
+        return bool(back)
+
+    def close(self) -> None:
+        """Close the files; arrays that were handed out stay valid."""
+        for file in self._files.values():
+            file.close()
+        self._recent.clear()
+
+
+def _bytes_of(array: Array) -> memoryview:
+    flat: Any = array.reshape(-1).view(np.uint8)
+    return memoryview(flat)
+
+
+Piece = tuple[tuple[int | slice, ...], int, tuple[int, ...], tuple[slice, ...]]
+
+
+def _pieces(
+    shape: tuple[int, ...], box: Box, itemsize: int, base: int = 0, at: tuple[int, ...] = ()
+) -> Iterator[Piece]:
+    """Runs of consecutive numbers that hold a box of an array: (where they go in the box, first number, shape, cut).
+
+    Axes whose rows are longer than a piece are walked one position at a time; the others are cut into pieces.
+    """
+    (first, stop), rest = box[0], box[1:]
+    stride = math.prod(shape[1:])
+    if rest and (stop - first == 1 or stride * itemsize > PIECE):
+        for i in range(first, stop):
+            yield from _pieces(shape[1:], rest, itemsize, base + i * stride, (*at, i - first))
+        return
+    many = max(1, PIECE // max(1, stride * itemsize))
+    cut = (slice(None), *(slice(*bounds) for bounds in rest))
+    for low in range(first, stop, many):
+        high = min(stop, low + many)
+        yield (*at, slice(low - first, high - first)), base + low * stride, (high - low, *shape[1:]), cut

@@ -1,6 +1,7 @@
 """Level of detail: minima and maxima over blocks of steps, so that a long run is drawn without reading it whole.
 
-NaN is never filtered away: a cell that covers any NaN is NaN in both results, and so is seen at every zoom.
+NaN is never filtered away: a cell that covers any NaN is NaN in both results, and so is seen at every zoom. What is
+not known is NaN too, also among whole numbers, which become floats here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ LEVELS = (4, 16, 64, 256)
 
 
 class Pyramid:
-    """Minima and maxima of a (step,) or (step, unit) array at the levels above, kept up to date page by page."""
+    """Minima and maxima of a (step,) or (step, unit) array of floats at the levels above, up to date page by page."""
 
     def __init__(self) -> None:
         self._low: dict[int, Array] = {}
@@ -47,7 +48,7 @@ class Pyramid:
         present = where.get(level)
         if present is None or len(present) < needed:
             room = max(needed, 2 * len(present) if present is not None else 0)
-            grown = np.full((room, *values.shape[1:]), np.nan if values.dtype.kind == "f" else 0, values.dtype)
+            grown = np.full((room, *values.shape[1:]), np.nan, values.dtype)
             if present is not None:
                 grown[: len(present)] = present
             where[level] = present = grown
@@ -61,6 +62,18 @@ class Pyramid:
         """Cells that cover rows first … stop-1 at a stored level."""
         cut = slice(first // level, -(-stop // level))
         return self._low[level][cut], self._high[level][cut]
+
+
+def with_nan(values: Array) -> Array:
+    """Floats as they are; whole numbers as floats that hold them (up to 2⁵³), NaN where they are masked."""
+    if values.dtype.kind == "f":
+        return values
+    wanted = np.dtype(np.float32 if values.dtype.itemsize < 4 else np.float64)
+    floats = np.ma.getdata(values).astype(wanted)
+    mask = np.ma.getmask(values)
+    if mask is not np.ma.nomask:
+        floats[mask] = np.nan
+    return floats
 
 
 def reduce_rows(values: Array, factor: int, how: np.ufunc) -> Array:

@@ -1,4 +1,8 @@
-"""A channel's numbers as files that other programs read: npy, npz, csv, and parquet and NetCDF with their extras."""
+"""A channel's numbers as files that other programs read: npy, npz, csv, and parquet and NetCDF with their extras.
+
+What is not known (a page that is damaged, or never came) is told apart from what a model made: an empty cell, a null, a
+mask. It is never a number, and NaN alone stands for it only where a format has nothing else.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,17 @@ import io
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from inspector.capture.damage import summary
 from inspector.capture.layout import CaptureError
+from inspector.capture.pyramid import with_nan
 from inspector.capture.view import View
 from inspector.records import Channel
 
@@ -24,21 +31,46 @@ _RISKY = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z|[+-]?(inf|nan)\Z")
 
 
-def export_channel(capture: View, name: str, frame: int, to: Path | str) -> Path:
-    """Write one channel of one frame to a file whose suffix says how. Raises CaptureError in one sentence."""
+class DamagedError(CaptureError):
+    """What is asked for is damaged, and nobody said that this is no matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A channel's array with what describes it. `known`: which cells are, None where all are."""
+
+    channel: Channel
+    array: Array
+    labels: Mapping[str, tuple[str, ...]]
+    known: npt.NDArray[np.bool_] | None = None
+
+
+def export_channel(capture: View, name: str, frame: int, to: Path | str, *, damaged: bool = False) -> Path:
+    """Write one channel of one frame to a file whose suffix says how; what is damaged only if `damaged` says so.
+
+    Raises DamagedError, or CaptureError, in one sentence.
+    """
     target = Path(to)
     writer = WRITERS.get(target.suffix.lower())
     if writer is None:
         raise CaptureError(
             f"Cannot write data as {target.suffix or target.name!r}; there are {', '.join(sorted(WRITERS))}."
         )
-    if name not in capture.channels:
-        capture.frame_of(name)
-    channel = capture.channels[name]
-    labels = {dim: _names(capture, channel, dim, frame) for dim in channel.dims}
-    data = writer(channel, capture.array(name, frame), labels)
-    write_atomically(target, data)
+    table = table_of(capture, name, frame)
+    found = capture.damage_of(name, frame)
+    if found and not damaged:
+        raise DamagedError(f"{name} is damaged: {summary(found)}")
+    write_atomically(target, writer(table))
     return target
+
+
+def table_of(capture: View, name: str, frame: int) -> Table:
+    """A channel of a frame, read and checked. Raises CaptureError where there is none of that name."""
+    capture.frame_of(name)
+    channel = capture.channels[name]
+    array, known = capture.array(name, frame), capture.known(name, frame)
+    labels = {dim: _names(capture, channel, dim, frame) for dim in channel.dims}
+    return Table(channel, np.ma.getdata(array), labels, None if known.all() else known)
 
 
 def write_atomically(target: Path, data: bytes) -> None:
@@ -69,8 +101,13 @@ def _names(capture: View, channel: Channel, dim: str, frame: int) -> tuple[str, 
     return channel.labels.get(dim) or capture.labels(channel.domain(dim), frame)
 
 
-def table(channel: Channel, array: Array, labels: dict[str, tuple[str, ...]]) -> Iterator[list[str]]:
-    """Rows of a CSV: wide for (step,) and (step, unit) arrays, one row a number for more axes. First the header."""
+def rows_of(table: Table) -> Iterator[list[str]]:
+    """Rows of a CSV: wide for (step,) and (step, unit) arrays, one row a number for more axes. First the header.
+
+    Cells that are not known are empty.
+    """
+    channel, array, labels = table.channel, table.array, table.labels
+    cells = texts(array, table.known)
     first = channel.dims[0] if channel.dims else "value"
     named = labels.get(first, ())
     if array.ndim <= 2:
@@ -80,15 +117,17 @@ def table(channel: Channel, array: Array, labels: dict[str, tuple[str, ...]]) ->
         yield [first, *(["label"] if named else []), *columns]
         for i, row in enumerate(np.atleast_1d(array)):
             label = [named[i] if i < len(named) else ""] if named else []
-            yield [str(i), *label, *(_text(v) for v in np.atleast_1d(row))]
+            yield [str(i), *label, *(next(cells) for _ in range(np.size(row)))]
         return
     yield [*channel.dims, channel.signal]
     for place in np.ndindex(array.shape):
-        yield [*map(str, place), _text(array[place])]
+        yield [*map(str, place), next(cells)]
 
 
-def _text(value: Any) -> str:
-    return str(value.item() if hasattr(value, "item") else value)
+def texts(array: Array, known: npt.NDArray[np.bool_] | None) -> Iterator[str]:
+    """Every number of an array in order, as text; what is not known as ""."""
+    for i, value in enumerate(array.flat):
+        yield "" if known is not None and not known.flat[i] else str(value.item())
 
 
 def safe_cell(text: str) -> str:
@@ -105,39 +144,75 @@ def csv_bytes(rows: Iterable[list[str]]) -> bytes:
     return out.getvalue().encode("utf-8", "replace")
 
 
-def _npy(_channel: Channel, array: Array, _labels: dict[str, tuple[str, ...]]) -> bytes:
+def _npy(table: Table) -> bytes:
+    if table.known is not None and table.array.dtype.kind != "f":
+        missing = int((~table.known).sum())
+        raise CaptureError(
+            f"{missing:,} cells of {table.channel.name} are not known, which .npy cannot say of whole numbers; choose "
+            ".npz (with a mask) or .csv."
+        )
     out = io.BytesIO()
-    np.save(out, array, allow_pickle=False)
+    np.save(out, table.array, allow_pickle=False)
     return out.getvalue()
 
 
-def _npz(channel: Channel, array: Array, labels: dict[str, tuple[str, ...]]) -> bytes:
-    out = io.BytesIO()
-    extra: dict[str, Any] = {f"{dim}_labels": np.array(names, dtype=np.str_) for dim, names in labels.items() if names}
+def _npz(table: Table) -> bytes:
+    """Where something is not known, `missing` is True there."""
+    channel, out = table.channel, io.BytesIO()
+    extra: dict[str, Any] = {
+        f"{dim}_labels": np.array(names, dtype=np.str_) for dim, names in table.labels.items() if names
+    }
+    if table.known is not None:
+        extra["missing"] = ~table.known
     about = np.array([channel.name, channel.unit, channel.formula], dtype=np.str_)
-    np.savez(out, values=array, dims=np.array(channel.dims, dtype=np.str_), about=about, **extra)
+    np.savez(out, values=table.array, dims=np.array(channel.dims, dtype=np.str_), about=about, **extra)
     return out.getvalue()
 
 
-def _csv(channel: Channel, array: Array, labels: dict[str, tuple[str, ...]]) -> bytes:
-    return csv_bytes(table(channel, array, labels))
+def _csv(table: Table) -> bytes:
+    return csv_bytes(rows_of(table))
 
 
-def _parquet(channel: Channel, array: Array, _labels: dict[str, tuple[str, ...]]) -> bytes:
+def _parquet(table: Table) -> bytes:
     arrow, parquet = _need("pyarrow", "parquet"), _need("pyarrow.parquet", "parquet")
-    grid = np.indices(array.shape).reshape(array.ndim, -1)
-    columns = {dim: grid[axis] for axis, dim in enumerate(channel.dims)}
-    columns[channel.signal] = array.reshape(-1)
+    grid = np.indices(table.array.shape).reshape(table.array.ndim, -1)
+    columns = {dim: grid[axis] for axis, dim in enumerate(table.channel.dims)}
+    missing = None if table.known is None else ~table.known.reshape(-1)
+    columns[table.channel.signal] = arrow.array(table.array.reshape(-1), mask=missing)
     out = io.BytesIO()
     parquet.write_table(arrow.table(columns), out)
     return out.getvalue()
 
 
-def _netcdf(channel: Channel, array: Array, labels: dict[str, tuple[str, ...]]) -> bytes:
+def _netcdf(table: Table) -> bytes:
     _need("xarray", "netcdf")
-    data = _data_array(channel, array.astype(np.float32) if array.dtype == np.float16 else array, labels)
-    data.name = re.sub(r"[^A-Za-z0-9_]", "_", channel.name)
-    return bytes(data.to_netcdf())
+    array, fill = table.array, None
+    if array.dtype == np.float16:
+        array = array.astype(np.float32)
+    elif table.known is not None and array.dtype.kind != "f":
+        array, fill = _filled(table.array, table.known)
+    data = _data_array(table.channel, array, table.labels)
+    if fill is not None:
+        data.attrs["_FillValue"] = fill
+    data.name = re.sub(r"[^A-Za-z0-9_]", "_", table.channel.name)
+    try:
+        return bytes(data.to_netcdf())
+    except ValueError as problem:
+        raise CaptureError(
+            f"{table.channel.name} cannot be written as NetCDF: {str(problem).partition('.')[0]}."
+        ) from None
+
+
+def _filled(array: Array, known: npt.NDArray[np.bool_]) -> tuple[Array, Any]:
+    """(whole numbers with a fill value where they are not known, that value): every NetCDF reader takes it as missing.
+
+    Numbers beyond 32 bits, which classic NetCDF lacks, become doubles with NaN.
+    """
+    fill = np.int32(np.iinfo(np.int32).min)
+    seen = array[known].astype(object)
+    if all(fill < value <= np.iinfo(np.int32).max for value in (seen.min(initial=0), seen.max(initial=0))):
+        return np.where(known, array.astype(np.int32), fill), fill
+    return np.where(known, array.astype(np.float64), np.nan), None
 
 
 def _need(module: str, extra: str) -> Any:
@@ -149,7 +224,7 @@ def _need(module: str, extra: str) -> Any:
         ) from None
 
 
-def _data_array(channel: Channel, array: Array, labels: dict[str, tuple[str, ...]]) -> Any:
+def _data_array(channel: Channel, array: Array, labels: Mapping[str, tuple[str, ...]]) -> Any:
     xarray = _need("xarray", "notebook")
     coordinates: dict[str, Any] = {dim: np.arange(n) for dim, n in zip(channel.dims, array.shape, strict=True)}
     for dim, names in labels.items():
@@ -160,12 +235,17 @@ def _data_array(channel: Channel, array: Array, labels: dict[str, tuple[str, ...
 
 
 def to_xarray(capture: View, frame: int = -1) -> Any:
-    """Every channel of a frame as a Dataset. Axes of different length get their channel's place as a suffix."""
+    """Every channel of a frame as a Dataset; whole numbers of which some are not known become floats with NaN there.
+
+    Axes of different length get their channel's place as a suffix.
+    """
     xarray = _need("xarray", "notebook")
     lengths: dict[str, int] = {}
     arrays = {}
     for name, channel in capture.channels.items():
         array = capture.array(name, frame)
+        if np.ma.isMaskedArray(array):
+            array = with_nan(array)
         data = _data_array(channel, array, {dim: _names(capture, channel, dim, frame) for dim in channel.dims})
         data = data.drop_vars([key for key in data.coords if key not in data.dims])
         clash = {
@@ -175,7 +255,7 @@ def to_xarray(capture: View, frame: int = -1) -> Any:
     return xarray.Dataset(arrays, attrs={"title": capture.start.title, "run": capture.start.run})
 
 
-WRITERS: dict[str, Callable[[Channel, Array, dict[str, tuple[str, ...]]], bytes]] = {
+WRITERS: dict[str, Callable[[Table], bytes]] = {
     ".npy": _npy, ".npz": _npz, ".csv": _csv, ".parquet": _parquet, ".nc": _netcdf,
 }  # fmt: skip
 """How data is written, by file suffix."""

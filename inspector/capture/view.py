@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
+from inspector.capture.damage import Damage
+from inspector.capture.holes import Holes
 from inspector.records import Channel, RunStart
 
 Array = npt.NDArray[Any]
@@ -40,6 +43,15 @@ class View(Protocol):
         self, name: str, frame: int = -1, *, region: tuple[slice, ...] = (), size: tuple[int, ...] = (1000, 1000)
     ) -> tuple[Array, Array]:
         """(minima, maxima) over a region, in at most `size` cells."""
+
+    def known(self, name: str, frame: int = -1, region: tuple[slice, ...] = ()) -> npt.NDArray[np.bool_]:
+        """True for every cell of a region that was captured and is undamaged."""
+
+    def holes(self, name: str, frame: int = -1) -> Holes:
+        """The cells that are not known, by what was checked so far."""
+
+    def damage_of(self, name: str, frame: int = -1) -> tuple[Damage, ...]:
+        """What is lost of a channel in a frame, or may be."""
 
     def labels(self, domain: str, frame: int = -1) -> tuple[str, ...]:
         """Names of the positions of a label domain."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from inspector.capture.regular import in_words, read_text
 from inspector.engine.errors import InputError
 from inspector.engine.model.batching import MAX_TEXT, more_of, regular_file
 from inspector.engine.model.subject import Batch, Subject
@@ -48,11 +49,11 @@ class File:
 def _content(path: str) -> str:
     file = regular_file(path, MAX_TEXT)
     try:
-        return file.read_text(encoding="utf-8").removesuffix("\n")
+        return read_text(file).removesuffix("\n")
     except UnicodeDecodeError:
         raise InputError(f"{file.name} is not UTF-8 text.") from None
     except OSError as problem:
-        raise InputError(f"{file.name} cannot be read: {problem.strerror or problem}.") from None
+        raise InputError(f"{file.name} cannot be read: {in_words(problem)}.") from None
 
 
 INPUTS.register("file")(File())

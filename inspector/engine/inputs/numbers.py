@@ -6,6 +6,7 @@ import csv
 import math
 import zipfile
 import zlib
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
+from inspector.capture.regular import open_regular
 from inspector.engine.errors import InputError
 from inspector.engine.model.batching import MAX_FILE, MAX_TEXT, allows_nonfinite, more_of, of_value, pad, regular_file
 from inspector.engine.model.subject import Batch, Subject
@@ -57,11 +59,11 @@ def _sequences(subject: Subject, array: npt.NDArray[Any], path: Path) -> list[np
 def read_numbers(path: Path, key: str) -> npt.NDArray[Any]:
     """The array in a file, by what the file is rather than by its name. Raises InputError in one sentence."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(6)
             file.seek(0)
             if head.startswith(b"PK\x03\x04"):
-                array = _npz(path, key)
+                array = _npz(file, key)
             elif head == npy.MAGIC_PREFIX:
                 array = _npy(file, path.stat().st_size)
             elif path.suffix.lower() == ".csv":
@@ -97,8 +99,8 @@ def _npy(stream: IO[bytes], size: int) -> npt.NDArray[Any]:
     return array
 
 
-def _npz(path: Path, key: str) -> npt.NDArray[Any]:
-    with zipfile.ZipFile(path) as archive:
+def _npz(file: IO[bytes], key: str) -> npt.NDArray[Any]:
+    with zipfile.ZipFile(file) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
         if not key and len(names) > 1:
             raise ValueError(f"it holds {', '.join(names[:10])}: say which with the option key=NAME")
@@ -111,7 +113,7 @@ def _npz(path: Path, key: str) -> npt.NDArray[Any]:
 
 def _csv(path: Path) -> npt.NDArray[Any]:
     """Cells between commas, semicolons, tabs or spaces; a first row without any number is taken as a header."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    with open_regular(path) as stream, TextIOWrapper(stream, newline="", encoding="utf-8-sig") as file:
         first = file.readline()
         file.seek(0)
         between = next((mark for mark in (",", ";", "\t", " ") if mark in first.strip()), ",")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspector.capture.regular import in_words, read_text
 from inspector.engine.errors import InputError
 from inspector.engine.model.batching import MAX_TEXT, encode_text, more_of, pad, regular_file
 from inspector.engine.model.subject import Batch, Subject
@@ -30,9 +31,11 @@ def read_vocabulary(path: str) -> list[str]:
     """One entry a line, in the order of the ids. Raises InputError."""
     file = regular_file(path, MAX_TEXT)
     try:
-        lines = file.read_text(encoding="utf-8").split("\n")
+        lines = read_text(file).split("\n")
     except UnicodeDecodeError:
         raise InputError(f"{file.name} is not UTF-8 text; a vocabulary file has one entry a line.") from None
+    except OSError as problem:
+        raise InputError(f"{file.name} cannot be read: {in_words(problem)}.") from None
     return lines[:-1] if lines and lines[-1] == "" else lines
 
 

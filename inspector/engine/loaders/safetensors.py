@@ -7,6 +7,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
+from inspector.capture.regular import open_regular
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
 from inspector.engine.registries import LOADERS
@@ -42,7 +43,7 @@ class Safetensors:
 
 
 def _check_header(path: Path) -> None:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         length = int.from_bytes(file.read(8), "little")
         size = path.stat().st_size
         if length > MAX_HEADER or length + 8 > size:

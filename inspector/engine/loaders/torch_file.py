@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inspector.capture.regular import open_regular
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
 from inspector.engine.registries import LOADERS
@@ -59,7 +60,7 @@ class TorchFile:
 
     def load(self, path: Path) -> State:
         """All tensors of the state dict that was found, wherever it is nested."""
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             archive = file.read(2) == b"PK"
         if archive:
             _check_archive(path)
@@ -70,7 +71,7 @@ class TorchFile:
 def _check_archive(path: Path) -> None:
     """Refuse programs and compression bombs by the zip directory, before anything is read."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             members = archive.infolist()
     except (zipfile.BadZipFile, zlib.error, OSError, ValueError, IndexError, NotImplementedError) as problem:
         raise InputError(f"{path.name} is damaged or cut short: {' '.join(str(problem).split())}.") from None
@@ -133,7 +134,7 @@ def _refused(path: Path, names: list[str]) -> str:
 
 def _named_in_pickles(path: Path) -> list[str]:
     """The globals that an old-format file or a bare pickle names, read from its opcodes without running them."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         stream = io.BytesIO(file.read(MAX_PICKLE))
     found: set[str] = set()
     left, words = MAX_OPCODES, ["", ""]

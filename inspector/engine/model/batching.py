@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from inspector.capture.regular import NotRegularError, in_words, regular_stat
 from inspector.engine.errors import InputError, model_error
 from inspector.engine.model.subject import Batch, Subject
 from inspector.records import InputSpec
@@ -222,13 +223,14 @@ def regular_file(path: str, most: int = MAX_FILE) -> Path:
     """An existing ordinary file of bearable size; FIFOs and devices would hang the reader. Raises InputError."""
     try:
         found = Path(path).expanduser()
-        known, ordinary = found.exists(), found.is_file()
+        size = regular_stat(found).st_size
+    except FileNotFoundError:
+        raise InputError(f"There is no file {found}.") from None
+    except NotRegularError as problem:
+        raise InputError(f"{found} cannot be read: {in_words(problem)}.") from None
     except (OSError, ValueError, RuntimeError) as problem:
-        raise InputError(f"{path[:80]!r} is no path of a file: {getattr(problem, 'strerror', problem)}.") from None
-    if not known:
-        raise InputError(f"There is no file {found}.")
-    if not ordinary:
-        raise InputError(f"{found} is not an ordinary file.")
-    if found.stat().st_size > most:
-        raise InputError(f"{found.name} has {found.stat().st_size >> 20} MiB; at most {most >> 20} MiB are read here.")
+        why = in_words(problem) if isinstance(problem, OSError) else problem
+        raise InputError(f"{path[:80]!r} cannot be read: {why}.") from None
+    if size > most:
+        raise InputError(f"{found.name} has {size >> 20} MiB; at most {most >> 20} MiB are read here.")
     return found

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inspector.capture.regular import in_words, read_text, regular_stat
 from inspector.engine.errors import Unsupported
 
 NAME = "history.json"
@@ -21,14 +22,16 @@ LARGEST = 64 << 20
 def read_history(checkpoint: str) -> Mapping[str, Any] | None:
     """The file beside a checkpoint as it is; None where there is none. Raises Unsupported."""
     path = Path(checkpoint).parent / NAME
-    if not checkpoint or not path.is_file():
+    if not checkpoint:
         return None
     try:
-        if path.stat().st_size > LARGEST:
+        if regular_stat(path).st_size > LARGEST:
             raise Unsupported(f"it is larger than {LARGEST >> 20} MB")
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_text(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except (OSError, ValueError, Unsupported) as fault:
-        raise Unsupported(unreadable(fault)) from None
+        raise Unsupported(unreadable(in_words(fault) if isinstance(fault, OSError) else fault)) from None
     if not isinstance(found, dict):
         raise Unsupported(unreadable("it holds no columns by name"))
     return found

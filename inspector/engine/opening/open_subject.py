@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from inspector.capture.regular import in_words, open_regular, regular_stat
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError, ModelError, model_error
 from inspector.engine.model.subject import Subject, adopt
@@ -78,7 +80,7 @@ def _sample(load: Load) -> tuple[Sample | None, str]:
     """The sample that is meant, by its name or by one of its checkpoint files, and which checkpoint of it."""
     named = find_sample(load.subject)
     if named is None and not load.checkpoint and Path(load.subject).suffix == ".safetensors":
-        path = Path(load.subject).expanduser().resolve()
+        path = Path(os.path.realpath(Path(load.subject).expanduser()))  # resolve() raises at links in a circle
         named = next((s for s in list_samples() if path in (own.resolve() for own in s.checkpoints)), None)
         return named, str(path)
     return named, load.checkpoint
@@ -90,7 +92,7 @@ def _sample_checkpoint(sample: Sample, wanted: str) -> Path | None:
     if chosen is not None or not wanted:
         return chosen
     path = Path(wanted).expanduser()
-    if not path.exists():
+    if not os.path.lexists(path):
         own = ", ".join(known.name for known in sample.checkpoints) or "none"
         raise InputError(f"{sample.name} has no checkpoint {wanted!r}, and no such file exists; it has {own}.")
     return path
@@ -139,7 +141,7 @@ def _unknown(subject: str) -> str:
     suffix = Path(subject).suffix
     names = ", ".join(sample.name for sample in list_samples()) or "none installed"
     if suffix in CHECKPOINT_SUFFIXES:
-        held = _held(read_checkpoint(Path(subject).expanduser())) if Path(subject).exists() else ""
+        held = _held(read_checkpoint(Path(subject).expanduser())) if os.path.lexists(subject) else ""
         return (
             f"{subject} is a checkpoint: it holds weights, not the model{held}. Name the model too, for example "
             f"file.py:callable with --checkpoint {Path(subject).name}."
@@ -182,8 +184,12 @@ def _import_failure(name: str, fault: BaseException) -> ModelError:
 
 def import_file(path: Path) -> ModuleType:
     """Run a user's file as a module; its folder is appended to the path, so it cannot hide a standard module."""
-    if not path.is_file():
-        raise InputError(f"There is no file {path}.")
+    try:
+        regular_stat(path)
+    except FileNotFoundError:
+        raise InputError(f"There is no file {path}.") from None
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read: {in_words(problem)}.") from None
     _append_to_path(str(path.resolve().parent))
     name = f"inspected_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -232,10 +238,6 @@ def _callables(module: ModuleType) -> str:
 
 def read_checkpoint(path: Path) -> State:
     """The tensors in a checkpoint file, by the first loader that knows it. Raises InputError."""
-    if not path.exists():
-        raise InputError(f"There is no checkpoint {path}.")
-    if not path.is_file():
-        raise InputError(f"{path} is not an ordinary file; expected a checkpoint.")
     head = _head(path)
     foreign = REFUSED.get(path.suffix.lower()) or _foreign(head)
     if foreign:
@@ -252,10 +254,13 @@ def read_checkpoint(path: Path) -> State:
 def _head(path: Path) -> bytes:
     """The first 4096 bytes. Raises InputError."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(4096)
-    except OSError as problem:
-        raise InputError(f"{path} cannot be read: {problem.strerror or problem}.") from None
+    except FileNotFoundError:
+        raise InputError(f"There is no checkpoint {path}.") from None
+    except (OSError, ValueError) as problem:
+        why = in_words(problem) if isinstance(problem, OSError) else problem
+        raise InputError(f"{path} cannot be read: {why}.") from None
 
 
 def _foreign(head: bytes) -> str:

@@ -15,6 +15,7 @@ from PySide6.QtSvg import QSvgGenerator
 
 from inspector.capture import CaptureError, csv_bytes, write_atomically
 from inspector.gui.panel.base import Panel
+from inspector.gui.panel.damaged import note_height, paint_note
 
 FIGURES = (".png", ".svg", ".pdf")
 NUMBERS = (".csv", ".npz")
@@ -23,26 +24,38 @@ SCALE = 2.0
 
 
 def save_figure(panel: Panel, path: Path | str) -> Path:
-    """Write the panel's figure as its suffix says. Raises CaptureError in one sentence."""
+    """Write the panel's figure as its suffix says, with a note below it where something that it shows is damaged.
+
+    Raises CaptureError in one sentence.
+    """
     target = Path(path)
+    write_atomically(target, figure_bytes(panel, target))
+    return target
+
+
+def figure_bytes(panel: Panel, target: Path) -> bytes:
+    """The panel's figure as the suffix of a file says. Raises CaptureError in one sentence."""
     make = {".png": png_bytes, ".svg": svg_bytes, ".pdf": pdf_bytes}.get(target.suffix.lower())
     if make is None:
         raise CaptureError(
             f"Cannot write a figure as {target.suffix or target.name!r}; there are {', '.join(FIGURES)}."
         )
-    write_atomically(target, make(panel))
-    return target
+    return make(panel)
 
 
 def _size(panel: Panel) -> QSizeF:
+    """The figure with the note below it."""
     size = panel.picture_size()
-    return QSizeF(max(320, size.width()), max(200, size.height()))
+    return QSizeF(max(320, size.width()), max(200, size.height()) + note_height(panel))
 
 
 def _paint(panel: Panel, painter: QPainter, size: QSizeF) -> None:
     """Draw the panel, and let go of the device whatever happens: Qt cannot free one that is being painted."""
+    below = note_height(panel)
     try:
-        panel.paint(painter, QRectF(0, 0, size.width(), size.height()))
+        panel.paint(painter, QRectF(0, 0, size.width(), size.height() - below))
+        if below:
+            paint_note(panel, painter, QRectF(0, size.height() - below, size.width(), below))
     finally:
         painter.end()
 
@@ -131,14 +144,17 @@ def forget_clipboard() -> None:
 
 
 def save_data(panel: Panel, path: Path | str) -> Path:
-    """Write what the panel shows as numbers. Raises CaptureError in one sentence."""
+    """Write what the panel shows as numbers; what is not known is an empty cell, or True in a mask beside them.
+
+    Raises CaptureError in one sentence.
+    """
     target = Path(path)
-    found = panel.data()
+    found = marked(panel, panel.data())
     if not found:
         raise CaptureError(f"{panel.title} shows nothing, so there are no numbers to write.")
     if target.suffix.lower() == ".npz":
         out = io.BytesIO()
-        np.savez(out, **{_key(name): array for name, array in found.items()})  # type: ignore[arg-type]
+        np.savez(out, **_with_masks(found))  # type: ignore[arg-type]
         data = out.getvalue()
     elif target.suffix.lower() == ".csv":
         data = _csv(found)
@@ -146,6 +162,28 @@ def save_data(panel: Panel, path: Path | str) -> Path:
         raise CaptureError(f"Cannot write numbers as {target.suffix or target.name!r}; there are {', '.join(NUMBERS)}.")
     write_atomically(target, data)
     return target
+
+
+def marked(panel: Panel, found: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """The same, whole channels masked where they are not known, whatever stands there instead."""
+    capture = panel.capture
+    if capture is None:
+        return found
+    result = dict(found)
+    for name, array in found.items():
+        known = capture.known(name, panel.frame) if name in capture.channels else None
+        if known is not None and known.shape == array.shape and not known.all():
+            result[name] = np.ma.MaskedArray(np.ma.getdata(array), mask=~known)
+    return result
+
+
+def _with_masks(found: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """The arrays, and beside those of which some cells are not known "NAME_missing", True there."""
+    plain = {_key(name): np.ma.getdata(array) for name, array in found.items()}
+    masks = {
+        _key(f"{name}_missing"): np.ma.getmaskarray(array) for name, array in found.items() if np.ma.is_masked(array)
+    }
+    return {**plain, **masks}
 
 
 def _key(name: str) -> str:
@@ -159,5 +197,6 @@ def _csv(found: dict[str, npt.NDArray[Any]]) -> bytes:
     for name, array in found.items():
         for place in np.ndindex(array.shape):
             index = [str(i) for i in place] + [""] * (axes - array.ndim)
-            rows.append([name, *index, str(array[place].item())])
+            value = array[place]
+            rows.append([name, *index, "" if np.ma.is_masked(value) else str(value.item())])
     return csv_bytes(rows)

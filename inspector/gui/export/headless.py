@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from inspector.capture import CaptureError, open_capture
+from inspector.capture import CaptureError, DamagedError, open_capture, summary, write_atomically
 from inspector.gui.runtime.display import has_display
+
+if TYPE_CHECKING:
+    from inspector.gui.panel.base import Panel
 
 SIZE = (1200, 760)
 
@@ -26,10 +30,14 @@ def _application() -> object:
     return QApplication.instance() or QApplication(["inspector"])
 
 
-def export_panel(path: Path | str, panel_key: str, frame: int, place: str, to: Path | str) -> Path:
-    """Draw one panel of a capture into a file. Raises CaptureError in one sentence."""
+def export_panel(
+    path: Path | str, panel_key: str, frame: int, place: str, to: Path | str, *, damaged: bool = False
+) -> tuple[Path, str]:
+    """Draw one panel of a capture into a file: (the file, what of the capture the figure lacks, in a sentence).
+
+    Raises DamagedError where something that is drawn is damaged and `damaged` does not allow that, else CaptureError.
+    """
     application = _application()
-    from inspector.gui.export.figure_files import save_figure
     from inspector.gui.export.offscreen import Stage
     from inspector.gui.panel.registry import PANELS
 
@@ -39,13 +47,35 @@ def export_panel(path: Path | str, panel_key: str, frame: int, place: str, to: P
         if frame >= 0 and frame not in {known.index for known in capture.frames}:
             raise CaptureError(f"The capture has no frame {frame}; it has {[known.index for known in capture.frames]}.")
         stage = Stage(capture, SIZE)
-        panel = stage.panel(panel_key, frame=frame, place=place)
-        if panel.state != "figure":
-            raise CaptureError(f"{panel.title} has nothing to show in this capture: {panel.hint}")
-        written = save_figure(panel, to)
-        stage.close()
+        try:
+            panel = stage.panel(panel_key, frame=frame, place=place)
+            lost = _draw(panel, Path(to), damaged=damaged)
+        finally:
+            stage.close()
     del application
-    return written
+    return Path(to), lost
+
+
+def _draw(panel: Panel, target: Path, *, damaged: bool) -> str:
+    """Write a panel's figure; what it lacks, in a sentence, or "". Raises DamagedError or CaptureError."""
+    from inspector.gui.export.figure_files import figure_bytes
+    from inspector.gui.panel.damaged import damage_in
+
+    assert panel.capture is not None
+    if panel.state != "figure":
+        lost = summary([one for one in panel.capture.damage if one.anywhere])
+        if lost and not damaged:
+            raise DamagedError(f"{panel.title} has nothing to show, perhaps because of what is damaged: {lost}")
+        raise CaptureError(f"{panel.title} has nothing to show in this capture: {panel.hint}")
+    figure = figure_bytes(panel, target)
+    lost = summary(damage_in(panel))
+    if lost and not damaged:
+        raise DamagedError(f"{panel.title} shows what is damaged: {lost}")
+    if lost:  # once more, for some of it may have been found only while it was painted
+        panel.redraw()
+        figure = figure_bytes(panel, target)
+    write_atomically(target, figure)
+    return lost
 
 
 def export_all(path: Path | str, folder: Path | str) -> list[Path]:

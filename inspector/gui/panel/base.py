@@ -66,6 +66,7 @@ class Panel(QWidget):
         self._second: int | None = None
         self._drawn = 0
         self.plots: list[StepPlot] = []
+        self.read: set[tuple[str, int]] = set()  # (channel, frame) of all that the picture was drawn from
         self.computed = False
         """Whether the run that is shown was asked for `extra`."""
         self.setObjectName(f"panel-{self.key}")
@@ -264,7 +265,8 @@ class Panel(QWidget):
             for plot in self.plots:
                 plot.name_steps(self.looking.domain)
             self.control_row.setVisible(True)
-            self.update_contents()
+            with self.capture.noting() as self.read:  # type: ignore[union-attr]
+                self.update_contents()
             self.stack.setCurrentIndex(1)
             position = self.looking.position
             self.follow(position, position)

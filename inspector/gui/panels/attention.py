@@ -14,6 +14,7 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.atlas import Atlas, thumbnail
 from inspector.gui.widgets.axes import StepAxis, style_axis
+from inspector.gui.widgets.gaps import NONE, Gaps, gaps_of
 from inspector.gui.widgets.linesview import MOST, LinesView
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import Levels, levels_of
@@ -117,7 +118,7 @@ class Attention(Panel):
         """Thumbnails that are new, then the chosen head."""
         maps = self.maps()
         rows = [self._row_of(channel) for channel in maps]
-        self.atlas.set_maps([channel.place for channel in maps], rows)
+        self.atlas.set_maps([channel.place for channel in maps], rows, self._gaps_of_all(maps))
         layout = self.figure.ci.layout  # statistics without maps, which may be too large to keep, take the whole width
         layout.setColumnMaximumWidth(0, UNBOUNDED if maps else 0.0)
         layout.setRowMaximumHeight(0, UNBOUNDED if maps else 0.0)
@@ -170,11 +171,31 @@ class Attention(Panel):
         levels = Levels(0.0, top or 1.0, "attention", masked=causal, root=True)
         if self.differs:
             levels = replace(levels_of(weights, "diverging", None), masked=causal)
-        self.row.show_array(shown.T, levels, "1", revision=id(weights))
+        self.row.show_array(shown.T, levels, "1", revision=id(weights), gaps=self._gaps())
         self.row.plot.set_title(title)
         keys = self._key_names()
         self.row.plot.step_axis.set_names(keys if len(keys) == weights.shape[1] else ())
         self.query_axis.set_names(names if len(names) == weights.shape[0] else ())
+
+    def _gaps_of_all(self, maps: list[Channel]) -> dict[tuple[int, int], tuple[Gaps, tuple[int, int]]]:
+        """(layer, head) → (what is not known of the map, its numbers of keys and queries), where that is something."""
+        assert self.capture is not None
+        found = {}
+        for layer, channel in enumerate(maps):
+            if self.capture.holes(channel.name, self.frame):
+                heads, queries, keys = self.capture.extent(channel.name, self.frame)
+                for head in range(heads):
+                    gaps = gaps_of(self.capture, channel.name, self.frame, x=2, y=1, at={0: head})
+                    if gaps:
+                        found[layer, head] = (gaps, (keys, queries))
+        return found
+
+    def _gaps(self) -> Gaps:
+        """What is not known of the head that is shown large."""
+        channel = next((channel for channel in self.maps() if channel.place == self.place()), None)
+        if channel is None or self.capture is None:
+            return NONE
+        return gaps_of(self.capture, channel.name, self.frame, x=2, y=1, at={0: self.head()})
 
     def _key_names(self) -> tuple[str, ...]:
         """The labels of the keys: a decoder may look at the input from the steps of its answer."""
@@ -190,6 +211,7 @@ class Attention(Panel):
             return
         values = self.capture.block(channel.name, self.frame, (slice(head, head + 1),))[0]
         self.trace.setData(np.arange(len(values)), values.astype(np.float64))
+        self.strip.mark_gaps(gaps_of(self.capture, channel.name, self.frame, x=1, y=None, at={0: head}))
         self.strip.label_left({"1": "", "step": "steps"}.get(channel.unit, channel.unit))
         self.strip.step_axis.set_names(names)
         self.strip.vb.enableAutoRange(axis="y")

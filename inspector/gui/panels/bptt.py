@@ -15,6 +15,7 @@ from inspector.gui.panel.base import Panel, number, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
+from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import Levels, levels_of
@@ -126,7 +127,8 @@ class Bptt(Panel):
         if channel.place.endswith(".reverse"):
             past = past.T  # a backward direction uses a parameter at steps after the loss
         shown = np.where(past, values, -np.inf)
-        self.row.show_array(shown.T, floored(values[past], channel), channel.unit)
+        gaps = gaps_of(self.capture, channel.name, self.frame, x=1, y=0)
+        self.row.show_array(shown.T, floored(values[past], channel), channel.unit, gaps=gaps)
         self.row.plot.set_title(f"{channel.place}, {self.which.currentText()}", self.sentence())
         names = self.step_names()
         for axis, count in zip((self.loss_axis, self.row.plot.step_axis), values.shape, strict=True):

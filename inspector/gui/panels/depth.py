@@ -12,6 +12,7 @@ from inspector.gui.panel.base import Panel, number
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
+from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.source import glance, overview_of
@@ -226,6 +227,7 @@ class Depth(Panel):
         self.row.show(
             overview_of(self.capture, channel.name, self.frame), steps, layers, levels, channel.unit,
             self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
+            gaps=gaps_of(self.capture, channel.name, self.frame),
         )  # fmt: skip
         self.row.plot.set_title(channel.title)
         self.row.plot.step_axis.set_names(self.step_names())

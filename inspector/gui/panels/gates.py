@@ -12,6 +12,7 @@ from inspector.gui.panel.base import Panel, caption, chooser, number, set_option
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import ValueAxis, style_axis
+from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.source import glance, overview_of
@@ -96,6 +97,7 @@ class Gates(Panel):
             row.show(
                 overview_of(self.capture, channel.name, self.frame), steps, units, levels, channel.unit,
                 self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
+                gaps=gaps_of(self.capture, channel.name, self.frame),
             )  # fmt: skip
             row.plot.set_title(channel.title)
             row.plot.step_axis.set_names(names)
@@ -153,7 +155,10 @@ class Gates(Panel):
             colour = self.theme.series[index % len(self.theme.series)]
             if before is not None:
                 self._draw_moves(before, after, colour)
-            dots = pg.ScatterPlotItem(x=after[1], y=after[0], size=6, pen=None, brush=pg.mkBrush(colour + "b0"))
+            there = np.isfinite(after[:2]).all(0)
+            dots = pg.ScatterPlotItem(
+                x=after[1, there], y=after[0, there], size=6, pen=None, brush=pg.mkBrush(colour + "b0")
+            )
             self.scatter.addItem(dots)
             self.key_lines.addItem(dots, channel.title.removeprefix("Δ "))
             self.dots.append(dots)

@@ -51,15 +51,16 @@ class Health(Panel):
     def build(self) -> None:
         """The table was made by `picture`."""
 
-    def rows(self) -> list[tuple[Channel, dict[str, int]]]:
-        """Every tensor with its counts, those with NaN or infinities first."""
+    def rows(self) -> list[tuple[Channel, dict[str, int | None]]]:
+        """Every tensor with its counts (None where they are not known), those with NaN or infinities first."""
         assert self.capture is not None
         found = []
         for channel in self.channels():
             values = self.capture.array(channel.name, self.frame)
             names = channel.labels.get("count", ())
-            found.append((channel, {name: int(value) for name, value in zip(names, values, strict=False)}))
-        return sorted(found, key=lambda row: -sum(row[1].get(name, 0) for name in BAD))
+            counts = [None if np.ma.is_masked(value) else int(value) for value in values]
+            found.append((channel, dict(zip(names, counts, strict=False))))
+        return sorted(found, key=lambda row: -sum(row[1].get(name) or 0 for name in BAD))
 
     def update_contents(self) -> None:
         """One row a tensor."""
@@ -86,9 +87,15 @@ class Health(Panel):
         """Which tensor a channel counts: place:signal."""
         return f"{channel.place}:{channel.signal.removeprefix('health/')}"
 
-    def _cell(self, name: str, value: int) -> QTableWidgetItem:
-        none = name == FIRST_BAD and value < 0
-        item = QTableWidgetItem("none" if none else f"{value:,}")
+    @staticmethod
+    def shown(name: str, value: int | None) -> str:
+        """A count as it is written."""
+        if value is None:
+            return "?"
+        return "none" if name == FIRST_BAD and value < 0 else f"{value:,}"
+
+    def _cell(self, name: str, value: int | None) -> QTableWidgetItem:
+        item = QTableWidgetItem(self.shown(name, value))
         item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         if name in BAD and value:
             item.setForeground(QColor(self.theme.error))
@@ -100,17 +107,18 @@ class Health(Panel):
     def _clicked(self, row: int, _column: int) -> None:
         channel, counts = self.rows()[row]
         assert self.capture is not None
-        step = counts.get(FIRST_BAD, -1)
+        step = counts.get(FIRST_BAD)
         place = {"place": channel.place} if channel.place not in ("input", "output") else {}
         name = "answer" if channel.place in answering(self.capture) else "step"
-        self.looking.move(**place, **({name: step} if step >= 0 else {}))
+        self.looking.move(**place, **({name: step} if step is not None and step >= 0 else {}))
 
     def follow(self, new: Position, old: Position) -> None:
         """A table has no cursor line."""
 
     def data(self) -> dict[str, Array]:
         """The counts of every tensor."""
-        return {channel.name: np.array(list(counts.values())) for channel, counts in self.rows()}
+        assert self.capture is not None
+        return {channel.name: self.capture.array(channel.name, self.frame) for channel, _ in self.rows()}
 
     def paint(self, painter: QPainter, rect: QRectF) -> None:
         """The whole table, as text."""
@@ -120,8 +128,7 @@ class Health(Panel):
             return
         lines = [["tensor", *map(self.heading, rows[0][1])]]
         for channel, counts in rows:
-            shown = ["none" if n == FIRST_BAD and v < 0 else f"{v:,}" for n, v in counts.items()]
-            lines.append([clean(self.tensor(channel)), *shown])
+            lines.append([clean(self.tensor(channel)), *(self.shown(n, v) for n, v in counts.items())])
         metrics = QFontMetricsF(painter.font())
         widths = [max(metrics.horizontalAdvance(line[j]) for line in lines) + 18 for j in range(len(lines[0]))]
         height = metrics.height() * 1.35
@@ -132,7 +139,7 @@ class Health(Panel):
         for i, line in enumerate(lines):
             x = 8.0
             for j, text in enumerate(line):
-                bad = i and j and rows[i - 1][1] and list(rows[i - 1][1])[j - 1] in BAD and text != "0"
+                bad = i and j and rows[i - 1][1] and list(rows[i - 1][1])[j - 1] in BAD and text not in ("0", "?")
                 painter.setPen(QColor(self.theme.error if bad else self.theme.muted if i == 0 else self.theme.text))
                 flag = Qt.AlignmentFlag.AlignLeft if j == 0 else Qt.AlignmentFlag.AlignRight
                 painter.drawText(QRectF(x, 8 + i * height, widths[j] - 10, height), flag, text)

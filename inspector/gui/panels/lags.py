@@ -16,6 +16,7 @@ from inspector.gui.panel.base import Panel, number, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis
+from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
@@ -145,7 +146,8 @@ class Lags(Panel):
             shown[np.triu_indices(len(shown), 1)] = -np.inf  # the future cannot be felt
         elif channel.dims == ("start", "lag"):
             shown[np.isnan(shown) & self._beyond(channel, shown.shape)] = -np.inf
-        self.row.show_array(shown.T, levels, channel.unit)
+        gaps = gaps_of(self.capture, channel.name, self.frame, x=1, y=0)
+        self.row.show_array(shown.T, levels, channel.unit, gaps=gaps)
         self.row.plot.setLabel("left", channel.dims[0])
         self.row.plot.setLabel(
             "bottom", {"lag": "lag in steps", "source": "source step"}.get(channel.dims[1], channel.dims[1])

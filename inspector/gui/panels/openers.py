@@ -170,7 +170,7 @@ class Openers(Panel):
             column = np.where(seen, sized, 0).sum(1) / np.where(seen.any(1), seen.sum(1), np.nan)
         names = self.rows_named(channel, len(column))
         counts = self.values(next(iter(self.of("opener", ("token",))), None))
-        if channel.dims[0] != "token" or counts is None or len(counts) != len(column):
+        if channel.dims[0] != "token" or counts is None or len(counts) != len(column) or np.ma.is_masked(counts):
             order = np.argsort(-np.nan_to_num(column, nan=-np.inf), kind="stable")
             return [names[i] for i in order], column[order], [], np.nan
         mean = float((column * counts).sum() / counts.sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from inspector.gui.panel.base import Panel, number
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.curves import Curves
+from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.quantise import Levels, levels_of
@@ -101,10 +103,9 @@ class Outputs(Panel):
             return
         array = self.capture.array(values.name, self.frame)
         levels = Levels(0.0, 1.0) if values.scale != "diverging" else levels_of(array, values.scale, None)
-        self.row.show(
-            lambda cut, _cells: (array[cut[0] : cut[1]],) * 2, array.shape[0], array.shape[1], levels, "1",
-            self.capture.revision(values.name, self.frame), nan=bool(np.isnan(array).any()),
-        )  # fmt: skip
+        revision = self.capture.revision(values.name, self.frame)
+        gaps = gaps_of(self.capture, values.name, self.frame)
+        self.row.show_array(array, levels, "1", revision=revision, gaps=gaps)
         self.row.plot.set_title(f"{values.title}: most probable at the top")
         self.row.plot.step_axis.set_names(self.step_names())
         ends = sorted({0, array.shape[1] - 1})
@@ -124,9 +125,9 @@ class Outputs(Panel):
             return
         ids = self.capture.block(tokens.name, self.frame, (slice(first, stop),))
         names = self.capture.labels(tokens.value_domain, self.frame)
-        for step in range(first, stop):
-            for rank in range(values.shape[1]):
-                shown = token(names[ids[step - first, rank]]) if ids[step - first, rank] < len(names) else "?"
+        for step in range(first, min(stop, first + len(ids))):
+            for rank in range(min(values.shape[1], ids.shape[1])):
+                shown = named(names, ids[step - first, rank], "?")
                 bright = values[step, rank] > 0.6
                 item = pg.TextItem(shown, color="#101418" if bright else "#f2f4f8", anchor=(0.5, 0.5))
                 item.setPos(step, rank)
@@ -151,8 +152,8 @@ class Outputs(Panel):
             names = self.capture.labels(tokens.value_domain, self.frame)
             shares = self.capture.block(values.name, self.frame, (slice(step, step + 1),))[0]
             ids = self.capture.block(tokens.name, self.frame, (slice(step, step + 1),))[0]
-            for rank, (share, number_) in enumerate(zip(shares, ids, strict=True)):
-                name = token(names[number_]) if 0 <= number_ < len(names) else str(number_)
+            for rank, (share, one) in enumerate(zip(shares, ids, strict=False)):
+                name = named(names, one, str(one))
                 rows.append((f"output {rank + 1} [{step}]: {name}", number(share)))
         return rows
 
@@ -160,6 +161,13 @@ class Outputs(Panel):
         """Lines and tables, whole."""
         assert self.capture is not None
         return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
+
+
+def named(names: Sequence[str], one: Any, otherwise: str) -> str:
+    """The token of an id; "?" where the id is not known, and something else where it has no name."""
+    if np.ma.is_masked(one):
+        return "?"
+    return token(names[one]) if 0 <= one < len(names) else otherwise
 
 
 def round_to(value: float) -> float:

@@ -12,6 +12,7 @@ from inspector.gui.panel.base import Panel, caption, chooser, number, set_option
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.curves import Curves
+from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.lagplot import LagCurve, LagPlot
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.source import glance, overview_of
@@ -151,6 +152,7 @@ class Paths(Panel):
         self.open_units.show(
             shares, steps, units, levels, channel.unit,
             self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
+            gaps=gaps_of(self.capture, channel.name, self.frame),
         )  # fmt: skip
         some = "; between: some of many" if steps > MOST_STEPS or units > MOST_ROWS else ""
         what = "red: open now and not before" if self.differs else f"bright: open{some}"

@@ -11,6 +11,7 @@ import pyqtgraph as pg
 from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.ordering import ORDERS, order_units
 from inspector.gui.widgets.source import glance, overview_of
@@ -84,6 +85,7 @@ class States(Panel):
         self.row.show(
             overview_of(self.capture, channel.name, self.frame), steps, units, levels, channel.unit,
             self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
+            gaps=gaps_of(self.capture, channel.name, self.frame),
         )  # fmt: skip
         self.row.map.set_order(self._ordering(channel))
         self.row.plot.set_title(f"{channel.title}, {channel.place}")
@@ -118,6 +120,7 @@ class States(Panel):
         stride = max(1, steps // 4000)
         values = self.capture.block(channel.name, self.frame, (slice(None), slice(unit, unit + 1)))[::stride, 0]
         self.line.setData(np.arange(0, steps, stride), values, **lone(values))
+        self.trace.mark_gaps(gaps_of(self.capture, channel.name, self.frame, y=None, at={1: unit}))
         self.trace.set_title(f"unit {unit}")
         self.row.show_row(self.row_of(unit) if self.looking.position.unit is not None else None)
 

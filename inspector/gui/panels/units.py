@@ -26,6 +26,7 @@ from inspector.capture.pyramid import reduce_rows, shrink
 from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.plain_text import running
 from inspector.gui.widgets.source import glance
@@ -251,7 +252,11 @@ class Units(Panel):
         assert self.capture is not None and self._range is not None
         steps, _ = self.capture.extent(channel.name, self.frame)
         levels, nan, infinite = glance(self.capture, channel, self.frame)
-        self.row.show(self._overview, steps, len(self.matches), levels, channel.unit, 0, nan=nan, infinite=infinite)
+        gaps = gaps_of(self.capture, channel.name, self.frame)
+        self.row.show(
+            self._overview, steps, len(self.matches), levels, channel.unit, 0, nan=nan, infinite=infinite,
+            gaps=gaps.of_rows([match.unit for match in self.matches]),
+        )  # fmt: skip
         self.row.plot.set_title(
             f"units on beyond {self.threshold.value():g} in steps {self._range[0]} to {self._range[1]}, by F1  "
             "(✓ on throughout, off just before and after; • searched)"

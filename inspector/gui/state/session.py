@@ -32,6 +32,8 @@ from inspector.transport.process import Exit
 KEPT_RUNS = 20
 CANCEL_PATIENCE = 2.0
 """Seconds that a model may go on after a cancel; then its worker is ended."""
+CHECK_SECONDS = 0.003
+"""How long a tick goes on checking pages that nobody has drawn yet."""
 MOST_EVENTS = 500
 LOG_LINES = 5_000
 
@@ -340,6 +342,10 @@ class Session:
                     changes.another_capture = changes.state = True
             except CaptureError:
                 pass  # it is being made: the next tick looks again
-        elif self.capture is not None and self.capture.changed():
-            changes.channels = self.capture.refresh()
-            changes.state = True
+        elif self.capture is not None:
+            if self.capture.changed():
+                changes.channels = self.capture.refresh()
+                changes.state = True
+            found = self.capture.check(CHECK_SECONDS)
+            if found:
+                changes.channels, changes.state = changes.channels | found, True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QGraphicsSceneMouseEvent, QStyleOptionGraphicsItem, QWidget
 
+from inspector.gui.widgets.gaps import Gaps, Rect
+from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
 
@@ -39,6 +42,15 @@ def _spread(length: int, size: int) -> npt.NDArray[np.intp]:
     return (np.arange(size) * length) // size
 
 
+def _within(cell: QRectF, rects: Sequence[Rect], size: tuple[int, int]) -> list[QRectF]:
+    """Rectangles of a map of (keys, queries) within the thumbnail that stands for it, at least a pixel each."""
+    across, down = (length / max(1, n) for length, n in zip((cell.width(), cell.height()), size, strict=True))
+    return [
+        QRectF(cell.left() + a * across, cell.top() + c * down, max(1.0, (b - a) * across), max(1.0, (d - c) * down))
+        for (a, b), (c, d) in rects
+    ]
+
+
 class Atlas(pg.GraphicsWidget):  # type: ignore[misc]
     """A grid of thumbnails, one row a layer and one column a head. `chosen(row, column)` tells a click."""
 
@@ -48,14 +60,21 @@ class Atlas(pg.GraphicsWidget):  # type: ignore[misc]
         super().__init__()
         self.theme = theme
         self._names: list[str] = []
+        self._gaps: dict[tuple[int, int], tuple[Gaps, tuple[int, int]]] = {}
         self._image: QImage | None = None
         self._shape = (0, 0)
         self._selected = (0, 0)
         self.setMinimumWidth(120)
 
-    def set_maps(self, names: list[str], rows: list[list[npt.NDArray[np.uint8]]]) -> None:
-        """`rows[layer][head]` are thumbnails; `names` the layers."""
-        self._names = names
+    def set_maps(
+        self,
+        names: list[str],
+        rows: list[list[npt.NDArray[np.uint8]]],
+        gaps: Mapping[tuple[int, int], tuple[Gaps, tuple[int, int]]] | None = None,
+    ) -> None:
+        """`rows[layer][head]` are thumbnails; `names` the layers; `gaps` (layer, head) → (what is not known of the map,
+        its numbers of keys and of queries)."""
+        self._names, self._gaps = names, dict(gaps or {})
         columns = max((len(row) for row in rows), default=0)
         self._shape = (len(rows), columns)
         pitch = CELL + GAP
@@ -97,6 +116,9 @@ class Atlas(pg.GraphicsWidget):  # type: ignore[misc]
         target = QRectF(4, HEADER, side * columns, side * rows)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, side < pitch * 0.75)
         painter.drawImage(target, self._image, QRectF(0, 0, columns * pitch, rows * pitch))
+        for (row, column), (gaps, size) in self._gaps.items():
+            cell = QRectF(4 + column * side, HEADER + row * side, side * CELL / pitch, side * CELL / pitch)
+            paint_gaps(painter, self.theme, *(_within(cell, rects, size) for rects in (gaps.missing, gaps.damaged)))
         painter.setPen(QColor(self.theme.muted))
         row, column = self._selected
         name = self._names[row] if row < len(self._names) else ""

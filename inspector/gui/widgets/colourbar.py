@@ -8,10 +8,13 @@ from PySide6.QtCore import QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QSizePolicy, QStyleOptionGraphicsItem, QWidget
 
+from inspector.gui.widgets.gaps import NONE, Gaps
+from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
 
 WIDTH, BAR = 98.0, 12.0
+MISSING, DAMAGED = "not there", "damaged"
 
 
 def short(value: float) -> str:
@@ -28,13 +31,16 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         self._levels = Levels(0.0, 1.0)
         self._unit = ""
         self._special = (False, False)
+        self._gaps = NONE
         self.setFixedWidth(WIDTH)
         self.setMinimumHeight(40)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
 
-    def set_levels(self, levels: Levels, unit: str, *, nan: bool = False, infinite: bool = False) -> None:
-        """Show other limits; `nan` and `infinite` add their colours to the legend."""
-        self._levels, self._unit, self._special = levels, unit, (nan, infinite)
+    def set_levels(
+        self, levels: Levels, unit: str, *, nan: bool = False, infinite: bool = False, gaps: Gaps = NONE
+    ) -> None:
+        """Show other limits; `nan`, `infinite` and what `gaps` there are add their looks to the legend."""
+        self._levels, self._unit, self._special, self._gaps = levels, unit, (nan, infinite), gaps
         self.update()
 
     def sizeHint(self, which: Qt.SizeHint, constraint: QSizeF = QSizeF()) -> QSizeF:  # noqa: B008 - Qt's signature
@@ -60,8 +66,12 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         for number, (colour, text) in enumerate(notes):
             y = bar.bottom() + 8 + 15 * number
             if colour is not None:
-                painter.fillRect(QRectF(bar.left(), y + 2, BAR, 9), colour)
-                painter.drawRect(QRectF(bar.left(), y + 2, BAR, 9))
+                box = QRectF(bar.left(), y + 2, BAR, 9)
+                if text == DAMAGED:
+                    paint_gaps(painter, self.theme, (), (box,))
+                else:
+                    painter.fillRect(box, colour)
+                painter.drawRect(box)
             painter.drawText(QRectF(area.left() + (BAR + 5 if colour is not None else 0), y, WIDTH, 14), 0, text)
 
     def _ticks(self) -> list[tuple[float, str]]:
@@ -84,4 +94,8 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
             notes.append((QColor.fromRgb(int(table[NOT_A_NUMBER])), "NaN"))
         if self._special[1]:
             notes.append((QColor.fromRgb(int(table[INFINITE])), "±∞"))
+        if self._gaps.missing:
+            notes.append((QColor(self.theme.grid), MISSING))
+        if self._gaps.damaged:
+            notes.append((QColor(self.theme.error), DAMAGED))
         return notes

@@ -11,6 +11,7 @@ from inspector.capture import Capture
 from inspector.capture.difference import RATIO
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis
+from inspector.gui.widgets.gaps import NONE, gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.source import line_of
 from inspector.gui.widgets.stepplot import StepPlot, curve, isolated, logarithm
@@ -67,18 +68,22 @@ class Curves:
         self.plot.label_left(RATIO.removeprefix(", ") if ratios else self.label)
         low, high = [], []
         self.unseen = []
+        gaps = NONE
         for channel in channels:
             x, y = line_of(capture, channel.name, frame, bounds)
+            own = gaps_of(capture, channel.name, frame, y=None)
+            gaps |= own
             y = logarithm(y) if self.log else y.astype(np.float64)
             self.lines[channel.name].setData(x, y)
             alone = isolated(x, y)
             self.points[channel.name].setData(x=x[alone], y=y[alone])
             finite = y[np.isfinite(y)]
-            if not len(finite):
+            if not len(finite) and not own:
                 self.unseen.append(channel.title.removesuffix(RATIO))
-            else:
+            elif len(finite):
                 low.append(float(finite.min()))
                 high.append(float(finite.max()))
+        self.plot.mark_gaps(gaps)
         self._fit(low, high)
 
     def _fit(self, low: list[float], high: list[float]) -> None:

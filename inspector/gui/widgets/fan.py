@@ -11,6 +11,7 @@ import pyqtgraph as pg
 from inspector.capture import Capture
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis
+from inspector.gui.widgets.gaps import NONE, gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.source import line_of
 from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, logarithm, lone
@@ -79,6 +80,8 @@ class Fan:
         self.plot.vb.setYRange(bottom - margin, top + margin, padding=0)
         floor = bottom - 2 * (top - bottom) - 1
         self._draw(x, middle, (low, high), chosen, floor)
+        beside = NONE if other is None else gaps_of(capture, other.name, frame, y=None)
+        self.plot.mark_gaps(gaps_of(capture, channel.name, frame, y=None) | beside)
         _set(self.other, found[0], y)
         self._name(channel, chosen, columns, other)
         return bool((low[~np.isnan(low)] < bottom).any())

@@ -12,8 +12,10 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
+from inspector.gui.widgets.gaps import NONE, Gaps, Rect, in_order
+from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.quantise import Levels, extreme
-from inspector.gui.widgets.theme import colour_table
+from inspector.gui.widgets.theme import LIGHT, Theme, colour_table
 
 Array = npt.NDArray[Any]
 Overview = Callable[[tuple[int, int], int], tuple[Array, Array]]
@@ -34,9 +36,15 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         self._revision = 0
         self._cache: tuple[Any, QImage, tuple[int, int]] | None = None
         self._table: list[int] = []
+        self._gaps = NONE
+        self._covers: tuple[list[Rect], list[Rect]] = ([], [])
+        self.theme: Theme = LIGHT
 
-    def set_source(self, overview: Overview, columns: int, rows: int, levels: Levels, revision: int) -> None:
-        """Show another array, or the same one grown. `rows` is its number of units, `columns` of steps."""
+    def set_source(
+        self, overview: Overview, columns: int, rows: int, levels: Levels, revision: int, gaps: Gaps = NONE
+    ) -> None:
+        """Show another array, or the same one grown. `rows` is its number of units, `columns` of steps; `gaps` are the
+        cells that are not known."""
         if (columns, rows) != (self._columns, self._rows):
             self.prepareGeometryChange()
             self._columns, self._rows = columns, rows
@@ -44,6 +52,8 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
             self._table = [int(colour) for colour in colour_table(levels.scale)]
         self._overview, self._levels, self._revision = overview, levels, revision
         self._cache = None
+        self._gaps = gaps
+        self._arrange()
         self.update()
 
     def set_array(self, values: Array, levels: Levels) -> None:
@@ -54,7 +64,13 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         """Draw rows in this order: row i on screen is unit order[i]."""
         self._order = order
         self._cache = None
+        self._arrange()
         self.update()
+
+    def _arrange(self) -> None:
+        """The gaps where their rows are drawn."""
+        order = self._order if self._order is not None and len(self._order) == self._rows else None
+        self._covers = in_order(self._gaps.missing, order), in_order(self._gaps.damaged, order)
 
     @property
     def order(self) -> npt.NDArray[np.intp] | None:
@@ -85,6 +101,21 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         image, (left, right) = self._cache[1], self._cache[2]
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
         painter.drawImage(QRectF(left - 0.5, -0.5, right - left, self._rows), image)
+        if self._gaps:
+            cell = (right - left) / max(1, image.width())
+            paint_gaps(painter, self.theme, *(self._seen(rects, left, right, cell) for rects in self._covers))
+
+    @staticmethod
+    def _seen(rects: list[Rect], left: int, right: int, cell: float) -> list[QRectF]:
+        """The rectangles in view, widened to whole cells of the image: a cell with a gap in it tells nothing."""
+        found = []
+        for (first, stop), (top, bottom) in rects:
+            first, stop = max(first, left), min(stop, right)
+            if first < stop:
+                low = left + np.floor((first - left) / cell + 1e-9) * cell
+                high = min(float(right), left + np.ceil((stop - left) / cell - 1e-9) * cell)
+                found.append(QRectF(low - 0.5, top - 0.5, high - low, bottom - top))
+        return found
 
     def _render(self, first: int, stop: int, cells: int, height: int) -> tuple[QImage, tuple[int, int]]:
         assert self._overview is not None

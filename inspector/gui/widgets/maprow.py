@@ -12,6 +12,7 @@ import pyqtgraph as pg
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import ValueAxis
 from inspector.gui.widgets.colourbar import ColourBar
+from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.heatmap import Heatmap
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.stepplot import StepPlot
@@ -43,16 +44,16 @@ class MapRow:
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self.plot.set_theme(theme)
-        self.bar.theme = theme
+        self.bar.theme = self.map.theme = theme
         self.level_line.setPen(pg.mkPen(theme.cursor, width=1))
         self.bar.update()
 
-    def show_array(self, values: Array, levels: Levels, unit: str, *, revision: int = 0) -> None:
+    def show_array(self, values: Array, levels: Levels, unit: str, *, revision: int = 0, gaps: Gaps = NONE) -> None:
         """Show an array (column, row) that is wholly in memory; −∞ is nothing where the levels say masked."""
         infinite = np.isposinf(values) if levels.masked else np.isinf(values)
         self.show(
             lambda cut, _cells: (values[cut[0] : cut[1]],) * 2, values.shape[0], values.shape[1],
-            levels, unit, revision, nan=bool(np.isnan(values).any()), infinite=bool(infinite.any()),
+            levels, unit, revision, nan=has_nan(values, gaps), infinite=bool(infinite.any()), gaps=gaps,
         )  # fmt: skip
 
     def show(
@@ -66,13 +67,14 @@ class MapRow:
         *,
         nan: bool = False,
         infinite: bool = False,
+        gaps: Gaps = NONE,
     ) -> None:
-        """Show an array through its overview."""
-        self.map.set_source(overview, columns, rows, levels, revision)
+        """Show an array through its overview, its `gaps` covered."""
+        self.map.set_source(overview, columns, rows, levels, revision, gaps)
         self.plot.vb.setYRange(-0.5, max(1, rows) - 0.5, padding=0)
         if self.plot.steps is None:
             self.plot.vb.setXRange(-0.5, max(1, columns) - 0.5, padding=0)
-        self.bar.set_levels(levels, unit, nan=nan, infinite=infinite)
+        self.bar.set_levels(levels, unit, nan=nan, infinite=infinite, gaps=gaps)
 
     def show_row(self, row: int | None) -> None:
         """Mark a row, or none."""
@@ -81,3 +83,11 @@ class MapRow:
         else:
             self.level_line.setPos(row)
             self.level_line.show()
+
+
+def has_nan(values: Array, gaps: Gaps) -> bool:
+    """Whether an array (column, row) holds NaN outside of its gaps."""
+    nan = np.isnan(values)
+    for columns, rows in (*gaps.missing, *gaps.damaged):
+        nan[slice(*columns), slice(*rows)] = False
+    return bool(nan.any())

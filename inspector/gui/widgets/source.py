@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.capture import Capture
+from inspector.capture.pyramid import with_nan
 from inspector.gui.widgets.quantise import Levels, levels_of
 from inspector.gui.widgets.stepplot import POINTS, decimated
 from inspector.records import Channel
@@ -28,11 +29,34 @@ def overview_of(capture: Capture, name: str, frame: int) -> Callable[[tuple[int,
 
 
 def glance(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool, bool]:
-    """(levels, any NaN, any infinity) from a coarse look at the whole channel."""
-    low, high = capture.overview(channel.name, frame, size=(GLANCE, *capture.extent(channel.name, frame)[1:]))
+    """(levels, any NaN, any infinity) from a coarse look at the whole channel; what is not known is no NaN."""
+    size = (GLANCE, *capture.extent(channel.name, frame)[1:])
+    low, high = capture.overview(channel.name, frame, size=size)
     both = np.stack((low.reshape(-1), high.reshape(-1)), axis=-1)
     levels = levels_of(both, channel.scale, channel.limits)
-    return levels, bool(np.isnan(both).any()), bool(np.isinf(both).any())
+    nan = np.isnan(low).reshape(len(low), -1).any(axis=1)
+    if nan.any():
+        nan &= ~_beside_gaps(capture, channel.name, frame, len(low))
+    return levels, bool(nan.any()), bool(np.isinf(both).any())
+
+
+def _beside_gaps(capture: Capture, name: str, frame: int, cells: int) -> npt.NDArray[np.bool_]:
+    """Which of so many cells along the steps may cover something that is not known, so that their NaN tells nothing.
+
+    A cell that holds a NaN of the model as well is passed over with them; the map itself still shows that NaN.
+    """
+    steps, marked = capture.extent(name, frame)[0], np.zeros(cells, dtype=np.bool_)
+    holes = capture.holes(name, frame)
+    most = steps / max(1, cells - 1)  # steps of a cell, the last of which may be smaller
+    for box in (*holes.missing, *holes.damaged):
+        first, stop = box[0]
+        marked[max(0, int(first / most) - 1) : int(stop * cells / max(1, steps)) + 2] = True
+    return marked
+
+
+def drawable(values: Array) -> Array:
+    """Numbers to be drawn: whole numbers that are masked somewhere as floats, NaN there, never 0."""
+    return with_nan(values) if np.ma.isMaskedArray(values) else values
 
 
 def line_of(capture: Capture, name: str, frame: int, bounds: tuple[float, float]) -> tuple[Array, Array]:

@@ -13,6 +13,7 @@ from PySide6.QtGui import QPen
 
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis, StepAxis, ValueAxis, style_axis
+from inspector.gui.widgets.gaps import GapBands, Gaps
 from inspector.gui.widgets.plain_text import escaped
 from inspector.gui.widgets.theme import Theme
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
@@ -63,6 +64,8 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self._line.setZValue(50)
         self._line.hide()
         self.addItem(self._line, ignoreBounds=True)
+        self._bands = GapBands(theme)
+        self.addItem(self._bands, ignoreBounds=True)
         self._labels = (label, bottom)
         self.set_theme(theme)
         if steps is not None:
@@ -77,6 +80,11 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         style_axis(self._bottom, theme, self._labels[1])
         self.vb.setBackgroundColor(theme.base)
         self._line.setPen(pg.mkPen(theme.cursor, width=1))
+        self._bands.theme = theme
+
+    def mark_gaps(self, gaps: Gaps) -> None:
+        """Mark the steps of which something that is drawn here is not known."""
+        self._bands.set_gaps(gaps)
 
     def label_left(self, text: str) -> None:
         """Another label of the vertical axis."""

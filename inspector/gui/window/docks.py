@@ -54,7 +54,10 @@ class Docking:
         return dock
 
     def add_panel(self, key: str, panel: Panel) -> QDockWidget:
-        """The dock of a panel, with the panel's controls in its bar."""
+        """The dock of a panel, with the panel's controls in its bar, and a line that says what of it is damaged."""
+        from inspector.gui.panel.damaged import PanelNote
+
+        PanelNote(panel)
         dock = self.add(key, panel.title, panel, SIDE.BottomDockWidgetArea)
         self.bars[key] = DockBar(dock, panel.control_row, lambda: self.enlarge(key))
         dock.setTitleBarWidget(self.bars[key])

@@ -19,6 +19,7 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.plain_text import clean, plain_box
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme, system_theme
+from inspector.gui.window.damage_bar import DamageBar
 from inspector.gui.window.docks import SIDE, Docking
 from inspector.gui.window.frame_bar import DIFFERENCE, FrameBar
 from inspector.gui.window.input_bar import InputBar
@@ -87,13 +88,12 @@ class Window(QMainWindow):
         layout = QVBoxLayout(top)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
+        self.damage = DamageBar()
         self.frames = FrameBar()
         self.frames.chosen.connect(self._choose_frame)
         self.frames.forgotten.connect(lambda: self.session.run(self.session.spec) if self.session.spec else None)
-        layout.addWidget(self.input)
-        layout.addWidget(self.frames)
-        layout.addWidget(self.sequence)
-        layout.addWidget(self.answer)
+        for widget in (self.damage, self.input, self.frames, self.sequence, self.answer):
+            layout.addWidget(widget)
         self.setCentralWidget(top)
         top.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.docking.add("open", "Open", self.opener, SIDE.LeftDockWidgetArea)
@@ -255,6 +255,7 @@ class Window(QMainWindow):
     def tick(self) -> None:
         """Take in what is new; draw only what changed."""
         changes = self.session.tick()
+        self.damage.show_capture(self.session.capture)
         self.log.add(changes.lines)
         if changes.another_capture:
             self._new_capture()
@@ -385,8 +386,8 @@ class Window(QMainWindow):
         assert isinstance(application, QApplication)
         application.setPalette(theme.palette())
         self.setStyleSheet(theme.style())
-        for row in (self.sequence, self.answer):
-            row.strip.set_theme(theme)
+        for part in (self.damage, self.sequence.strip, self.answer.strip):
+            part.set_theme(theme)
         for panel in self.panels.values():
             panel.set_theme(theme)
         self.docking.set_theme(theme)

@@ -100,6 +100,8 @@ class SequenceRow(QWidget):
 
     @Slot(str)
     def _recolour(self, name: str) -> None:
+        from inspector.gui.widgets.source import drawable
+
         capture, frame = self._capture, self.looking.position.frame
         self._name = name
         channel = None if capture is None else capture.channels.get(name.removeprefix(UNIT))
@@ -108,6 +110,6 @@ class SequenceRow(QWidget):
         elif name.startswith(UNIT):
             unit = min(self.looking.position.unit or 0, max(0, capture.extent(channel.name, frame)[1] - 1))
             values = capture.block(channel.name, frame, (slice(None), slice(unit, unit + 1)))
-            self.strip.set_values(values.reshape(-1), f"{channel.title} of unit {unit}", channel.scale)
+            self.strip.set_values(drawable(values.reshape(-1)), f"{channel.title} of unit {unit}", channel.scale)
         else:
-            self.strip.set_values(capture.array(name, frame), channel.title)
+            self.strip.set_values(drawable(capture.array(name, frame)), channel.title)

@@ -1,0 +1,202 @@
+"""Pages of a capture as they are checked: which were looked at, what of them is damaged, and what that hides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.capture.assemble import Assembly
+from inspector.capture.contents import Contents
+from inspector.capture.damage import Box, Damage, where
+from inspector.capture.holes import Holes
+from inspector.capture.index import PageRow
+from inspector.capture.layout import CaptureError
+from inspector.capture.pages import PageFiles
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+LOOK_SECONDS = 1.0
+"""How often `check` looks whether a file was cut, overwritten or replaced."""
+PAGES_A_LOOK = 256
+"""Pages that were checked already and are passed over before the time is looked at again."""
+DONE = object()
+
+
+class CheckedPages(Contents):
+    """The pages of a capture. A page is checked when it is read, or by `check` and `verify`, and that once."""
+
+    _files: PageFiles
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._index_problem: Damage | None = None
+        self._bad: dict[int, Damage] = {}
+        self._news: set[str] = set()
+        self._passed = 0
+        self._checking: tuple[PageRow, Iterator[None]] | None = None
+        self._looked = time.monotonic()
+        self._noted: set[tuple[str, int]] | None = None
+
+    @contextmanager
+    def noting(self) -> Iterator[set[tuple[str, int]]]:
+        """Collects (channel, frame) of all whose cells are read inside."""
+        before, self._noted = self._noted, set()
+        try:
+            yield self._noted
+        finally:
+            self._noted = before
+
+    def frame_of(self, name: str, frame: int = -1) -> int:
+        """The frame that -1 stands for: the newest one in which the channel has pages."""
+        if name not in self.channels:
+            raise CaptureError(f"There is no channel {name!r}; there are: {_some(self.channels)}.")
+        return self._newest.get(name, -1) if frame == -1 else frame
+
+    def _assembly(self, name: str, frame: int) -> Assembly:
+        number = self.frame_of(name, frame)
+        found = self._arrays.get((name, number))
+        return found if found is not None else Assembly(self.channels[name])
+
+    def _source(self, name: str, frame: int) -> PageSource:
+        number = self.frame_of(name, frame)
+        if self._noted is not None:
+            self._noted.add((name, number))
+        return PageSource(self, name, number)
+
+    @property
+    def damage(self) -> tuple[Damage, ...]:
+        """Everything that could not be read, as far as it was looked at; see `check` and `verify`."""
+        index = (self._index_problem,) if self._index_problem is not None else ()
+        return (*index, *self._damaged_rows(), *self._bad.values())
+
+    @property
+    def damaged(self) -> list[str]:
+        """One sentence for everything that could not be read."""
+        return [one.sentence for one in self.damage]
+
+    def damage_of(self, name: str, frame: int = -1) -> tuple[Damage, ...]:
+        """What of a channel in a frame is lost, or may be."""
+        number = self.frame_of(name, frame)
+        return tuple(one for one in self.damage if one.concerns(name, number))
+
+    def check(self, seconds: float) -> frozenset[str]:
+        """Go on checking the pages that nobody has read so far, for about so long, and look at the files again.
+
+        The channels that turned out damaged, or whole again, since this was asked last: here, or when they were read.
+        """
+        deadline = time.monotonic() + seconds
+        if time.monotonic() - self._looked > LOOK_SECONDS:
+            self.look()
+        while self._check_some() and time.monotonic() < deadline:
+            pass
+        news, self._news = frozenset(self._news), set()
+        return news
+
+    def look(self) -> None:
+        """See whether a page file was cut, overwritten or replaced; if so, everything is read and checked anew."""
+        self._looked = time.monotonic()
+        if self._index_replaced():
+            self._news.add("")
+        if not self._files.look():
+            return
+        for (name, _frame), data in self._arrays.items():
+            data.forget()
+            self._news.add(name)
+        self._passed, self._checking = 0, None
+
+    def _index_replaced(self) -> bool:
+        """Whether another index was put in the place of the one that is open, since this was asked last."""
+        return False
+
+    def _check_some(self) -> bool:
+        """Check a piece of a page; False when every page has been checked."""
+        if self._checking is None:
+            stop = min(len(self._placed), self._passed + PAGES_A_LOOK)
+            while self._passed < stop and self._files.known(self._placed[self._passed][2]):
+                self._passed += 1
+            if self._passed == stop:
+                return stop < len(self._placed)
+            row = self._placed[self._passed][2]
+            self._checking = row, self._files.checking(row)
+        _, rest = self._checking
+        if next(rest, DONE) is DONE:
+            self._checking = None
+            self._judge(*self._placed[self._passed])
+        return True
+
+    def _judge(self, name: str, frame: int, row: PageRow) -> None:
+        """Take note of what checking a page gave."""
+        data, why = self._arrays[name, frame], self._files.damage(row)
+        if not data.judge(row, bad=bool(why)):
+            return
+        self._news.add(name)
+        if not why:
+            del self._bad[row.id]
+            return
+        region: Box = tuple((start, start + n) for start, n in zip(row.start, row.shape, strict=True))
+        place = where(data.channel, region, data.extent, frame, len(self.frames))
+        self._bad[row.id] = Damage(name, frame, region, f"{place}: {why}.")
+
+    def verify(self, most: int | None = None) -> list[str]:
+        """Check every page against its checksum, or the first ones of `most` bytes; the sentences about all damage."""
+        self.look()
+        left = most
+        for name, frame, row in self._placed:
+            if self._files.known(row):
+                continue
+            if left is not None:
+                left -= row.nbytes
+                if left < 0:
+                    break
+            for _ in self._files.checking(row):
+                pass
+            self._judge(name, frame, row)
+        return self.damaged
+
+    @property
+    def unchecked(self) -> int:
+        """How many bytes of pages nobody has checked so far."""
+        return sum(row.nbytes for _, _, row in self._placed if not self._files.known(row))
+
+    def holes(self, name: str, frame: int = -1) -> Holes:
+        """The cells of a channel that no page brought so far, and those whose page was found damaged."""
+        return self._assembly(name, frame).holes()
+
+    def known(self, name: str, frame: int = -1, region: tuple[slice, ...] = ()) -> npt.NDArray[np.bool_]:
+        """True for every cell of a region that was captured and is undamaged; its pages are checked for that."""
+        data, number = self._assembly(name, frame), self.frame_of(name, frame)
+        for row in data.overlapping(region):
+            if not self._files.known(row):
+                for _ in self._files.checking(row):
+                    pass
+            self._judge(name, number, row)
+        return ~data.unknown(region)
+
+
+class PageSource:
+    """The pages of one array, each told to the capture when reading it shows whether it is damaged."""
+
+    def __init__(self, capture: CheckedPages, name: str, frame: int) -> None:
+        self.capture, self.place = capture, (name, frame)
+
+    def view(self, row: PageRow, dtype: str, *, keep: bool = True) -> Array | None:
+        """A whole page, or None when it is damaged."""
+        found = self.capture._files.view(row, dtype, keep=keep)
+        self.capture._judge(*self.place, row)
+        return found
+
+    def part(self, row: PageRow, dtype: str, box: Box) -> Array | None:
+        """Some cells of a page, or None when it is damaged."""
+        found = self.capture._files.part(row, dtype, box)
+        self.capture._judge(*self.place, row)
+        return found
+
+
+def _some(names: dict[str, Channel]) -> str:
+    listed = ", ".join(list(names)[:12])
+    return listed + (f" and {len(names) - 12} more" if len(names) > 12 else "") if names else "none"

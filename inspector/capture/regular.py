@@ -1,0 +1,69 @@
+"""Ordinary files, and nothing else: opening a named pipe waits for ever, a device has no end, a socket no bytes.
+
+Whatever somebody else may have put in the place of a file is looked at before it is opened, opened without waiting,
+and looked at again once it is open.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from io import BufferedReader, FileIO, TextIOWrapper
+from pathlib import Path
+
+KINDS = {
+    stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}  # fmt: skip
+AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_CLOEXEC", 0)
+BINARY = getattr(os, "O_BINARY", 0)
+
+
+class NotRegularError(OSError):
+    """Something else stands in the place of a file; `strerror` says what."""
+
+    def __init__(self, path: Path | str, mode: int) -> None:
+        kind = KINDS.get(stat.S_IFMT(mode), "no file that can be read")
+        super().__init__(errno.EINVAL, f"it is {kind}, not an ordinary file", str(path))
+
+
+def regular_stat(path: Path | str) -> os.stat_result:
+    """What the system knows of an ordinary file. Raises NotRegularError, or OSError where nothing can be known.
+
+    Links are followed; a link that leads in a circle raises OSError.
+    """
+    found = os.stat(path)  # noqa: PTH116 - also of what is no Path
+    if not stat.S_ISREG(found.st_mode):
+        raise NotRegularError(path, found.st_mode)
+    return found
+
+
+def open_regular(path: Path | str) -> BufferedReader:
+    """Open an ordinary file for reading bytes. Raises NotRegularError or OSError, and never waits."""
+    return BufferedReader(open_unbuffered(path))
+
+
+def open_unbuffered(path: Path | str) -> FileIO:
+    """The same, where pieces are read at places that are chosen."""
+    regular_stat(path)
+    number = os.open(path, os.O_RDONLY | AT_ONCE | BINARY)
+    try:
+        mode = os.fstat(number).st_mode
+        if not stat.S_ISREG(mode):  # another one was put there in the meantime
+            raise NotRegularError(path, mode)
+        return FileIO(number, "rb")
+    except BaseException:
+        os.close(number)
+        raise
+
+
+def read_text(path: Path | str) -> str:
+    """The whole of an ordinary file as UTF-8 text. Raises as `open_regular` does, or UnicodeDecodeError."""
+    with open_regular(path) as file, TextIOWrapper(file, encoding="utf-8") as text:
+        return text.read()
+
+
+def in_words(problem: OSError) -> str:
+    """Why a file cannot be read, as the end of a sentence: "it is a named pipe, not an ordinary file"."""
+    return (problem.strerror or str(problem)).rstrip(".")

@@ -1,0 +1,113 @@
+"""What is not known, over a picture: hatched where it is damaged, grey where it has not come.
+
+NaN is a number that a model made, and has its own colour (maps) or a gap in the line (curves); these two do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
+
+from inspector.capture import Capture, Holes
+from inspector.gui.widgets.hatching import paint_gaps
+from inspector.gui.widgets.theme import LIGHT, Theme
+
+Span = tuple[int, int]
+Rect = tuple[Span, Span]
+"""(first, stop) of columns, (first, stop) of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Rectangles of cells of a map, or spans of steps (with rows that do not matter) of curves."""
+
+    missing: tuple[Rect, ...] = ()
+    damaged: tuple[Rect, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.damaged)
+
+    def __or__(self, other: Gaps) -> Gaps:
+        return Gaps((*self.missing, *other.missing), (*self.damaged, *other.damaged))
+
+    def of_rows(self, order: Sequence[int]) -> Gaps:
+        """The same where some of the rows are drawn, in an order: row i on screen is row order[i]."""
+        return Gaps(tuple(in_order(self.missing, order)), tuple(in_order(self.damaged, order)))
+
+
+NONE = Gaps()
+
+
+def gaps_of(
+    capture: Capture, name: str, frame: int, *, x: int = 0, y: int | None = 1, at: dict[int, int] | None = None
+) -> Gaps:
+    """The gaps of a channel: columns along its axis `x`, rows along its axis `y` (None: all rows are one), where the
+    other axes are cut at one position each by `at`."""
+    holes: Holes = capture.holes(name, frame)
+    if not holes:
+        return NONE
+    cuts = at or {}
+
+    def flat(boxes: Sequence[Any]) -> tuple[Rect, ...]:
+        seen = (box for box in boxes if all(box[axis][0] <= position < box[axis][1] for axis, position in cuts.items()))
+        return tuple((box[x], (0, 1) if y is None else box[y]) for box in seen)
+
+    return Gaps(flat(holes.missing), flat(holes.damaged))
+
+
+def in_order(rects: Sequence[Rect], order: Sequence[int] | np.ndarray[Any, Any] | None) -> list[Rect]:
+    """The rectangles where rows are drawn in another order: row i on screen is row order[i]."""
+    if order is None:
+        return list(rects)
+    drawn = np.asarray(order)
+    found: list[Rect] = []
+    for columns, (first, stop) in rects:
+        inside = np.concatenate(([0], ((drawn >= first) & (drawn < stop)).astype(np.int8), [0]))
+        edges = np.flatnonzero(np.diff(inside))
+        found += [(columns, (int(a), int(b))) for a, b in zip(edges[0::2], edges[1::2], strict=True)]
+    return found
+
+
+class GapBands(pg.GraphicsObject):  # type: ignore[misc]
+    """Spans of steps behind the lines of a plot, as high as the plot."""
+
+    def __init__(self, theme: Theme = LIGHT) -> None:
+        super().__init__()
+        self.theme = theme
+        self.gaps = NONE
+        self.setZValue(-20)
+
+    def set_gaps(self, gaps: Gaps) -> None:
+        """Other spans."""
+        if gaps != self.gaps:
+            self.gaps = gaps
+            self.update()
+
+    def boundingRect(self) -> QRectF:
+        """What is in view."""
+        return QRectF(self.viewRect()) if self.getViewBox() is not None else QRectF()
+
+    def viewRangeChanged(self) -> None:
+        """Another part is in view."""
+        self.prepareGeometryChange()
+        self.update()
+
+    def dataBounds(self, axis: int, frac: float = 1.0, orthoRange: Any = None) -> None:
+        """Automatic zooming looks at the data alone."""
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        """The spans in view."""
+        seen = self.boundingRect()
+
+        def bands(rects: Sequence[Rect]) -> list[QRectF]:
+            spans = ((max(first - 0.5, seen.left()), min(stop - 0.5, seen.right())) for (first, stop), _ in rects)
+            return [QRectF(low, seen.top(), high - low, seen.height()) for low, high in spans if high > low]
+
+        paint_gaps(painter, self.theme, bands(self.gaps.missing), bands(self.gaps.damaged))

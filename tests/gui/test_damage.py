@@ -1,0 +1,452 @@
+"""Damage is seen: a bar above everything, hatched cells, marked steps, a line in every panel and below every figure."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from captures import NAME, START, change, channel, flip, numbers, place_of, write
+from opened import opened
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtWidgets import QDialog, QPlainTextEdit
+
+from inspector.capture import DamagedError, Difference, Writer, open_capture
+from inspector.capture.layout import INDEX
+from inspector.gui.export.figure_files import picture, save_data, save_figure
+from inspector.gui.export.headless import export_panel
+from inspector.gui.export.offscreen import Stage
+from inspector.gui.panel.damaged import damage_in
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.widgets.curves import Curves
+from inspector.gui.widgets.gaps import Gaps, in_order
+from inspector.gui.widgets.heatmap import Heatmap
+from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.source import glance
+from inspector.gui.widgets.theme import LIGHT, colour_table
+from inspector.gui.widgets.token_strip import TokenStrip
+from inspector.gui.window.damage_bar import DamageBar
+from inspector.records import Channel, Frame, Page, RunStop
+
+NAN = QColor.fromRgb(int(colour_table("sequential")[255]))
+
+
+def pages_of(path: Path) -> dict[str, list[int]]:
+    """Channel → the ids of its pages."""
+    index = sqlite3.connect(path / INDEX)
+    rows = index.execute(
+        "SELECT c.name, p.id FROM pages p JOIN channels c ON c.id = p.channel ORDER BY p.id"
+    ).fetchall()
+    index.close()
+    found: dict[str, list[int]] = {}
+    for name, page in rows:
+        found.setdefault(name, []).append(page)
+    return found
+
+
+@pytest.fixture(params=["one page of each channel", "the first page", "every page", "never written"])
+def harmed(request: pytest.FixtureRequest, a_capture: Path, tmp_path: Path) -> Path:
+    """A copy of a capture with every kind of channel, harmed."""
+    path = tmp_path / "harmed.inspect"
+    shutil.copytree(a_capture, path)
+    for pages in pages_of(path).values():
+        if request.param == "never written":
+            change(path, "DELETE FROM pages WHERE id = ?", (pages[len(pages) // 2 if len(pages) > 2 else 0],))
+            continue
+        chosen = pages if request.param == "every page" else pages[: 1 if "first" in request.param else 2][-1:]
+        for page in chosen:
+            if place_of(path, page)[2]:
+                flip(path, page, at=0)
+    return path
+
+
+def test_no_panel_breaks_over_what_is_not_known(harmed: Path, qtbot: Any, tmp_path: Path) -> None:
+    with open_capture(harmed) as capture:
+        stage = Stage(capture, (900, 600))
+        for key in PANELS:
+            panel = stage.panel(key)
+            assert panel.state != "error", (key, panel._error.toPlainText())
+            capture.check(0.0)
+            panel.looking.move(step=150, unit=3, place="rnn.l0")
+            panel.redraw()
+            assert panel.state != "error", (key, panel._error.toPlainText())
+            panel.told()
+            if panel.state == "figure":
+                picture(panel, 1.0)
+                damaged = damage_in(panel)
+                assert bool(damaged) == bool(capture.damage), key
+                for suffix in ("csv", "npz"):
+                    if panel.data():
+                        save_data(panel, tmp_path / f"{key}.{suffix}")
+        stage.close()
+
+
+@pytest.fixture
+def stage_of() -> Iterator[Any]:
+    stages = []
+
+    def make(path: Path) -> Stage:
+        stages.append(Stage(open_capture(path), (900, 600)))
+        return stages[-1]
+
+    yield make
+    for stage in stages:
+        capture = stage.capture
+        stage.close()
+        capture.close()
+
+
+def rendered(item: Heatmap, columns: int, rows: int) -> QImage:
+    """A map, ten pixels a cell."""
+    image = QImage(columns * 10, rows * 10, QImage.Format.Format_RGB32)
+    image.fill(QColor("#123456"))
+    painter = QPainter(image)
+    painter.scale(10, 10)
+    painter.translate(0.5, 0.5)
+    item.paint(painter, None)  # type: ignore[arg-type]
+    painter.end()
+    return image
+
+
+def looks(image: QImage, column: int, row: int) -> str:
+    """What a cell shows: "value", "NaN", "missing" or "damaged"."""
+    cell = image.copy(column * 10, row * 10, 10, 10)
+    colours = {cell.pixelColor(x, y).name() for x in range(1, 9) for y in range(1, 9)}
+    if colours == {QColor(LIGHT.grid).name()}:
+        return "missing"
+    if len(colours) > 1:
+        assert QColor(LIGHT.base).name() in colours
+        return "damaged"
+    return "NaN" if colours == {NAN.name()} else "value"
+
+
+def test_nan_missing_and_damaged_cells_are_told_apart(qtbot: Any) -> None:
+    values = np.full((8, 3), 0.5, np.float32)
+    values[1], values[4:6], values[6:] = np.nan, np.nan, np.nan
+    item = Heatmap()
+    item.set_source(
+        lambda cut, _: (values[slice(*cut)],) * 2, 8, 3, Levels(0, 1), 1,
+        Gaps(missing=(((4, 6), (0, 3)),), damaged=(((6, 8), (1, 3)),)),
+    )  # fmt: skip
+    image = rendered(item, 8, 3)
+    assert [looks(image, column, 2) for column in range(8)] == [
+        "value", "NaN", "value", "value", "missing", "missing", "damaged", "damaged",
+    ]  # fmt: skip
+    assert looks(image, 7, 0) == "NaN"
+    item.set_order(np.array([1, 0, 2]))  # the row that is not damaged is now the second
+    image = rendered(item, 8, 3)
+    assert [looks(image, 7, row) for row in range(3)] == ["damaged", "NaN", "damaged"]
+
+
+def test_gaps_follow_the_order_of_rows() -> None:
+    rects = [((3, 5), (1, 3))]
+    assert in_order(rects, None) == rects
+    assert in_order(rects, [2, 0, 1]) == [((3, 5), (0, 1)), ((3, 5), (2, 3))]
+    assert in_order(rects, [7, 8]) == []
+
+
+def test_a_cell_of_many_steps_is_hatched_whole(qtbot: Any) -> None:
+    """Where a cell stands for many steps of which one is damaged, nothing of it is shown as if it were NaN."""
+    item = Heatmap()
+    cells = np.full((10, 1), 0.5, np.float32)
+    cells[3] = np.nan
+    item.set_source(lambda cut, _: (cells, cells), 1000, 1, Levels(0, 1), 1, Gaps(damaged=(((350, 351), (0, 1)),)))
+    image = QImage(200, 10, QImage.Format.Format_RGB32)
+    painter = QPainter(image)
+    painter.scale(0.2, 10)
+    painter.translate(0.5, 0.5)
+    item.paint(painter, None)  # type: ignore[arg-type]
+    painter.end()
+    colours = {image.pixelColor(x, y).name() for x in range(200) for y in range(10)}
+    assert NAN.name() not in colours and QColor(LIGHT.base).name() in colours
+
+
+def test_the_legend_names_nan_only_where_a_model_made_it(tmp_path: Path, qtbot: Any) -> None:
+    values = numbers(3000)
+    path = write(tmp_path / "a.inspect", values, rows=300)
+    flip(path, 4)
+    with open_capture(path) as capture:
+        assert glance(capture, capture.channels[NAME], 0)[1] is False
+    values[2950, 2] = np.nan
+    path = write(tmp_path / "b.inspect", values, rows=300)
+    flip(path, 4)
+    with open_capture(path) as capture:
+        assert glance(capture, capture.channels[NAME], 0)[1] is True
+
+
+def test_a_state_and_its_trace_are_marked(tmp_path: Path, qtbot: Any, stage_of: Any) -> None:
+    path = write(tmp_path / "a.inspect", numbers())
+    flip(path, 2)
+    panel = stage_of(path).panel("states")
+    assert panel.row.map._gaps == Gaps(damaged=(((8, 16), (0, 4)),))
+    assert panel.row.bar._gaps.damaged and not panel.row.bar._special[0]
+    assert panel.trace._bands.gaps == Gaps(damaged=(((8, 16), (0, 1)),))
+    (one,) = damage_in(panel)
+    assert one.channel == NAME
+
+
+def test_lines_are_marked_and_a_damaged_line_is_not_called_nan(tmp_path: Path, qtbot: Any, stage_of: Any) -> None:
+    path = tmp_path / "a.inspect"
+    with Writer(path, START) as writer:
+        for name in ("good", "bad"):
+            writer.write(
+                Channel(name=f"a:{name}", kind="jacobian", dims=("step",), shape=(20,), title=name, scale="log")
+            )
+            for start in (0, 10):
+                writer.write(Page(f"a:{name}", 0, (start,), np.ones(10, np.float32)))
+        writer.write(RunStop("done"))
+    flip(path, 3)
+    flip(path, 4)
+    panel = stage_of(path).panel("jacobians")
+    curves: Curves = panel.curves
+    assert curves.plot._bands.gaps == Gaps(damaged=(((0, 20), (0, 1)),)) and curves.unseen == []
+
+
+def test_a_line_that_is_still_being_written_is_marked_as_missing(tmp_path: Path, qtbot: Any, stage_of: Any) -> None:
+    path = tmp_path / "a.inspect"
+    with Writer(path, START) as writer:
+        writer.write(Channel(name="a:norm", kind="gradient", dims=("step",), shape=(20,), title="norm", scale="log"))
+        writer.write(Page("a:norm", 0, (10,), np.ones(10, np.float32)))
+    panel = stage_of(path).panel("gradients")
+    assert panel.curves.plot._bands.gaps == Gaps(missing=(((0, 10), (0, 1)),)) and not damage_in(panel)
+
+
+def test_attention_of_a_damaged_head_is_hatched_in_the_map_and_in_its_thumbnail(
+    tmp_path: Path, qtbot: Any, stage_of: Any
+) -> None:
+    path = tmp_path / "a.inspect"
+    with Writer(path, START) as writer:
+        writer.write(Channel(name="a:attention", kind="attention", dims=("head", "query", "key"), shape=(3, 8, 8)))
+        for head in range(3):
+            for query in (0, 4):
+                writer.write(Page("a:attention", 0, (head, query, 0), np.full((1, 4, 8), 0.125, np.float32)))
+        writer.write(RunStop("done"))
+    flip(path, 4)
+    panel = stage_of(path).panel("attention")
+    assert panel.atlas._gaps == {(0, 1): (Gaps(damaged=(((0, 8), (4, 8)),)), (8, 8))}
+    assert not panel.row.map._gaps
+    panel.looking.move(head=1)
+    assert panel.row.map._gaps == Gaps(damaged=(((0, 8), (4, 8)),))
+    assert picture(panel, 1.0).width() > 0
+
+
+def test_tokens_that_are_not_known_are_never_the_first_of_the_vocabulary(
+    tmp_path: Path, a_capture: Path, qtbot: Any, stage_of: Any
+) -> None:
+    path = tmp_path / "a.inspect"
+    shutil.copytree(a_capture, path)
+    for page in pages_of(path)["output:token"]:
+        flip(path, page, at=0)
+    panel = stage_of(path).panel("outputs")
+    panel.steps.set(0, 12)
+    panel.looking.move(step=3)
+    assert panel.texts and {text.toPlainText() for text in panel.texts} == {"?"}
+    assert [what for what, _ in panel.readout(panel.looking.position) if "output" in what] == [
+        f"output {rank} [3]: ?" for rank in (1, 2, 3)
+    ]
+
+
+def test_counts_that_are_not_known_are_question_marks(
+    tmp_path: Path, a_capture: Path, qtbot: Any, stage_of: Any
+) -> None:
+    path = tmp_path / "a.inspect"
+    shutil.copytree(a_capture, path)
+    flip(path, pages_of(path)["rnn.l0:health/h"][0], at=0)
+    panel = stage_of(path).panel("health")
+    shown = [panel.table.item(0, column).text() for column in range(1, 8)]
+    assert shown[:3] == ["?"] * 3 and "?" not in shown[3:]
+
+
+def test_the_strip_of_tokens_has_no_colour_where_a_number_is_not_known(tmp_path: Path, qtbot: Any) -> None:
+    from inspector.gui.state.cursor import Cursor
+    from inspector.gui.widgets.source import drawable
+
+    path = tmp_path / "a.inspect"
+    with Writer(path, START) as writer:
+        writer.write(Channel(name="a:count", kind="output", dims=("step",), shape=(20,), dtype="int64"))
+        for start in (0, 10):
+            writer.write(Page("a:count", 0, (start,), np.arange(start, start + 10)))
+        writer.write(RunStop("done"))
+    flip(path, 1)
+    strip = TokenStrip(Cursor(), LIGHT)
+    qtbot.addWidget(strip)
+    with open_capture(path) as capture:
+        strip.set_values(drawable(capture.array("a:count")), "count")
+    assert [strip._share(step) is None for step in range(20)] == [True] * 10 + [False] * 10
+
+
+def test_a_difference_is_hatched_where_either_run_is_damaged(tmp_path: Path, qtbot: Any) -> None:
+    path = tmp_path / "a.inspect"
+    with Writer(path, START) as writer:
+        writer.write(channel())
+        for frame in (0, 1):
+            writer.write(Frame(index=frame))
+            for start in (0, 8, 16):
+                writer.write(Page(NAME, frame, (start, 0), np.full((8, 4), frame + 1, np.float32)))
+        writer.write(RunStop("done"))
+    flip(path, 1)
+    with open_capture(path) as capture:
+        stage = Stage(capture, (900, 600))
+        panel = stage.panel("states")
+        panel.set_capture(Difference(capture, 0, 1))  # type: ignore[arg-type]
+        assert panel.state == "figure" and panel.row.map._gaps == Gaps(damaged=(((0, 8), (0, 4)),))
+        assert [one.frame for one in damage_in(panel)] == [0]
+        stage.close()
+
+
+# -- files
+
+
+def test_a_figure_of_damaged_cells_is_written_only_when_asked_for_and_says_so(tmp_path: Path, qtbot: Any) -> None:
+    path = write(tmp_path / "a.inspect", numbers())
+    plain, _ = export_panel(path, "states", -1, "", tmp_path / "plain.png")
+    flip(path, 2)
+    for suffix in ("png", "svg", "pdf"):
+        target = tmp_path / f"x.{suffix}"
+        with pytest.raises(DamagedError, match=r"States shows what is damaged: .*steps 8–15"):
+            export_panel(path, "states", -1, "", target)
+        assert not target.exists()
+        written, lost = export_panel(path, "states", -1, "", target, damaged=True)
+        assert written == target and "steps 8–15" in lost and target.stat().st_size > 5000
+    image, before = QImage(str(tmp_path / "x.png")), QImage(str(plain))
+    assert image.height() > before.height()
+    below = image.copy(0, before.height(), image.width(), image.height() - before.height())
+    assert QColor(LIGHT.error).name() in {
+        below.pixelColor(x, y).name() for x in range(300) for y in range(below.height())
+    }
+
+
+def test_damage_of_what_a_panel_does_not_draw_holds_nothing_back(tmp_path: Path, a_capture: Path, qtbot: Any) -> None:
+    path = tmp_path / "a.inspect"
+    shutil.copytree(a_capture, path)
+    flip(path, pages_of(path)["attn:attention"][0])
+    assert export_panel(path, "states", -1, "", tmp_path / "x.png") == (tmp_path / "x.png", "")
+
+
+def test_a_channel_that_cannot_be_read_may_be_what_a_panel_would_show(tmp_path: Path, qtbot: Any) -> None:
+    path = write(tmp_path / "a.inspect", numbers())
+    change(path, "UPDATE channels SET record = '{'")
+    with pytest.raises(DamagedError, match="perhaps because"):
+        export_panel(path, "states", -1, "", tmp_path / "x.png")
+
+
+def test_numbers_of_a_panel_are_empty_where_they_are_not_known(tmp_path: Path, qtbot: Any, stage_of: Any) -> None:
+    path = write(tmp_path / "a.inspect", numbers())
+    flip(path, 2)
+    panel = stage_of(path).panel("states")
+    lines = save_data(panel, tmp_path / "x.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[1] == f"{NAME},0,0,1.0" and lines[1 + 8 * 4] == f"{NAME},8,0,"
+    found = np.load(save_data(panel, tmp_path / "x.npz"))
+    assert found[f"{NAME}_missing"][8:16].all() and found[f"{NAME}_missing"].sum() == 32
+    save_figure(panel, tmp_path / "x.png")
+
+
+# -- the window
+
+
+def test_the_bar_comes_by_itself_says_what_is_damaged_and_goes_with_the_capture(tmp_path: Path, qtbot: Any) -> None:
+    """Nobody looks at the damaged channel: it is found in the background, whatever is drawn."""
+    path, other = tmp_path / "a.inspect", write(tmp_path / "b.inspect", numbers())
+    with Writer(path, START) as writer:
+        writer.write(channel())
+        writer.write(Page(NAME, 0, (0, 0), np.ones((8, 4), np.float32)))
+        for name in ("x.l0:never_drawn", "x.l1:never_drawn"):
+            writer.write(Channel(name=name, kind="health", dims=("step", "point"), shape=(4, 3)))
+            writer.write(Page(name, 0, (0, 0), np.ones((4, 3), np.float32)))
+        writer.write(RunStop("done"))
+    flip(path, 2)
+    flip(path, 3)
+    with opened(qtbot) as window:
+        window.open_capture(str(path))
+        qtbot.waitUntil(window.damage.isVisible)
+        qtbot.waitUntil(lambda: window.damage.line.whole.startswith("2 damaged pages: x.l0:never_drawn, steps 0–3"))
+        assert "page 2 in pages-0000.bin has changed since it was written … and 1 more." in window.damage.line.whole
+        window.damage.more.click()
+        (dialog,) = window.damage.findChildren(QDialog)
+        text = dialog.findChild(QPlainTextEdit).toPlainText()
+        assert text.splitlines() == window.session.capture.damaged
+        dialog.reject()
+        window.open_capture(str(other))
+        qtbot.waitUntil(lambda: not window.damage.isVisible())
+
+
+def test_a_capture_that_is_cut_while_it_is_shown_is_marked_and_the_window_goes_on(tmp_path: Path, qtbot: Any) -> None:
+    path = write(tmp_path / "a.inspect", np.ones((4000, 8), np.float32), rows=500)
+    with opened(qtbot) as window:
+        window.open_capture(str(path))
+        qtbot.waitUntil(lambda: window.panels["states"].state == "figure")
+        qtbot.wait(50)
+        assert not window.damage.isVisible()
+        os.truncate(path / "pages-0000.bin", 500 * 8 * 4 * 3)
+        qtbot.waitUntil(window.damage.isVisible, timeout=10_000)
+        qtbot.waitUntil(lambda: len(window.session.capture.damage) == 5, timeout=10_000)
+        panel = window.panels["states"]
+        qtbot.waitUntil(lambda: panel.row.map._gaps == Gaps(damaged=(((1500, 4000), (0, 8)),)), timeout=10_000)
+        panel.grab()
+        assert panel.state == "figure"
+
+
+def test_an_index_that_breaks_while_it_is_shown_is_told_in_the_bar(tmp_path: Path, qtbot: Any) -> None:
+    path = write(tmp_path / "a.inspect", numbers())
+    with opened(qtbot) as window:
+        window.open_capture(str(path))
+        qtbot.wait(50)
+        change(path, "ALTER TABLE notes RENAME TO other")
+        qtbot.waitUntil(lambda: "notes" in window.damage.line.whole)
+        assert window.panels["states"].state == "figure"
+
+
+def test_the_bar_never_makes_the_window_wider(qtbot: Any, tmp_path: Path) -> None:
+    long = "x" * 900 + ":h"
+    path = write(tmp_path / "a.inspect", numbers(), name=long)
+    flip(path, 1)
+    bar = DamageBar()
+    qtbot.addWidget(bar)
+    bar.resize(600, 30)
+    with open_capture(path) as capture:
+        capture.verify()
+        bar.show_capture(capture)
+        assert bar.minimumSizeHint().width() < 300
+        bar.show()
+        assert bar.line.text().endswith("…") and bar.grab().width() == 600
+        bar.show_capture(None)
+        assert not bar.isVisible()
+
+
+def test_every_panel_in_the_window_says_what_of_it_is_damaged(tmp_path: Path, a_capture: Path, qtbot: Any) -> None:
+    path = tmp_path / "a.inspect"
+    shutil.copytree(a_capture, path)
+    flip(path, pages_of(path)["rnn.l0:jacobian/eigenvalues"][1])
+    with opened(qtbot) as window:
+        window.open_capture(str(path))
+        window.docks["spectra"].raise_()
+        qtbot.waitUntil(window.damage.isVisible)
+        from inspector.gui.panel.damaged import PanelNote
+
+        notes = {key: panel.findChild(PanelNote) for key, panel in window.panels.items()}
+        qtbot.waitUntil(lambda: "eigenvalues, steps 100–199" in notes["spectra"].label.text())
+        assert notes["spectra"].label.isVisibleTo(window.panels["spectra"])
+        assert not notes["states"].label.isVisibleTo(window.panels["states"])
+
+
+def test_hatching_is_painted_inside_its_rectangle_at_any_scale(qtbot: Any) -> None:
+    from inspector.gui.widgets.hatching import paint_gaps
+
+    for scale in (0.01, 1.0, 7.0):
+        image = QImage(300, 200, QImage.Format.Format_RGB32)
+        image.fill(QColor("#123456"))
+        painter = QPainter(image)
+        painter.scale(scale, scale)
+        paint_gaps(painter, LIGHT, (), (QRectF(50 / scale, 50 / scale, 100 / scale, 100 / scale),))
+        painter.fillRect(QRectF(0, 0, 10 / scale, 10 / scale), QColor("#00ff00"))  # the painter is as it was
+        painter.end()
+        assert image.pixelColor(45, 100).name() == image.pixelColor(155, 100).name() == "#123456"
+        assert image.pixelColor(5, 5).name() == "#00ff00"
+        inside = {image.pixelColor(x, 100).name() for x in range(55, 145)}
+        assert QColor(LIGHT.base).name() in inside and len(inside) > 1

@@ -1,0 +1,48 @@
+"""What may stand in the place of a file, and would hang, crash or fill the memory of a program that opens it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+SAID = {
+    "pipe": "it is a named pipe, not an ordinary file",
+    "socket": "it is a socket, not an ordinary file",
+    "device": "it is a device, not an ordinary file",
+    "folder": "it is a folder, not an ordinary file",
+    "circle": "Too many levels of symbolic links",
+}
+"""Kind → what is said of it."""
+
+
+def put(kind: str, path: Path) -> None:
+    """Put something of a kind in the place of a file."""
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        short = os.path.relpath(path)  # names of sockets are at most 107 bytes long
+        holder = socket.socket(socket.AF_UNIX)
+        holder.bind(short if len(short) < len(str(path)) else str(path))
+        holder.close()
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(path)
+
+
+def call(*arguments: str, cwd: Path, expect: int) -> str:
+    """What a command that must not hang says on stderr: one sentence."""
+    done = subprocess.run(
+        [sys.executable, "-m", "inspector", *arguments], cwd=cwd, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"}, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == expect, (done.returncode, done.stdout, done.stderr)
+    told = done.stderr.strip()
+    assert len(told.splitlines()) <= 1 and "Traceback" not in told, told
+    return told + done.stdout
