@@ -8,6 +8,7 @@ from inspector.records.requests import (
     Cancel,
     Catalog,
     CheckpointReport,
+    CodeFile,
     Entry,
     Failure,
     Finished,
@@ -15,6 +16,7 @@ from inspector.records.requests import (
     Load,
     Loaded,
     Mismatch,
+    NeedsTrust,
     Progress,
     Quit,
     Run,
@@ -36,7 +38,7 @@ from inspector.records.run import (
 
 __all__ = [
     "ANSWER_DOMAIN", "DTYPES", "KINDS", "STEP_DOMAIN", "VOCABULARY_DOMAIN", "Analyse", "BadRecordError", "Cancel",
-    "Catalog", "Channel", "CheckpointReport", "Edit", "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec",
-    "Labels", "Load", "Loaded", "Log", "Mismatch", "Page", "Place", "Progress", "Quit", "Refusal", "Run",
-    "RunStart", "RunStop", "Scalar", "Severity", "Status", "decode", "encode", "parse_edit",
+    "Catalog", "Channel", "CheckpointReport", "CodeFile", "Edit", "Entry", "Failure", "Finding", "Finished", "Frame",
+    "InputSpec", "Labels", "Load", "Loaded", "Log", "Mismatch", "NeedsTrust", "Page", "Place", "Progress", "Quit",
+    "Refusal", "Run", "RunStart", "RunStop", "Scalar", "Severity", "Status", "decode", "encode", "parse_edit",
 ]  # fmt: skip

@@ -1,13 +1,13 @@
-"""Samples are listed without importing one; trust is remembered by content."""
+"""Samples are listed without importing one, and from the folder that came with the package."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 from inspector.workspace.samples import find_sample, list_samples, read_sample, step_of
-from inspector.workspace.trust import is_trusted, trust
 
 
 def test_listing_samples_imports_no_torch() -> None:
@@ -39,14 +39,17 @@ def test_a_card_is_never_executed(tmp_path: Path) -> None:
     assert read_sample(file) is None
 
 
-def test_trust_ends_when_the_file_changes(tmp_path: Path) -> None:
-    file = tmp_path / "model.py"
-    file.write_text("x = 1")
-    assert not is_trusted(file)
-    trust(file)
-    assert is_trusted(file)
-    copy = tmp_path / "copy.py"
-    copy.write_text("x = 1")
-    assert is_trusted(copy)
-    file.write_text("x = 2")
-    assert not is_trusted(file) and not is_trusted(tmp_path / "missing.py")
+def test_a_folder_of_samples_somewhere_else_is_never_taken_for_ours(tmp_path: Path) -> None:
+    (tmp_path / "sample_models").mkdir()
+    (tmp_path / "sample_models" / "__init__.py").write_text("open('ran', 'w')\n")
+    (tmp_path / "sample_models" / "evil.py").write_text("SAMPLE = {'name': 'evil'}\ndef build(): open('ran', 'w')\n")
+    (tmp_path / "sample_models" / "char_gru.py").write_text("def build(): open('ran', 'w')\n")
+    code = (
+        "import inspector\nfrom inspector.workspace.samples import list_samples\n"
+        "assert 'evil' not in {sample.name for sample in list_samples()}, 'listed'\n"
+        "try:\n    inspector.run('char-gru', 'a')\nexcept ValueError as problem:\n    print(problem)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), *sys.path[1:]))}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert "hidden by" in done.stdout and str(tmp_path) in done.stdout, done.stderr
+    assert not (tmp_path / "ran").exists()
