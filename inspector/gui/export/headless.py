@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 from inspector.capture import CaptureError, open_capture
 from inspector.gui.runtime.display import has_display
+from inspector.transport.terminal import say
 
 SIZE = (1200, 760)
 
@@ -20,7 +20,7 @@ def _application() -> object:
 
     def told(kind: QtMsgType, _where: QMessageLogContext, text: str) -> None:
         if kind != QtMsgType.QtDebugMsg and "propagateSizeHints" not in text:  # nothing is ever resized by hand here
-            sys.stderr.write(f"{text}\n")
+            say(text, err=True)
 
     qInstallMessageHandler(told)
     return QApplication.instance() or QApplication(["inspector"])

@@ -11,6 +11,7 @@ from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
 
 from inspector.gui.window.main_window import Window
 from inspector.records import Log
+from inspector.transport.terminal import say_details
 
 QUIET = ("propagateSizeHints", "QStandardPaths: XDG_RUNTIME_DIR")
 
@@ -23,7 +24,7 @@ def install(window: Window) -> None:
             window.close()
             return
         details = "".join(traceback.format_exception(kind, fault, trace))
-        sys.stderr.write(details)
+        say_details(details)
         window.session.log.append(Log(details, "error", "window"))
         window.log.add([Log(details, "error", "window")])
         window.session.sentence = f"A fault in the window: {fault}. The log has the details; nothing captured is lost."
