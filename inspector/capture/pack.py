@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 from inspector.capture.layout import INDEX, PACKED_SUFFIX, SUFFIX, CaptureError
+from inspector.capture.private import private_file
 
 _PAGE_FILE = re.compile(r"pages-(\d{4})\.bin\Z")
 MAX_INDEX_BYTES = 1 << 30
@@ -26,7 +27,8 @@ def pack(path: Path | str, to: Path | str | None = None) -> Path:
         _copy_index(source / INDEX, index)
         partial = target.with_name(target.name + ".part")
         try:
-            with zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+            partial.unlink(missing_ok=True)
+            with private_file(partial) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
                 archive.write(index, INDEX)
                 for page in sorted(source.glob("pages-*.bin")):
                     archive.write(page, page.name)

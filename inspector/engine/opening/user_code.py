@@ -1,14 +1,15 @@
 """The user's own code in the worker: none of it runs unless the user agreed to its content, and none of it is old.
 
 Opening a model loads all of it anew, so that an edited helper module counts; what was agreed is compared with the bytes
-that are compiled (`checked_imports`). Out of sight is code that runs without being imported (`exec`, `runpy`), and what
-the user's code starts as a process of its own.
+that are compiled (`checked_imports`). Out of sight is code that runs without being imported (`exec`, `runpy.run_path`),
+and what the user's code starts as a process of its own.
 """
 
 from __future__ import annotations
 
 import importlib
 import linecache
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -46,7 +47,7 @@ class UserCode:
         self.refused: dict[str, str] = {}
         """The same of what was not agreed to; a model may catch the error that is raised then."""
         self._native: dict[str, str] = {}
-        self._installed = installed_folders()
+        self._installed = tuple(os.path.normcase(folder) + os.sep for folder in installed_folders())
         self._path = list(sys.path)
         self._before = frozenset(sys.modules)
 
@@ -54,8 +55,8 @@ class UserCode:
 
     def is_installed(self, path: str) -> bool:
         """Whether a file needs no question, by the path as it is opened: a link can be turned between two looks."""
-        place = Path(path).absolute()
-        return ".." not in place.parts and any(place.is_relative_to(folder) for folder in self._installed)
+        place = os.path.normcase(str(Path(path).absolute()))
+        return place.startswith(self._installed) and f"{os.sep}..{os.sep}" not in place
 
     def check(self, path: str, content: bytes) -> bytes:
         """The content of a file that is about to run. Raises NotAgreedError."""

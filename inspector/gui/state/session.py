@@ -227,7 +227,8 @@ class Session:
         return self._run.edits if self._run is not None else ()
 
     def _request(self, spec: InputSpec) -> Run:
-        self.runs.mkdir(parents=True, exist_ok=True)
+        self.runs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.runs.chmod(0o700)
         self._prune()
         name = time.strftime("%Y%m%d-%H%M%S") + f"-{time.monotonic_ns() % 1_000_000:06d}{SUFFIX}"
         return Run(path=str(self.runs / name), input=spec, generation=self._generation)

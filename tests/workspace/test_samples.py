@@ -53,3 +53,11 @@ def test_a_folder_of_samples_somewhere_else_is_never_taken_for_ours(tmp_path: Pa
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert "hidden by" in done.stdout and str(tmp_path) in done.stdout, done.stderr
     assert not (tmp_path / "ran").exists()
+
+
+def test_no_module_of_the_working_directory_is_taken_for_an_installed_one(tmp_path: Path) -> None:
+    for name in ("click.py", "tqdm.py", "platformdirs.py", "sample_models.py"):
+        (tmp_path / name).write_text("open('ran', 'a').write(__name__)\n")
+    done = subprocess.run([sys.executable, "-m", "inspector", "samples"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0 and "char-lstm" in done.stdout, done.stderr
+    assert not (tmp_path / "ran").exists()
