@@ -137,6 +137,21 @@ def test_the_usual_set_is_asked_for_at_once_and_nothing_has_run(asking: Asking) 
     assert isinstance(asking.load(), Loaded) and {"mine", "kit", "layers", "parts", "one", "named"} == set(asking.ran)
 
 
+def test_what_a_longer_path_leads_to_is_asked_for_at_once_too(asking: Asking) -> None:
+    lib = str(asking.folder / "lib")
+    asking.write("model.py", model("import mine\nimport b"))
+    asking.write("mine.py", f"import sys\nsys.path.append({lib!r})\nimport kit, a\n")
+    for name in ("a", "b", "c", "kit/parts"):
+        asking.write(f"lib/{name}.py", "")
+    asking.write("lib/kit/__init__.py", "from . import parts\n" + asking.canary("kit") + "import c\n")
+    asking.agree(asking.load())
+    answer = asking.load()
+    files = ["lib/kit/__init__.py", "lib/kit/parts.py", "lib/a.py", "lib/b.py", "lib/c.py"]
+    assert asking.asked(answer) == dict.fromkeys(files, "new") and asking.ran == []
+    asking.agree(answer)
+    assert isinstance(asking.load(), Loaded) and asking.ran == ["kit"]
+
+
 def test_a_changed_helper_is_asked_about_and_the_rest_is_not(asking: Asking) -> None:
     asking.write("model.py", model("import mine"))
     asking.write("mine.py", asking.canary("old"))
@@ -285,6 +300,25 @@ def test_a_run_is_of_the_code_as_it_is_now(asking: Asking) -> None:
     assert asking.asked(broken) == {"mine.py": "changed"}
     asking.write("mine.py", asking.canary("edited") + "scale = 0.0\n")
     assert asking.run().stop.status == "done" and asking.ran == [], "corrected, the open model runs on"
+
+
+def test_an_opening_that_is_refused_leaves_the_open_model_whole(asking: Asking) -> None:
+    flag = asking.folder / "later"
+    forward = f"import os, mine as again; assert again is mine\n        if os.path.exists({str(flag)!r}): import extra"
+    asking.write(
+        "model.py", model(f"import mine, sys\nsys.path.append({str(asking.folder / 'lib')!r})", forward=forward)
+    )
+    extra = asking.write("lib/extra.py", asking.canary("extra"))
+    asking.agreed[extra] = digest(Path(extra).read_bytes())
+    asking.write("mine.py", "")
+    asking.agree(asking.load())
+    assert isinstance(asking.load(), Loaded) and asking.run().stop.status == "done"
+    asking.write("mine.py", "1 / 0\n")
+    assert isinstance(asking.run(), NeedsTrust)
+    asking.write("mine.py", "")
+    flag.touch()
+    stop = asking.run().stop
+    assert stop.status == "done" and set(asking.ran) == {"extra"}, stop
 
 
 def test_names_of_variables_are_those_of_the_edited_code(asking: Asking) -> None:

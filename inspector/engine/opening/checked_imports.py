@@ -32,10 +32,10 @@ class Asked(Protocol):
     def is_installed(self, path: str) -> bool:
         """Whether the file needs no question."""
 
-    def check(self, path: str, content: bytes) -> bytes:
+    def check(self, path: str, content: bytes, name: str) -> bytes:
         """The content, or an error where it may not run."""
 
-    def check_native(self, path: str) -> None:
+    def check_native(self, path: str, name: str) -> None:
         """An error where this extension module may not be loaded."""
 
 
@@ -67,13 +67,13 @@ def check_imports(asked: Asked) -> Callable[[], None]:
             path = loader.get_filename(fullname)
             if asked.is_installed(path):
                 return original(loader, fullname)  # type: ignore[no-any-return]
-            return _compiled(loader, path, asked.check(path, loader.get_data(path)))
+            return _compiled(loader, path, asked.check(path, loader.get_data(path), fullname))
 
         return of
 
     def create_module(loader: Any, spec: Any) -> Any:
         if not asked.is_installed(loader.path):
-            asked.check_native(loader.path)
+            asked.check_native(loader.path, spec.name)
         return load_native(loader, spec)
 
     changes: list[tuple[Any, str, Any]] = [

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import importlib.machinery
 import importlib.util
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,9 +42,9 @@ class LocalImports:
     is_installed: Callable[[str], bool]
     _known: dict[str, Found | None] = field(default_factory=dict)
 
-    def of_file(self, path: Path) -> dict[str, str]:
-        """{absolute path: SHA-256} of a file that is run by its path, and of what it may import."""
-        return self._walk([Found("", path)])
+    def of_file(self, path: Path, name: str = "") -> dict[str, str]:
+        """{absolute path: SHA-256} of a file that is run by its path or as a module, and of what it may import."""
+        return self._walk([Found(name, path, (str(path.parent),) if path.stem == "__init__" else ())])
 
     def of_module(self, name: str) -> dict[str, str]:
         """The same of a module by name, with the packages that it lies in."""
@@ -114,9 +113,7 @@ def _called(node: ast.Call) -> str:
 
 
 def _top_level(name: str) -> Found | None:
-    """Where Python's own finders see it; None where it is loaded already or no file."""
-    if name in sys.modules:
-        return None
+    """Where Python's own finders see it, or where it was loaded from; None where that is no file."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):

@@ -11,7 +11,7 @@ import importlib
 import linecache
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +23,8 @@ from inspector.engine.opening.local_imports import LocalImports
 from inspector.engine.recurrent.traced.record.source_names import forget_sources
 from inspector.records import CodeFile, Load
 from inspector.workspace.trust import digest, read_regular
+
+Walk = Callable[[LocalImports], dict[str, str]]
 
 
 class NotAgreedError(InputError):
@@ -46,6 +48,8 @@ class UserCode:
         """{absolute path: SHA-256} of the code of the model that is open."""
         self.refused: dict[str, str] = {}
         """The same of what was not agreed to; a model may catch the error that is raised then."""
+        self._walk: Walk = lambda _imports: {}
+        """From the file or module that was opened to all that it may import."""
         self._native: dict[str, str] = {}
         self._installed = tuple(os.path.normcase(folder) + os.sep for folder in installed_folders())
         self._path = list(sys.path)
@@ -58,21 +62,23 @@ class UserCode:
         place = os.path.normcase(str(Path(path).absolute()))
         return place.startswith(self._installed) and f"{os.sep}..{os.sep}" not in place
 
-    def check(self, path: str, content: bytes) -> bytes:
-        """The content of a file that is about to run. Raises NotAgreedError."""
+    def check(self, path: str, content: bytes, name: str) -> bytes:
+        """The content of a file that is about to run as the module `name`. Raises NotAgreedError."""
         place, sha = str(Path(path).absolute()), digest(content)
         if not self.trusted and self.agreed.get(place) != sha:
-            self.refused[place] = sha
+            # The path is another one now than when the model was opened: what it leads to is asked about at once too.
+            walk = LocalImports(self.is_installed)
+            self.refused |= self._missing({**self._walk(walk), **walk.of_file(Path(place), name), place: sha})
             raise NotAgreedError(self._named({place: sha}))
         self.loaded[place] = sha
         return content
 
-    def check_native(self, path: str) -> None:
+    def check_native(self, path: str, name: str) -> None:
         """The same of an extension module. Raises InputError for another content of one that was loaded before."""
         content, _ = read_regular(path, sys.maxsize)
         if self._native.get(path, digest(content)) != digest(content):
             raise InputError(f"{path} has changed, and native code cannot be loaded again; open the window anew.")
-        self.check(path, content)
+        self.check(path, content, name)
         self._native[path] = digest(content)
 
     def refusal(self) -> NotAgreedError | None:
@@ -89,18 +95,20 @@ class UserCode:
 
     def require_file(self, path: Path) -> None:
         """Ask at once for a file that is run by its path and all that it may import. Raises NotAgreedError."""
-        if not self.trusted:
-            self._require(LocalImports(self.is_installed).of_file(path))
+        self._require(lambda imports: imports.of_file(path))
 
     def require_module(self, name: str) -> None:
         """The same for a module by name. Raises NotAgreedError."""
-        if not self.trusted:
-            self._require(LocalImports(self.is_installed).of_module(name))
+        self._require(lambda imports: imports.of_module(name))
 
-    def _require(self, files: Mapping[str, str]) -> None:
-        missing = {path: sha for path, sha in files.items() if self.agreed.get(path) != sha}
+    def _require(self, walk: Walk) -> None:
+        self._walk = walk
+        missing = {} if self.trusted else self._missing(walk(LocalImports(self.is_installed)))
         if missing:
             raise NotAgreedError(self._named(missing))
+
+    def _missing(self, files: Mapping[str, str]) -> dict[str, str]:
+        return {path: sha for path, sha in files.items() if self.agreed.get(path) != sha}
 
     @contextmanager
     def opening(self, load: Load) -> Iterator[None]:
@@ -108,9 +116,10 @@ class UserCode:
 
         Raises NotAgreedError where code was refused, whatever the user's code made of the error.
         """
-        kept = (self.trusted, self.agreed, self.loaded, list(sys.path))
+        kept = (self.trusted, self.agreed, self.loaded, self._walk, list(sys.path))
         modules = self._forget()
         self.trusted, self.agreed, self.loaded, self.refused = load.trusted, load.agreed, {}, {}
+        self._walk = lambda _imports: {}
         sys.path[:] = self._path
         try:
             yield
@@ -119,7 +128,7 @@ class UserCode:
         except BaseException as fault:
             refusal = self.refusal()
             self._forget()
-            self.trusted, self.agreed, self.loaded, sys.path[:] = kept
+            self.trusted, self.agreed, self.loaded, self._walk, sys.path[:] = kept
             sys.modules.update(modules)
             if refusal is not None and isinstance(fault, Exception):
                 raise refusal from fault
