@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ from inspector.capture import (
     summary,
 )
 from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit
+from inspector.records.plain_text import plain_line
 from inspector.transport.run_client import run_and_wait
+from inspector.transport.terminal import complain, pass_on, say, say_details
 from inspector.version import __version__
 from inspector.workspace.samples import Sample, list_samples
 
@@ -31,6 +34,7 @@ CHECKED_BYTES = 2 << 30
 """Bytes of pages that `list` checks without being asked: one to two seconds."""
 MOST_DAMAGE = 20
 """Lines about damage that `list` prints."""
+WIDEST_COLUMN, PROGRESS_WIDTH = 60, 58
 COMMANDS_FIRST = ("samples", "run", "list", "export", "pack", "demo")
 
 
@@ -43,7 +47,7 @@ class Fault(click.ClickException):
 
     def show(self, file: Any = None) -> None:
         """The sentence alone, without a prefix."""
-        click.echo(self.format_message(), err=True)
+        complain(self.format_message())
 
 
 class PathsAllowed(click.Group):
@@ -99,10 +103,15 @@ def samples(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([_described(sample) for sample in found], indent=1))
         return
-    width = max((len(sample.name) for sample in found), default=0)
+    width = _width([sample.name for sample in found])
     for sample in found:
-        click.echo(f"{sample.row:>4}  {sample.name:<{width}}  {sample.title} ({len(sample.checkpoints)} checkpoints)")
-        click.echo(f"      {'':<{width}}  {sample.shows}")
+        say(f"{sample.row:>4}  {sample.name:<{width}}  {sample.title} ({len(sample.checkpoints)} checkpoints)")
+        say(f"      {'':<{width}}  {sample.shows}")
+
+
+def _width(names: list[str]) -> int:
+    """Of a column; a longer name pushes its own row aside, not all of them."""
+    return min(max(map(len, names), default=0), WIDEST_COLUMN)
 
 
 @cli.command()
@@ -138,7 +147,7 @@ def run(subject: str, options: tuple[str, ...], arguments: str, out: str | None,
         path=str(target.absolute()), input=spec, quantities=given["quantities"], edits=edits, seed=given["seed"]
     )
     run_and_report(load, request, debug)
-    click.echo(f"{target}: {_summary(target)}", err=True)
+    say(f"{target}: {_summary(target)}", err=True)
 
 
 def _edit(text: str) -> Edit:
@@ -164,26 +173,27 @@ def run_and_report(load: Load, request: Run, debug: bool) -> None:
     """Run in a worker with progress on a terminal. Raises Fault."""
     from tqdm import tqdm
 
-    with tqdm(total=1.0, disable=None, leave=False, bar_format="{desc:<58.58} {bar} {percentage:3.0f} %") as bar:
+    form = f"{{desc:<{PROGRESS_WIDTH}}} {{bar}} {{percentage:3.0f}} %"
+    with tqdm(total=1.0, disable=None, leave=False, bar_format=form) as bar:
 
         def progress(told: Progress) -> None:
-            bar.set_description_str(told.text, refresh=False)
+            bar.set_description_str(plain_line(told.text, PROGRESS_WIDTH), refresh=False)
             bar.n = told.done / told.total if told.total else 0.0
             bar.refresh()
 
         outcome = run_and_wait(load, request, progress, lambda stream, line: _echo(stream, line, debug))
     if outcome.code:
         if debug and outcome.details:
-            click.echo(outcome.details, err=True)
+            say_details(outcome.details)
         raise Fault(outcome.sentence, outcome.code)
 
 
 def _echo(stream: str, line: str, debug: bool) -> None:
     """The model's own prints go to stdout as they would without inspector; the worker's stderr with --debug."""
     if stream == "stdout":
-        click.echo(line)
+        pass_on(line)
     elif debug:
-        click.echo(line, err=True)
+        pass_on(line, err=True)
 
 
 def _json_object(text: str) -> dict[str, Any]:
@@ -263,21 +273,19 @@ def list_(capture: str, as_json: bool, check: bool) -> None:
             told = {**about, "refused": refused, "damaged": damaged, "unchecked_bytes": opened.unchecked}
             click.echo(json.dumps(told, indent=1))
             return
-        click.echo(f"{opened.start.title} ({opened.status})")
+        say(f"{opened.start.title} ({opened.status})")
         for frame in frames:
-            click.echo(
-                f"frame {frame['index']}: {frame['label']}" + (f", step {frame['step']}" if frame["step"] else "")
-            )
-        width = max((len(str(row["name"])) for row in rows), default=0)
+            say(f"frame {frame['index']}: {frame['label']}" + (f", step {frame['step']}" if frame["step"] else ""))
+        width = _width([str(row["name"]) for row in rows])
         for row in rows:
             shape = " × ".join(f"{d} {n}" for d, n in zip(row["dims"], row["shape"], strict=True))
-            click.echo(f"  {row['name']:<{width}}  {shape}  {row['dtype']}  [{row['unit']}]")
+            say(f"  {row['name']:<{width}}  {shape}  {row['dtype']}  [{row['unit']}]")
         for refusal in refused:
-            click.echo(f"  refused: {refusal['channel']}: {refusal['reason']}")
+            say(f"  refused: {refusal['channel']}: {refusal['reason']}")
         for sentence in listed(opened.damage, MOST_DAMAGE):
-            click.echo(f"  damaged: {sentence}")
+            say(f"  damaged: {sentence}")
         if opened.unchecked:
-            click.echo(f"  {opened.unchecked / 2**30:.1f} GiB of pages were not checked for damage; --check does.")
+            say(f"  {opened.unchecked / 2**30:.1f} GiB of pages were not checked for damage; --check does.")
 
 
 @cli.command()
@@ -303,7 +311,7 @@ def export(
             from inspector.gui.export.headless import export_panel
 
             written, lost = export_panel(capture, str(panel), frame, place, to, damaged=damaged)
-        click.echo(str(written) + (f", without what is damaged: {lost}" if lost else ""), err=True)
+        say(str(written) + (f", without what is damaged: {lost}" if lost else ""), err=True)
     except DamagedError as problem:
         raise Fault(f"{problem} With --damaged what is left is written.", 1) from None
     except (CaptureError, ValueError) as problem:
@@ -316,7 +324,7 @@ def export(
 def pack_(capture: str, to: str | None) -> None:
     """Make one file of a capture, to mail; it opens like the folder."""
     try:
-        click.echo(str(pack(capture, to)), err=True)
+        say(str(pack(capture, to)), err=True)
     except CaptureError as problem:
         raise Fault(str(problem)) from None
 
@@ -341,10 +349,10 @@ def demo(debug: bool) -> None:
         pictures = export_all(target, folder / "demo-panels")
     except ImportError as problem:
         raise Fault(f"The run is in {target}, but no figure could be drawn: {_no_qt(problem)}", 1) from None
-    click.echo(f"No display was found, so the run was made without a window: {_summary(target)}")
+    say(f"No display was found, so the run was made without a window: {_summary(target)}")
     for path in (target, *pictures):
-        click.echo(f"  {path}")
-    click.echo(f"Open it on a machine with a display: inspector {target.name}")
+        say(f"  {path}")
+    say(f"Open it on a machine with a display: inspector {target.name}")
 
 
 def _qt_starts() -> bool:
@@ -366,14 +374,15 @@ def main() -> int:
     """Entry point of the command `inspector`."""
     try:
         return _main()
-    except Exception as fault:  # a fault of ours is told in one sentence too
+    except Exception as fault:  # noqa: BLE001 - a fault of ours is told in one sentence too
         if "--debug" in sys.argv:
-            raise
+            say_details(traceback.format_exc())
+            return 1
         text = " ".join(str(fault).split())[:200]
         told = f"inspector met a fault of its own ({type(fault).__name__}: {text}); inspector --debug … shows where."
         if isinstance(fault, ImportError) and "PySide6" in f"{fault.name} {fault.path} {fault}":
             told = _no_qt(fault)
-        click.echo(told, err=True)
+        complain(told)
         return 1
 
 
@@ -381,20 +390,20 @@ def _main() -> int:
     try:
         cli.main(standalone_mode=False)
     except click.UsageError as problem:
-        click.echo(f"{problem.format_message()} See inspector --help.", err=True)
+        complain(f"{problem.format_message()} See inspector --help.")
         return 2
     except click.ClickException as problem:
-        problem.show()
+        complain(problem.format_message())
         return problem.code if isinstance(problem, Fault) else problem.exit_code
     except click.Abort:
-        click.echo("Interrupted.", err=True)
+        complain("Interrupted.")
         return 130
     except CaptureError as problem:
-        click.echo(str(problem), err=True)
+        complain(str(problem))
         return 2
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename else ""
-        click.echo(f"{where}{problem.strerror or problem}.", err=True)
+        complain(f"{where}{problem.strerror or problem}.")
         return 2
     except SystemExit as end:
         return int(end.code or 0)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from inspector.capture.index import check_files
 from inspector.capture.layout import INDEX, PACKED_SUFFIX, SUFFIX, CaptureError
+from inspector.capture.private import private_file
 from inspector.capture.regular import in_words, open_regular
 
 _PAGE_FILE = re.compile(r"pages-(\d{4,9})\.bin\Z")
@@ -36,7 +37,8 @@ def pack(path: Path | str, to: Path | str | None = None) -> Path:
         pages = sorted(entry for entry in source.iterdir() if _PAGE_FILE.match(entry.name))
         partial = target.with_name(target.name + ".part")
         try:
-            with zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+            partial.unlink(missing_ok=True)
+            with private_file(partial) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
                 for file in (index, *pages):
                     _add(archive, file)
             partial.replace(target)

@@ -20,6 +20,7 @@ import numpy as np
 
 from inspector.capture.layout import ALIGN, INDEX, ROLL_BYTES, CaptureError, aligned, page_file, schema
 from inspector.capture.owner import is_alive, own_lease
+from inspector.capture.private import private_file, private_folder
 from inspector.records import Channel, Frame, Log, Page, RunStart, RunStop, encode
 
 COMMIT_SECONDS = 0.1
@@ -147,6 +148,7 @@ class _Store:
     def __init__(self, path: Path, start: RunStart) -> None:
         self.path = path
         try:
+            private_file(path / INDEX).close()  # SQLite gives its other files the mode of this one
             self.index = sqlite3.connect(path / INDEX, isolation_level=None, check_same_thread=False, timeout=5.0)
             self.index.execute("PRAGMA journal_mode=WAL")
             self.index.execute("PRAGMA synchronous=NORMAL")
@@ -157,7 +159,7 @@ class _Store:
             raise CaptureError(_explain(path, problem)) from None
         self.channels: dict[str, tuple[int, Channel]] = {}
         self.number = 0
-        self.file: BinaryIO = (path / page_file(0)).open("wb")
+        self.file: BinaryIO = private_file(path / page_file(0))
 
     def commit(self, records: list[Any]) -> None:
         """Append the pages of `records`, then commit all their rows in one transaction."""
@@ -189,7 +191,7 @@ class _Store:
         if self.file.tell() and self.file.tell() + len(view) > ROLL_BYTES:
             self.file.close()
             self.number += 1
-            self.file = (self.path / page_file(self.number)).open("wb")
+            self.file = private_file(self.path / page_file(self.number))
         gap = aligned(self.file.tell()) - self.file.tell()
         if gap:
             self.file.write(bytes(gap))
@@ -254,7 +256,7 @@ def _is_mark(item: Any) -> bool:
 def _prepare(path: Path, overwrite: bool) -> None:
     """Make the folder, or empty an old capture. Raises CaptureError if it is in use or is something else."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        private_folder(path)
         present = list(path.iterdir())
     except OSError as problem:
         raise CaptureError(f"Cannot make the capture folder {path}: {problem.strerror or problem}.") from None

@@ -30,6 +30,8 @@ def main() -> int:
     die_with_parent(os.getppid())
     _be_the_first_to_go()
     link = ParentLink()
+    from inspector.engine.opening.checked_imports import check_imports
+    from inspector.engine.opening.user_code import UserCode
     from inspector.engine.session.service import Service, catalog
     from inspector.records import Quit
 
@@ -38,8 +40,10 @@ def main() -> int:
         link.send(record)
 
     requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    service = Service(say)
-    link.send(catalog())
+    link.send(catalog())  # this loads what other packages add to this one, before any code of the user
+    code = UserCode()
+    check_imports(code)
+    service = Service(say, code)
     threading.Thread(target=_listen, args=(link, service, requests), name="requests", daemon=True).start()
     while not isinstance(request := requests.get(), Quit):
         _serve(link, service, request)

@@ -21,6 +21,7 @@ from inspector.records.requests import (
     Cancel,
     Catalog,
     CheckpointReport,
+    CodeFile,
     Entry,
     Failure,
     Finished,
@@ -28,6 +29,7 @@ from inspector.records.requests import (
     Load,
     Loaded,
     Mismatch,
+    NeedsTrust,
     Progress,
     Quit,
     Run,
@@ -49,9 +51,8 @@ from inspector.records.run import (
 
 __all__ = [
     "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "KINDS", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
-    "Analyse", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "Comparison",
-    "Edit", "Entry", "Failure",
-    "Finding", "Finished", "Frame", "InputSpec", "Labels", "Load", "Loaded", "Log", "Mismatch", "Page", "Place",
-    "Progress", "Quit", "Refusal", "Run", "RunStart", "RunStop", "Scalar", "Severity", "Status", "decode", "encode",
-    "parse_edit",
+    "Analyse", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison", "Edit",
+    "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Load", "Loaded", "Log", "Mismatch",
+    "NeedsTrust", "Page", "Place", "Progress", "Quit", "Refusal", "Run", "RunStart", "RunStop", "Scalar", "Severity",
+    "Status", "decode", "encode", "parse_edit",
 ]  # fmt: skip

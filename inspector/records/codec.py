@@ -26,7 +26,8 @@ RECORDS: dict[str, type[Any]] = {
         Channel, run.RunStart, run.Place, run.Frame, run.Labels, run.Scalar, run.Refusal, run.Finding, run.Log,
         run.RunStop, edits.Edit, requests.InputSpec, requests.Load, requests.Run, requests.Analyse, requests.Cancel,
         requests.Quit, requests.Entry, requests.Catalog, requests.Mismatch, requests.CheckpointReport,
-        requests.Loaded, requests.Progress, requests.Failure, requests.Finished,
+        requests.Loaded, requests.CodeFile, requests.NeedsTrust, requests.Progress, requests.Failure,
+        requests.Finished,
     )
 }  # fmt: skip
 

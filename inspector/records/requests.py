@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from inspector.records.edits import Edit
 from inspector.records.run import Place, RunStop
@@ -26,13 +26,17 @@ class InputSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Open a model. `trusted` says that the user agreed to run the code that the subject names."""
+    """Open a model. Code of the user runs only where `agreed` names its file (absolute path → SHA-256 of its content).
+
+    `trusted` allows whatever the subject runs: the user typed it on the command line or called it from Python.
+    """
 
     subject: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: str = ""
     partial: bool = False
     trusted: bool = False
+    agreed: Mapping[str, str] = field(default_factory=dict)
     device: str = "cpu"
     seed: int = 0
     generation: int = 0
@@ -146,6 +150,28 @@ class Loaded:
     places: tuple[Place, ...] = ()
     report: CheckpointReport | None = None
     needs_consent: bool = False
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeFile:
+    """A file of code that is to run. `what` is "changed" where the user agreed to another content of it before."""
+
+    path: str
+    sha256: str
+    what: Literal["new", "changed"] = "new"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeedsTrust:
+    """The answer to a Load or a Run that came to code that the user has not agreed to; none of it has run.
+
+    Load again with these in `agreed` goes on. `request` is what was asked for: "Load" or "Run".
+    """
+
+    files: tuple[CodeFile, ...]
+    message: str = ""
+    request: str = ""
     generation: int = 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from inspector.records import Failure, Finished, Load, Loaded, Progress, Run
+from inspector.records import Failure, Finished, Load, Loaded, NeedsTrust, Progress, Run
 from inspector.transport.process import Exit, WorkerProcess
 
 
@@ -41,16 +41,18 @@ def run_and_wait(
                 worker.send(run)
             elif isinstance(event, Progress):
                 progress(event)
-            elif isinstance(event, (Failure, Finished, Exit)):
+            elif isinstance(event, (Failure, NeedsTrust, Finished, Exit)):
                 return _ended(outcome, event)
     finally:
         worker.close()
 
 
-def _ended(outcome: Outcome, event: Failure | Finished | Exit) -> Outcome:
+def _ended(outcome: Outcome, event: Failure | NeedsTrust | Finished | Exit) -> Outcome:
     if isinstance(event, Failure):
         outcome.code = 2 if event.kind == "input" else 1
         outcome.sentence, outcome.details = event.message, event.details
+    elif isinstance(event, NeedsTrust):
+        outcome.code, outcome.sentence = 2, event.message
     elif isinstance(event, Finished):
         outcome.code = 0 if event.stop.status == "done" else 1
         outcome.sentence = event.stop.message

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,10 +50,9 @@ def step_of(path: Path) -> int | None:
 
 
 def samples_folder() -> Path | None:
-    """Where the package sample_models lies; None when it is not installed."""
-    found = importlib.util.find_spec("sample_models")
-    places = list(found.submodule_search_locations or []) if found is not None else []
-    return Path(places[0]) if places else None
+    """Where the package sample_models lies that came with this one; None when it is not installed."""
+    beside = Path(__file__).parents[2] / "sample_models"  # never one in the folder that Python was started in
+    return beside if (beside / "__init__.py").is_file() else None
 
 
 def list_samples() -> list[Sample]:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import queue
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from workers import Parent
 
 from inspector.capture import open_capture
-from inspector.records import Cancel, Catalog, Failure, Finished, InputSpec, Load, Loaded, Progress, Run
-from inspector.transport.process import Exit, WorkerProcess, explain
+from inspector.records import Cancel, Catalog, Failure, Finished, InputSpec, Load, Loaded, NeedsTrust, Progress, Run
+from inspector.transport.process import Exit, explain
 
 MODELS = """
 import ctypes, os, sys, time
@@ -65,28 +64,6 @@ class Leaves(Base):
         super().__init__()
         raise ValueError("no weights today")
 """
-
-
-class Parent:
-    """A parent that keeps what it hears."""
-
-    def __init__(self) -> None:
-        self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.output: list[str] = []
-        self.worker = WorkerProcess(self.events.put, lambda _s, line: self.output.append(line), self.events.put)
-        self.worker.start()
-
-    def wait(self, *kinds: type[Any], seconds: float = 60.0) -> Any:
-        """The next event of some kinds."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            try:
-                event = self.events.get(timeout=0.1)
-            except queue.Empty:
-                continue
-            if isinstance(event, kinds):
-                return event
-        raise AssertionError(f"no {kinds} within {seconds} s; output: {self.output[-5:]}")
 
 
 @pytest.fixture
@@ -199,7 +176,8 @@ def test_a_factory_that_raises_and_an_untrusted_file(parent: Parent, tmp_path: P
     canary = tmp_path / "canary"
     file.write_text(f"open({str(canary)!r}, 'w')\n" + MODELS)
     parent.worker.send(Load(subject=f"{file}:Good"))
-    assert "trust" in parent.wait(Failure).message and not canary.exists()
+    asked = parent.wait(NeedsTrust)
+    assert [known.path for known in asked.files] == [str(file)] and not canary.exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="parent death signal")

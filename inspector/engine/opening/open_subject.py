@@ -21,6 +21,7 @@ from inspector.engine.contracts import State
 from inspector.engine.errors import InputError, ModelError, model_error
 from inspector.engine.model.subject import Subject, adopt
 from inspector.engine.opening.checkpoint_matching import fit
+from inspector.engine.opening.user_code import UserCode
 from inspector.engine.registries import LOADERS
 from inspector.records import CheckpointReport, Load, Place
 from inspector.workspace.samples import Sample, find_sample, list_samples
@@ -50,15 +51,18 @@ class Opened:
     pending: bool = False
 
 
-def open_subject(load: Load) -> Opened:
-    """The subject that a Load asks for, in eval mode, with its checkpoint. Raises InputError or ModelError."""
+def open_subject(load: Load, code: UserCode | None = None) -> Opened:
+    """The subject that a Load asks for, in eval mode, with its checkpoint. Raises InputError or ModelError.
+
+    `code` is asked before a file of code runs; without it, `load.trusted` allows everything or nothing.
+    """
     torch.manual_seed(load.seed)
     sample, wanted = _sample(load)
     if sample is not None:
-        subject = _call(_import_module(f"sample_models.{sample.file.stem}"), "build", load.arguments, sample.name)
+        subject = _call(_import_sample(sample), "build", load.arguments, sample.name)
         path, title = _sample_checkpoint(sample, wanted), sample.title
     else:
-        subject = _named(load)
+        subject = _named(load, code)
         path = Path(load.checkpoint).expanduser() if load.checkpoint else None
         title = subject.name
     _check_ready(subject)
@@ -122,18 +126,18 @@ def _move(subject: Subject, device: str) -> None:
         raise InputError(f"The device {device!r} cannot be used ({text}); there are {known}.") from None
 
 
-def _named(load: Load) -> Subject:
+def _named(load: Load, code: UserCode | None) -> Subject:
     where, separator, name = load.subject.rpartition(":")
     windows_drive = len(where) == 1 and where.isalpha()
     if not separator or windows_drive:
         raise InputError(_unknown(load.subject))
-    if not load.trusted:
+    if code is None and not load.trusted:
         raise InputError(f"{where} is code; it runs only after you have agreed to trust it.")
     if where.endswith(".py"):
-        module = import_file(Path(where).expanduser())
+        module = import_file(Path(where).expanduser(), code)
     else:
         _append_to_path(str(Path.cwd()))
-        module = _import_module(where)
+        module = _import_module(where, code)
     return _call(module, name, load.arguments, f"{Path(where).name}:{name}")
 
 
@@ -167,9 +171,21 @@ def _append_to_path(folder: str) -> None:
         sys.path.append(folder)
 
 
-def _import_module(name: str) -> ModuleType:
+def _import_sample(sample: Sample) -> ModuleType:
+    """The sample that came with this package, and never one of a folder of that name somewhere else."""
+    found = importlib.util.find_spec("sample_models")
+    places = list(found.submodule_search_locations or ()) if found is not None else []
+    if not places or not sample.file.parent.samefile(places[0]):
+        hides = places[0] if places else "something else"
+        raise InputError(f"The samples in {sample.file.parent} are hidden by {hides}: it comes first in sys.path.")
+    return _import_module(f"sample_models.{sample.file.stem}")
+
+
+def _import_module(name: str, code: UserCode | None = None) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
         raise InputError(f"{name!r} is no name of a module; expected file.py:callable or package.module:callable.")
+    if code is not None:
+        code.require_module(name)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as problem:
@@ -182,7 +198,7 @@ def _import_failure(name: str, fault: BaseException) -> ModelError:
     return model_error(fault, f"Importing {name}")
 
 
-def import_file(path: Path) -> ModuleType:
+def import_file(path: Path, code: UserCode | None = None) -> ModuleType:
     """Run a user's file as a module; its folder is appended to the path, so it cannot hide a standard module."""
     try:
         regular_stat(path)
@@ -190,7 +206,10 @@ def import_file(path: Path) -> ModuleType:
         raise InputError(f"There is no file {path}.") from None
     except OSError as problem:
         raise InputError(f"{path} cannot be read: {in_words(problem)}.") from None
-    _append_to_path(str(path.resolve().parent))
+    path = path.resolve()  # the file that is hashed is the file that runs, wherever a link points by then
+    _append_to_path(str(path.parent))
+    if code is not None:
+        code.require_file(path)
     name = f"inspected_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -6,7 +6,8 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_edits
 from inspector.engine.model.subject import Subject, to_device
 from inspector.engine.opening.open_subject import Opened, open_subject, places
+from inspector.engine.opening.user_code import NotAgreedError, UserCode
 from inspector.engine.pipeline import RunOptions, chosen_quantities, perform, set_threads
 from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
 from inspector.records import (
@@ -28,6 +30,7 @@ from inspector.records import (
     Load,
     Loaded,
     Log,
+    NeedsTrust,
     Progress,
     Run,
     RunStart,
@@ -64,10 +67,14 @@ class CaptureLostError(Exception):
 
 
 class Service:
-    """Holds the model that is open. `send` takes the answers; `cancel` may be called from another thread."""
+    """Holds the model that is open. `send` takes the answers; `cancel` may be called from another thread.
 
-    def __init__(self, send: Callable[[Any], None]) -> None:
+    `code` is what is asked before code of the user runs; without it only a trusted Load opens any.
+    """
+
+    def __init__(self, send: Callable[[Any], None], code: UserCode | None = None) -> None:
         self.send = send
+        self.code = code
         self.opened: Opened | None = None
         self._load: Load | None = None
         self._cancelled = threading.Event()
@@ -92,6 +99,8 @@ class Service:
                 self._run(request)
             else:
                 raise InputError(f"The worker does not know the request {name}.")
+        except NotAgreedError as problem:
+            self.send(NeedsTrust(files=problem.files, message=str(problem), request=name, generation=generation))
         except (InputError, CaptureError) as problem:
             self.send(Failure(message=str(problem), request=name, kind="input", generation=generation))
         except CaptureLostError as problem:
@@ -105,11 +114,14 @@ class Service:
 
     def _open(self, load: Load) -> None:
         self.opened = None
-        opened = open_subject(load)
+        with self.code.opening(load) if self.code is not None else nullcontext():
+            opened = open_subject(load, self.code)
         self.opened, self._load = (None, None) if opened.pending else (opened, load)
         self.send(describe(opened, load))
 
     def _run(self, request: Run | Analyse) -> None:
+        if self._opens_again(request.generation) and self.opened is None:
+            return  # its checkpoint does not fit the edited model, which the window was told
         if self.opened is None or self._load is None:
             raise InputError("No model is open yet; open one first.")
         if isinstance(request, Analyse):
@@ -140,7 +152,29 @@ class Service:
                 writer.flush()
         except CaptureError as problem:  # a disk that fills meanwhile is not
             raise CaptureLostError(str(problem)) from None
-        self.send(Finished(path=request.path, stop=stop, generation=request.generation))
+        refusal = self.code.refusal() if self.code is not None else None
+        if refusal is None or stop.status == "done":
+            self.send(Finished(path=request.path, stop=stop, generation=request.generation))
+        if refusal is not None:
+            raise refusal
+
+    def _opens_again(self, generation: int) -> bool:
+        """A run is of the code as it is now: an edited model is opened anew, and asked about where it must be.
+
+        Not for the command line, whose code has only just been loaded.
+        """
+        if self.code is None or self._load is None or self.opened is None:
+            return False
+        self.code.refused = {}
+        if self._load.trusted or not self.code.changed():
+            return False
+        kept = self.opened
+        try:
+            self._open(replace(self._load, generation=generation))
+        except BaseException:
+            self.opened = kept  # the next run asks, or tries what was corrected meanwhile
+            raise
+        return True
 
     def _perform(
         self,
@@ -164,7 +198,8 @@ class Service:
         except (ModelError, InputError) as problem:
             with suppress(CaptureError):
                 writer.write(Log(getattr(problem, "details", ""), "error", "model"))
-            return RunStop("failed", str(problem), time.monotonic() - began)
+            refusal = self.code.refusal() if self.code is not None else None
+            return RunStop("failed", str(refusal or problem), time.monotonic() - began)
 
     def _tell(self, done: float, total: float, text: str, generation: int) -> None:
         now = time.monotonic()

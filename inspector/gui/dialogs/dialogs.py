@@ -1,4 +1,4 @@
-"""Questions to the user: trust for a file of code, a checkpoint that does not fit, which model to open, the keys."""
+"""Questions to the user: a checkpoint that does not fit, which model to open, the keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QListWidget,
     QListWidgetItem,
-    QMessageBox,
     QTableWidget,
     QTableWidgetItem,
     QToolButton,
@@ -26,31 +25,8 @@ from PySide6.QtWidgets import (
 
 from inspector.gui.widgets.plain_text import clean, plain_box, plain_label
 from inspector.records import CheckpointReport, Load
-from inspector.workspace.trust import is_trusted, trust
 
 CHECKPOINTS = "Checkpoints (*.safetensors *.pt *.pth *.bin *.ckpt);;All files (*)"
-
-
-def ask_trust(parent: QWidget | None, subject: str) -> bool:
-    """Whether the code that a subject names may run; asked once for each content of the file."""
-    where = subject.rpartition(":")[0]
-    path = Path(where).expanduser()
-    if not where.endswith(".py") or not path.is_file():
-        return True
-    if is_trusted(path):
-        return True
-    box = plain_box(
-        parent, "Run this code?",
-        f"Opening the model runs the Python file\n\n{path.resolve()}\n\nIt can do whatever you can do on this machine. "
-        "Open it only if you know where it comes from. The answer is remembered until the file changes.",
-    )  # fmt: skip
-    run = box.addButton("Run it", QMessageBox.ButtonRole.AcceptRole)
-    box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-    box.exec()
-    if box.clickedButton() is run:
-        trust(path)
-        return True
-    return False
 
 
 class ReportDialog(QDialog):
@@ -110,7 +86,7 @@ class OpenModelDialog(QDialog):
         """The request that the fields make."""
         return Load(
             subject=self.subject.text().strip(), arguments=json.loads(self.arguments.text() or "{}"),
-            checkpoint=self.checkpoint.text().strip(), trusted=True,
+            checkpoint=self.checkpoint.text().strip(),
         )  # fmt: skip
 
     def _accept(self) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inspector.capture import CaptureError, DamagedError, open_capture, summary, write_atomically
 from inspector.gui.runtime.display import has_display
+from inspector.transport.terminal import say
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
@@ -24,7 +24,7 @@ def _application() -> object:
 
     def told(kind: QtMsgType, _where: QMessageLogContext, text: str) -> None:
         if kind != QtMsgType.QtDebugMsg and "propagateSizeHints" not in text:  # nothing is ever resized by hand here
-            sys.stderr.write(f"{text}\n")
+            say(text, err=True)
 
     qInstallMessageHandler(told)
     return QApplication.instance() or QApplication(["inspector"])

@@ -11,6 +11,7 @@ from types import TracebackType
 from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
 
 from inspector.records import Log
+from inspector.transport.terminal import say_details
 
 QUIET = ("propagateSizeHints", "QStandardPaths: XDG_RUNTIME_DIR")
 
@@ -26,7 +27,7 @@ def install(show: Callable[[Log, str], None], note: Callable[[Log], None], close
             close()
             return
         details = "".join(traceback.format_exception(kind, fault, trace))
-        sys.stderr.write(details)
+        say_details(details)
         sentence = f"A fault in the window: {fault}. The log has the details; nothing captured is lost."
         show(Log(details, "error", "window"), sentence)
 

@@ -24,10 +24,12 @@ from inspector.records import (
     Load,
     Loaded,
     Log,
+    NeedsTrust,
     Progress,
     Run,
 )
 from inspector.transport.process import Exit
+from inspector.workspace.trust import agree, agreed_files
 
 KEPT_RUNS = 20
 CANCEL_PATIENCE = 2.0
@@ -68,6 +70,7 @@ class Changes:
     lines: list[Log] = field(default_factory=list)
     failure: Failure | None = None
     consent: Loaded | None = None
+    untrusted: NeedsTrust | None = None
     loaded: Loaded | None = None
 
 
@@ -94,6 +97,8 @@ class Session:
         self.log: deque[Log] = deque(maxlen=LOG_LINES)
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._load: Load | None = None
+        self._agreed: dict[str, str] = {}
+        """What could not be remembered for other windows."""
         self._run: Run | None = None
         self._next: Run | None = None
         self._generation = 0
@@ -127,7 +132,7 @@ class Session:
             self._generation += 1
             self._next = None
             self._load = replace(self._load, generation=self._generation)
-            self.worker.send(self._load)
+            self._send_load(self._load)
 
     def close(self) -> None:
         """End the worker (at most three seconds) and close the capture."""
@@ -148,14 +153,39 @@ class Session:
         self.loaded = None
         self._load = replace(load, generation=self._generation)
         self._next = self._request(then if then is not None else InputSpec())
-        assert self.worker is not None
-        self.worker.send(self._load)
+        self._send_load(self._load)
         self.sentence = f"Opening {load.subject} …"
+
+    def _send_load(self, load: Load) -> None:
+        """Open a model; all code that was agreed to may run, and nothing else."""
+        assert self.worker is not None
+        known, problem = agreed_files()
+        if problem:
+            self._events.put(Log(problem, "warning"))
+        self.worker.send(replace(load, agreed={**known, **self._agreed}))
 
     def agree(self) -> None:
         """Load what fits of the checkpoint that was asked about."""
         if self._load is not None:
-            self.open_subject(replace(self._load, partial=True))
+            self._open_again(replace(self._load, partial=True), self._next)
+
+    def agree_to_code(self, asked: NeedsTrust) -> None:
+        """The code that was asked about may run: remember it, and go on with what waits for it."""
+        files = {file.path: file.sha256 for file in asked.files}
+        try:
+            agree(files)
+        except OSError as problem:
+            self._agreed.update(files)
+            text = f"The answer could not be remembered ({problem.strerror or problem}); it holds for this window."
+            self._events.put(Log(text, "warning"))
+        if self._load is not None:
+            self._open_again(self._load, self._run if asked.request == "Run" else self._next)
+
+    def _open_again(self, load: Load, then: Run | None) -> None:
+        """Open the same model otherwise, and make the run that waits for it, if there is one."""
+        self.open_subject(load, then.input if then is not None else None)
+        assert self._next is not None
+        self._next = replace(self._next, edits=then.edits) if then is not None else None
 
     def run(self, spec: InputSpec, edits: tuple[Edit, ...] = ()) -> None:
         """Run the open model on a sequence, with changes if there are any; a run in progress is cancelled."""
@@ -164,6 +194,8 @@ class Session:
             return
         if self.worker is None or not self.worker.alive:
             self.open_subject(self._load, spec)
+            assert self._next is not None
+            self._next = replace(self._next, edits=edits)
             return
         self._interrupt()
         self._generation += 1
@@ -201,7 +233,8 @@ class Session:
         return self._run.edits if self._run is not None else ()
 
     def _request(self, spec: InputSpec) -> Run:
-        self.runs.mkdir(parents=True, exist_ok=True)
+        self.runs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.runs.chmod(0o700)
         self._prune()
         name = time.strftime("%Y%m%d-%H%M%S") + f"-{time.monotonic_ns() % 1_000_000:06d}{SUFFIX}"
         return Run(path=str(self.runs / name), input=spec, generation=self._generation)
@@ -294,7 +327,9 @@ class Session:
             self.loaded = event
             changes.loaded = event
             if event.needs_consent:
-                changes.consent, self.sentence = event, "The checkpoint does not fit whole."
+                self._next = self._run if self.running else self._next
+                self._finished("The checkpoint does not fit whole.")
+                changes.consent = event
             elif self._next is not None:
                 self._send_run(self._next)
                 self._next = None
@@ -303,6 +338,10 @@ class Session:
             if event.stop.status == "failed":
                 changes.failure = Failure(message=event.stop.message, kind="model")
                 changes.lines.append(Log(event.stop.message, "error", "model"))
+        elif isinstance(event, NeedsTrust):
+            self._finished(event.message)
+            changes.untrusted = event
+            changes.lines.append(Log(event.message, "warning"))
         elif isinstance(event, Failure):
             self._finished(event.message)
             changes.failure = event

@@ -7,20 +7,18 @@ tooltip and axis title goes through here.
 from __future__ import annotations
 
 import html
-import re
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QMessageBox, QWidget
 
-MAX_LINE = 2_000
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+from inspector.records.plain_text import plain_text
+
 _VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍", "": "∅"}
 
 
 def clean(text: str) -> str:
-    """Control characters, direction overrides and lone surrogates made visible; overlong text cut."""
-    shown = _CONTROL.sub(lambda match: f"⟨{ord(match.group()):04x}⟩", text)
-    return shown if len(shown) <= MAX_LINE else shown[: MAX_LINE - 1] + "…"
+    """Unseen characters made visible, overlong text cut; see records/plain_text.py."""
+    return plain_text(text)
 
 
 def token(text: str) -> str:

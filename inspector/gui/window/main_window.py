@@ -10,8 +10,9 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
 
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, Difference
-from inspector.gui.dialogs.dialogs import OpenModelDialog, ReportDialog, ask_trust
+from inspector.gui.dialogs.dialogs import OpenModelDialog, ReportDialog
 from inspector.gui.dialogs.edit_dialog import INPUT
+from inspector.gui.dialogs.trust_dialog import ask_trust
 from inspector.gui.state.cursor import Cursor, Position
 from inspector.gui.state.player import Player
 from inspector.gui.state.session import Changes, Session
@@ -135,16 +136,15 @@ class Window(QMainWindow):
         self._show_state()
 
     def open_model(self, load: Load | None = None) -> None:
-        """Ask which model; a file of code is asked about before it runs."""
+        """Ask which model; where its code was not agreed to, the worker asks before any of it runs."""
         if load is None:
             dialog = OpenModelDialog(self)
             if not dialog.exec():
                 return
             load = dialog.load()
-        if ask_trust(self, load.subject):
-            self.settings.set_text("subject", load.subject)
-            self.session.open_subject(load)
-            self._show_state()
+        self.settings.set_text("subject", load.subject)
+        self.session.open_subject(load)
+        self._show_state()
 
     @Slot(str)
     def open_path(self, path: str) -> None:
@@ -279,6 +279,8 @@ class Window(QMainWindow):
             dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
             dialog.accepted.connect(self.session.agree)
             dialog.open()
+        elif changes.untrusted is not None:
+            ask_trust(self, changes.untrusted, self.session.agree_to_code)
         elif changes.failure is not None:
             self.fail(changes.failure.message, changes.failure.details)
 

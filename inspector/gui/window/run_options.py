@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from inspector.capture import Capture
 from inspector.gui.state.settings import Settings
-from inspector.gui.widgets.plain_text import clean, plain_label
+from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
 from inspector.records import CARRIED, STATE, Catalog
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class ComputeMenu(QMenu):
         for entry in catalog.quantities:
             if entry.default:
                 continue
-            action = self.addAction(_sentence(entry.summary or entry.key))
+            action = self.addAction(clean(_sentence(entry.summary or entry.key)))
             action.setObjectName(f"action-also-{entry.key}")
-            action.setToolTip(f"{entry.key}: from the next run on")
+            action.setToolTip(tooltip(f"{entry.key}: from the next run on"))
             action.setCheckable(True)
             action.setChecked(entry.key in self.wanted)
             action.toggled.connect(lambda on, key=entry.key: self._toggled(key, on))
@@ -175,7 +175,7 @@ class StatesDialog(QDialog):
     def _check(self) -> None:
         empty = next((place for place, names in self._ticked().items() if not names), None)
         self.run.setEnabled(empty is None)
-        self.problem.setText("" if empty is None else f"{empty or 'model'} needs at least one variable.")
+        self.problem.setText("" if empty is None else clean(f"{empty or 'model'} needs at least one variable."))
 
     def _forget(self) -> None:
         self.forget = True

@@ -110,6 +110,12 @@ def _calls(filename: str) -> dict[Span, ast.Call]:
     return {_span(node): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
 
 
+def forget_sources() -> None:
+    """Read files of code again from now on: they may have changed, and their modules are loaded anew."""
+    for known in (_statements, _position, _assigned, _argument, _calls):
+        known.cache_clear()
+
+
 def _within(inner: Span, outer: Span) -> bool:
     return outer[:2] <= inner[:2] and inner[2:] <= outer[2:]
 
