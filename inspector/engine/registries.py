@@ -1,4 +1,4 @@
-"""The registries of the engine. An entry of any of them is one new file in its folder."""
+"""The four shelves of the engine. A new module family, quantity, loader or input is one new file in its folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from inspector.registry import Shelf
 
 if TYPE_CHECKING:
-    from inspector.engine.cells.family import CellFamily
     from inspector.engine.inputs import Input
     from inspector.engine.loaders import Loader
     from inspector.engine.probes import Probe
@@ -15,6 +14,5 @@ if TYPE_CHECKING:
 
 PROBES: Shelf[type[Probe]] = Shelf("probes", "inspector.engine.probes")
 QUANTITIES: Shelf[Quantity] = Shelf("quantities", "inspector.engine.quantities")
-FAMILIES: Shelf[type[CellFamily]] = Shelf("cells", "inspector.engine.cells")
 LOADERS: Shelf[Loader] = Shelf("loaders", "inspector.engine.loaders")
 INPUTS: Shelf[Input] = Shelf("inputs", "inspector.engine.inputs")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,11 @@ from own_family import MINIMAL_GRU, STATE_SPACE
 from torch import Tensor, nn
 
 import inspector.engine.cells
-from inspector.engine.cells.family import sequence_family, step_family
+from inspector.engine.cells.family import FAMILIES, families, sequence_family, step_family
 from inspector.engine.interventions.runs import perform_with_edits, plan_edits
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import perform
-from inspector.engine.registries import FAMILIES, QUANTITIES
+from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.trace import Recurrence, Trace
 from inspector.records import parse_edit
 from inspector.registry import DoubleKeyError
@@ -95,9 +95,14 @@ def stepwise(kept: Kept, place: str, signal: str, frame: int = 0) -> Tensor:
     return values.flip(0) if "reverse" in place else values
 
 
-def state_gradient(item: Recurrence, states: Callable[[Tensor], Tensor], step: int) -> Tensor:
-    """∂s_step/∂s_(step − 1) of the first sequence by autograd over the module's own code."""
-    found: Tensor = torch.autograd.functional.jacobian(states, item.states[step, 0])
+def jacobian(item: Recurrence, own: nn.Module, t: int) -> Tensor:
+    """∂s_t/∂s_(t − 1) of the first sequence by autograd over the module's own code of one step."""
+
+    def step(h: Tensor) -> Tensor:
+        after: Tensor = own(item.x[t, :1], h[None])[0]
+        return after
+
+    found: Tensor = torch.autograd.functional.jacobian(step, item.states[t, 0])
     return found
 
 
@@ -117,11 +122,8 @@ def test_whole_sequences(installed: Any, layers: int, directions: int) -> None:
     for item in trace.recurrences:
         assert item.check is not None and item.check.passed and item.check.error < 1e-13
         assert item.module == "MinimalGru"
-        own, steps = getattr(model.rnn.steps, f"l{item.place[5]}d{int('reverse' in item.place)}"), range(9)
-        jacobians = torch.stack(
-            [state_gradient(item, lambda h, t=t: own(item.x[t, :1], h[None])[0], t) for t in steps]  # type: ignore[misc]
-        )
-        norms = torch.linalg.matrix_norm(jacobians, 2)
+        own = getattr(model.rnn.steps, f"l{item.place[5]}d{int('reverse' in item.place)}")
+        norms = torch.linalg.matrix_norm(torch.stack([jacobian(item, own, t) for t in range(9)]), 2)
         torch.testing.assert_close(stepwise(kept, item.place, "jacobian/spectral_norm"), norms, rtol=1e-6, atol=0)
         f = torch.sigmoid(item.x[:, 0] @ own.w[:5].T + own.b[:5] + item.states[:-1, 0] @ own.u[:5].T).detach()
         torch.testing.assert_close(stepwise(kept, item.place, "gate/keep"), f)
@@ -181,8 +183,7 @@ def test_one_step_a_call(installed: Any) -> None:
     assert not [reason for reason in kept.reasons() if "failed" in reason]
     torch.testing.assert_close(torch.from_numpy(kept.array("rnn:h")), model(x)[0].detach())
     assert {"rnn:gate/keep", "rnn:candidate", "rnn:jacobian/spectral_norm", "rnn:gradient/state_norm"} <= kept.names()
-    jacobian = state_gradient(item, lambda h: model.rnn(item.x[3, :1], h[None])[0], 3)
-    torch.testing.assert_close(item.block(3, 4).jacobian()[0, 0], jacobian)
+    torch.testing.assert_close(item.block(3, 4).jacobian()[0, 0], jacobian(item, model.rnn, 3))
 
 
 def test_a_cell_that_is_a_part_of_a_larger_step_is_shown_once(installed: Any) -> None:
@@ -250,6 +251,15 @@ def test_a_layer_that_gives_something_else_than_its_state(installed: Any) -> Non
     torch.testing.assert_close(torch.einsum("tbh,tbk->hk", item.delta, item.states[:-1]), wanted)
     again = edited(model, x, "rnn.l0:h[1]=0@4")
     assert not again.array("rnn.l0:h", 1)[4:, 1].any() and again.array("rnn.l0:h", 0)[4:, 1].all()
+
+
+def test_torchs_own_families_load_and_say_what_they_are() -> None:
+    FAMILIES.load()
+    assert not FAMILIES.broken, FAMILIES.broken
+    found = dict(families())
+    assert {"rnn", "gru", "lstm"} <= set(found)
+    for key, family in found.items():
+        assert family.summary and "\n" not in family.summary and (family.modules or family.cells), key
 
 
 def test_a_file_in_the_folder_is_found(registry: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

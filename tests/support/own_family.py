@@ -9,8 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from inspector.engine.registries import FAMILIES
-from inspector.engine.cells.family import Stack
+from inspector.engine.cells.family import FAMILIES, Stack
 from inspector.engine.cells.gate_info import GateInfo, MemoryGate, RecurrentWeight
 from inspector.engine.cells.function_cell import GenericStep
 from inspector.engine.cells.module_family import ModuleFamily
@@ -121,7 +120,7 @@ STATE_SPACE = '''
 import torch
 from torch import nn
 
-from inspector.engine.registries import FAMILIES
+from inspector.engine.cells.family import FAMILIES
 from inspector.engine.cells.gate_info import RecurrentWeight
 from inspector.engine.cells.function_cell import GenericStep
 from inspector.engine.cells.module_family import ModuleFamily

@@ -16,8 +16,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from inspector.engine.cells.base import Cell
-from inspector.engine.registries import FAMILIES
-from inspector.registry import DoubleKeyError
+from inspector.registry import DoubleKeyError, Shelf
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +97,10 @@ class CellFamily(Protocol):
 
     def make(self, variant: str, weights: Sequence[Any], *, live: bool = False) -> Cell:
         """A step from the arguments of one of `operations` after input and state; `variant` is the operation's name."""
+
+
+FAMILIES: Shelf[type[CellFamily]] = Shelf("cells", "inspector.engine.cells")
+"""Every family by its key; a class is made anew whenever it is asked."""
 
 
 def sequence_family(module: nn.Module) -> CellFamily | None:

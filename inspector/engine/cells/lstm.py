@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from inspector.engine.cells.base import Cell, Recomputed
+from inspector.engine.cells.family import FAMILIES
 from inspector.engine.cells.gate_info import GateInfo, MemoryGate, RecurrentWeight
 from inspector.engine.cells.gate_products import joined_sums
 from inspector.engine.cells.gated_algebra import (
@@ -32,7 +33,6 @@ from inspector.engine.cells.rounding import absolute_sums
 from inspector.engine.cells.spread_block import Spread, SpreadBlock
 from inspector.engine.cells.torch_family import TorchFamily
 from inspector.engine.cells.written import as_written
-from inspector.engine.registries import FAMILIES
 
 SOURCE = "Hochreiter & Schmidhuber 1997; Gers et al. 2000"
 GATES = (

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from inspector.engine.cells.base import Cell, Recomputed
+from inspector.engine.cells.family import FAMILIES
 from inspector.engine.cells.gate_info import RecurrentWeight
 from inspector.engine.cells.gate_products import joined_sums
 from inspector.engine.cells.gated_algebra import (
@@ -31,7 +32,6 @@ from inspector.engine.cells.rounding import absolute_sums
 from inspector.engine.cells.spread_block import Spread, SpreadBlock
 from inspector.engine.cells.torch_family import TorchFamily
 from inspector.engine.cells.written import as_written
-from inspector.engine.registries import FAMILIES
 
 
 @dataclass(frozen=True, slots=True)

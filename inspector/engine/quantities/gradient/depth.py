@@ -41,7 +41,7 @@ class Layer:
     directions: list[Recurrence] = field(default_factory=list)
 
     def steps(self, sample: int) -> int:
-        """Real steps of one sample: a backward direction runs over the padding of a batch that is not packed as well."""
+        """Real steps of one sample; a backward direction runs over the padding too, where a batch is not packed."""
         return min(item.length(sample) for item in self.directions)
 
     def gradient(self, sample: int) -> Array | None:
