@@ -70,8 +70,9 @@ class Cell(ABC):
 
     @property
     def dtype(self) -> torch.dtype:
-        """The dtype in which the cell computes, that of its parameters."""
-        return next(value.dtype for value in self.parameters().values())
+        """The dtype in which the cell computes, that of what it holds."""
+        held = [*self.parameters().values(), *(value for value in vars(self).values() if isinstance(value, Tensor))]
+        return next((value.dtype for value in held if value.is_floating_point()), torch.get_default_dtype())
 
     def parameters(self) -> dict[str, Tensor]:
         """The parameters that there are, detached, by name; a bias that is the sum of two is one, "bias"."""
