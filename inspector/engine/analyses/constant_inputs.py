@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.analyses.aligned_inputs import aligned_inputs
-from inspector.engine.analyses.fixed_point_search import in_float64, step_and_jacobian
+from inspector.engine.analyses.fixed_point_search import step_and_jacobian
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.cells.autonomous import held_at, held_at_mean
 from inspector.engine.recurrent.traced.cells.base import RecordedStep
@@ -68,7 +68,7 @@ def held_inputs(trace: Trace, recurrence: Recurrence, steps: Tensor) -> list[Hel
 
 
 def _of_cell(recurrence: Recurrence, sample: int, steps: Tensor, kinds: list[Alike]) -> Iterator[Held]:
-    cell, x = in_float64(recurrence.cell), recurrence.x[:, sample - recurrence.base]
+    cell, x = recurrence.cell.in_float64(), recurrence.x[:, sample - recurrence.base]
     x = x.double() if cell is not recurrence.cell else x
 
     def held(label: str, value: Tensor) -> Held:

@@ -6,30 +6,17 @@ Levenberg–Marquardt with the exact step Jacobian: (AᵀA + μI) δ = −Aᵀ r
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from inspector.engine.cells.base import Cell
-from inspector.engine.cells.function_cell import FunctionStep
 
 ITERATIONS = 200
 SMALL_STEP = 1e-12
 """A start is done when its next step is shorter than this beside its length."""
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-14, 1e8
-
-
-def in_float64(cell: Cell) -> Cell:
-    """The same step with its weights in float64; a function of the user's keeps its own dtype."""
-    if isinstance(cell, FunctionStep):
-        return cell
-    twin = copy.copy(cell)
-    for name, value in vars(cell).items():
-        if isinstance(value, Tensor):
-            setattr(twin, name, value.double())
-    return twin
 
 
 def step_and_jacobian(cell: Cell, x: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Which gate of a recurrence keeps the state, and at which value: known for LSTM and GRU, found out for others.
+"""Which gate of a recurrence keeps the state, and at which value: families say it, for other cells it is found out.
 
 An LSTM keeps with f = 1 (and writes nothing with i = 0). Single update gates are written both ways round: PyTorch's
 GRU and h' = z h + (1 − z) n keep with 1, Cho et al. (2014) and simplified gated units with 0. So a hand-written
@@ -7,12 +7,9 @@ gate's direction is never taken from its name: it is tested on the states that t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import torch
-from torch import Tensor
 
+from inspector.engine.cells.gate_info import MemoryGate, short
 from inspector.engine.trace.trace import Recurrence
 
 FORGET, INPUT = ("forget", "f"), ("input", "i")
@@ -22,48 +19,10 @@ CLOSE, CLEAR = 1e-4, 0.2
 """Relative error at which an equation fits (a float32 step reaches 1e-6); the least |correlation| that is believed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
-    """The gate that keeps the state.
-
-    Attributes:
-        signal: its channel signal, "gate/forget".
-        high: True when 1 keeps, False when 0 does.
-        writes: the gate that must be shut for memory ("gate/input"), or "" where the same gate does both.
-        part: the part of the state that is kept, "c" or "h".
-        method: "exact", or how the direction was judged.
-    """
-
-    signal: str
-    high: bool
-    writes: str = ""
-    part: str = "h"
-    method: str = "exact"
-
-    def kept(self, gates: Mapping[str, Tensor]) -> Tensor:
-        """The factor on the old state, g or 1 − g."""
-        return gates[self.signal] if self.high else 1 - gates[self.signal]
-
-    @property
-    def letter(self) -> str:
-        """The factor as it stands in formulas."""
-        name = short(self.signal)
-        letter = {"forget": "f", "update": "z"}.get(name, name)
-        return letter if self.high else f"(1 − {letter})"
-
-
-def short(signal: str) -> str:
-    """The bare name of a gate: "gate/forget" → "forget"."""
-    return signal.rpartition("/")[2].lower()
-
-
-def keeping(recurrence: Recurrence) -> Keeping | None:
+def keeping(recurrence: Recurrence) -> MemoryGate | None:
     """The keeping gate of a recurrence, or None where there is none or its direction is not clear."""
-    family = recurrence.cell.family
-    if family == "lstm":
-        return Keeping("gate/forget", True, "gate/input", "c")
-    if family == "gru":
-        return Keeping("gate/update", True)
+    if recurrence.cell.memory_gate is not None:
+        return recurrence.cell.memory_gate
     names = {short(signal): signal for signal in recurrence.cell.gate_names if short(signal) != "candidate"}
     part = "c" if "c" in recurrence.cell.parts else recurrence.cell.main
     forget = next((names[name] for name in FORGET if name in names), "")
@@ -77,7 +36,7 @@ def keeping(recurrence: Recurrence) -> Keeping | None:
     if found is None:
         return None
     writes = next((names[name] for name in INPUT if name in names), "") if forget else ""
-    return Keeping(signal, found[0], writes, part, found[1])
+    return MemoryGate(signal, found[0], writes, part, found[1])
 
 
 def _direction(recurrence: Recurrence, signal: str, part: str) -> tuple[bool, str] | None:

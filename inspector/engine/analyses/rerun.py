@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from inspector.engine.cells.family import sequence_family
 from inspector.engine.errors import Unsupported, model_error
 from inspector.engine.hooks.isolation import unchanged
 from inspector.engine.model.subject import Batch
@@ -111,7 +112,7 @@ class Entry:
     """Makes a leaf of what enters the model, so that gradients with respect to every step's input can be asked for.
 
     That is the embedded tokens (the output of the nn.Embedding that reads the ids), or the vectors themselves;
-    for tokens without an embedding, the input of the first nn.RNN, nn.GRU or nn.LSTM.
+    for tokens without an embedding, the input of the first module that runs whole sequences (nn.RNN, nn.GRU, nn.LSTM).
     """
 
     def __init__(self, given: Batch) -> None:
@@ -129,7 +130,7 @@ class Entry:
         for module in model.modules():
             if self.leaf is None and isinstance(module, nn.Embedding):
                 handles.append(module.register_forward_hook(self._embedded))
-            elif self.leaf is None and isinstance(module, nn.RNNBase):
+            elif self.leaf is None and sequence_family(module) is not None:
                 handles.append(module.register_forward_pre_hook(self._entering))
         try:
             yield
@@ -149,8 +150,9 @@ class Entry:
     def _entering(self, module: nn.Module, args: tuple[Any, ...]) -> Any:
         if self.leaf is not None or not args or not isinstance(args[0], Tensor) or args[0].dim() != 3:
             return None
-        assert isinstance(module, nn.RNNBase)
-        return (self._take(args[0], not module.batch_first), *args[1:])
+        family = sequence_family(module)
+        assert family is not None
+        return (self._take(args[0], not family.stack(module).batch_first), *args[1:])
 
     def _take(self, value: Tensor, transposed: bool) -> Tensor:
         self.leaf, self.transposed = value.detach().clone().requires_grad_(), transposed

@@ -8,20 +8,42 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+import torch
 from torch import Tensor
+
+from inspector.engine.cells.gate_info import GateInfo, MemoryGate, RecurrentWeight
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """All steps of a layer worked out again from its inputs and from what its module returned.
+
+    Attributes:
+        states: (t + 1, b, s) the initial state, then the state after each step.
+        known: intermediate values as `Cell.block` takes them, (t, b, h) each; () where there are none.
+        made: (t, b, o) what the layer gives at each step, recomputed from the state before it: the check compares it
+            with what the module returned.
+    """
+
+    states: Tensor
+    known: tuple[Tensor, ...]
+    made: Tensor
 
 
 class Cell(ABC):
     """Weights of one recurrent layer in one direction, detached, with the equations of its step.
 
     Attributes:
-        family: "rnn", "gru", "lstm" or "generic".
+        family: the key of its family ("rnn", "gru", "lstm", …), "generic" or "handwritten".
         parts: which entries of the state are what, for example {"h": slice(0, 64), "c": slice(64, 128)}.
         gate_names: signals that `gates` returns, as channel signals ("gate/input", "candidate", …).
+        gate_info: what is said about each gate; those without an entry are described by their name.
+        memory_gate: the gate that keeps the state, where the family knows; else it is looked for in the states.
+        tanh_parts: parts of the state that are a tanh, of which saturation is shown.
         method: how derivatives of a step are found, in a few words; "" where they are closed forms.
         trained: {name of a parameter: the attribute that holds it}.
     """
@@ -30,7 +52,10 @@ class Cell(ABC):
 
     family: str
     parts: Mapping[str, slice]
-    gate_names: tuple[str, ...]
+    gate_names: tuple[str, ...] = ()
+    gate_info: ClassVar[tuple[GateInfo, ...]] = ()
+    memory_gate: ClassVar[MemoryGate | None] = None
+    tanh_parts: tuple[str, ...] = ()
     trained: ClassVar[Mapping[str, str]] = {}
 
     @property
@@ -42,6 +67,12 @@ class Cell(ABC):
     def state_size(self) -> int:
         """Number of entries of the whole state."""
         return max(int(part.stop) for part in self.parts.values())
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype in which the cell computes, that of what it holds."""
+        held = [*self.parameters().values(), *(value for value in vars(self).values() if isinstance(value, Tensor))]
+        return next((value.dtype for value in held if value.is_floating_point()), torch.get_default_dtype())
 
     def parameters(self) -> dict[str, Tensor]:
         """The parameters that there are, detached, by name; a bias that is the sum of two is one, "bias"."""
@@ -55,6 +86,14 @@ class Cell(ABC):
             setattr(other, self.trained[name], value)
         return other
 
+    def in_float64(self) -> Cell:
+        """The same step with every tensor that it holds in float64."""
+        twin = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                setattr(twin, name, value.double())
+        return twin
+
     def row_cost(self) -> int:
         """About how many multiplications it takes to pull one gradient back through one step."""
         recurrent = sum(value.numel() for name, value in self.parameters().items() if name != "weight_ih")
@@ -64,9 +103,62 @@ class Cell(ABC):
         """Raises Unsupported, with the cost, where the gradient of `length` steps is too large to be itemised."""
         return
 
+    def recurrent_weights(self) -> list[RecurrentWeight]:
+        """The square matrices through which the state is fed back, one for each gate; [] where they are not known."""
+        return []
+
+    def slope_outside(self) -> float | None:
+        """φ′ of closed units where the state is a piecewise linear function φ of something (ReLU: 0); else None."""
+        return None
+
     @abstractmethod
     def step(self, x: Tensor, state: Tensor) -> Tensor:
         """The next state of ONE step as a pure function: x (b, i), state (b, s) → (b, s). The slow, plain way."""
+
+    def eager_step(self, x: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
+        """One step for edited runs: x (b, i) and the parts of the state (b, ·) → the parts after it.
+
+        Plain operations on the module's own weights (see `CellFamily.live`), under `as_written`; the names of its local
+        variables are those of the gates. Cells that no family makes have none.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no eager step.")
+
+    def unroll(self, x: Tensor, start: Sequence[Tensor]) -> Tensor:
+        """The state after each step (t, b, s) by `step`, from x (t, b, i) and the parts of the initial state (b, ·)."""
+        state, states = torch.cat(tuple(start), -1), []
+        for row in x:
+            state = self.step(row, state)
+            states.append(state)
+        return torch.stack(states)
+
+    @property
+    def gives_state(self) -> bool:
+        """Whether the layer gives the main part of its state as it is."""
+        return type(self).emit is Cell.emit
+
+    def emit(self, x: Tensor, state: Tensor) -> Tensor:
+        """What the layer gives at a step: x (…, i), the state after the step (…, s) → (…, o). The state's main part.
+
+        A layer with a read-out of its own (y = C s + D x) overrides it with a differentiable function.
+        """
+        return state[..., self.parts[self.main]]
+
+    def emitted_vjp(self, x: Tensor, states: Tensor, u: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Gradients u (t, b, o) at what is given, to the states after each step (t, b, s) and to the inputs (t, b, i).
+
+        The second is None where the layer gives a part of its state as it is.
+        """
+        if self.gives_state:
+            found = states.new_zeros(states.shape)
+            found[..., self.parts[self.main]] = u.to(states.dtype)
+            return found, None
+        with torch.enable_grad():
+            given = [states.detach().requires_grad_(), x.detach().requires_grad_()]
+            out = self.emit(given[1], given[0])
+            to_state, to_input = torch.autograd.grad(
+                out, given, u.to(out.dtype), allow_unused=True, materialize_grads=True
+            )
+        return to_state, to_input
 
     @abstractmethod
     def gates(self, x: Tensor, previous: Tensor) -> dict[str, Tensor]:
@@ -74,6 +166,44 @@ class Cell(ABC):
 
         Only the entries of `previous` that the gates depend on are read (an LSTM's gates need h, not c).
         """
+
+    def recompute(self, x: Tensor, start: Mapping[str, Tensor], output: Tensor) -> Recomputed:
+        """Every step again: x (t, b, i), the parts of the initial state (b, ·), what the module gave (t, b, o).
+
+        Where the module gives its whole state, every step is taken from the state that it gave before; parts that it
+        does not give are carried along.
+        """
+        t, b, _ = output.shape
+        states = output.new_empty(t + 1, b, self.state_size)
+        for name, part in self.parts.items():
+            states[0, :, part] = start[name]
+        if self.gives_state and len(self.parts) == 1:
+            states[1:] = output
+            return Recomputed(states, (), self.step(x.flatten(0, 1), states[:-1].flatten(0, 1)).view(output.shape))
+        made = torch.empty_like(output)
+        for n in range(t):
+            states[n + 1] = self.step(x[n], states[n])
+            made[n] = self.emit(x[n], states[n + 1])
+            if self.gives_state:
+                states[n + 1, :, self.parts[self.main]] = output[n]
+        return Recomputed(states, (), made)
+
+    def rounding_bound(
+        self, x: Tensor, states: Tensor, known: tuple[Tensor, ...], unit: float
+    ) -> Mapping[str, Tensor] | None:
+        """How far rounding may put each part of the state off at each step, (t, b, ·) by name; None: not known.
+
+        Shapes: x (t, b, i), states (t + 1, b, s), known as `recompute` gives it. `unit` is what one sum may be off by,
+        relative to the sum of the absolute values of its terms (steps/rounding.py).
+        """
+        return None
+
+    def feeds_parts(self) -> bool:
+        """Whether autograd sees a part of the new state computed from another one that the module returns.
+
+        Then the gradient of that other part has to be freed of the way through: see `StepBlock.hold_fixed_`.
+        """
+        return False
 
     @abstractmethod
     def block(self, x: Tensor, previous: Tensor, following: Tensor, known: tuple[Tensor, ...] = ()) -> StepBlock:
@@ -139,6 +269,18 @@ class StepBlock(ABC):
         An LSTM's is f on c and 0 on h (the carousel), a GRU's z; None where a step carries nothing past φ.
         """
         return None
+
+    def slopes(self) -> Tensor | None:
+        """φ′ of every step and unit, (t, b, h), where the state is φ of something, unit by unit; None elsewhere."""
+        return None
+
+    def hold_fixed_(self, delta: Tensor) -> None:
+        """Total gradients (t, b, s) of autograd become in place those of each part with the others held fixed.
+
+        Where `Cell.feeds_parts`: in an LSTM's step h is computed from the new c, so c's gradient holds the way through
+        h as well.
+        """
+        return
 
     def through_frobenius(self) -> Tensor:
         """‖J_t − diag(direct)‖_F, the path through the nonlinearities alone: (t, b)."""

@@ -22,6 +22,16 @@ def prepare(tensor: Tensor | None) -> Tensor | None:
     return None if tensor is None else tensor.detach().to(compute_dtype(tensor.dtype))
 
 
+def as_given(tensor: Tensor | None) -> Tensor | None:
+    """A weight as the module holds it, with its gradients: what edited runs compute with."""
+    return tensor
+
+
+def plain_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x Wᵀ + b by torch's own product: x (n, i), weight (o, i) → (n, o), a new tensor."""
+    return x @ weight.T if bias is None else torch.addmm(bias, x, weight.T)
+
+
 def pre_activations(x: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor | None) -> Tensor:
     """x W_ihᵀ + h W_hhᵀ + b for all steps in two matrix products: x (t, b, i), h (t, b, r) → (t, b, g·h)."""
     t, b, _ = x.shape

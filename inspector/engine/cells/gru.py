@@ -6,15 +6,20 @@ h' = (1 − z) ⊙ n + z ⊙ h. Reference: Cho et al. (2014), who write z the ot
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from inspector.engine.cells.base import Cell
+from inspector.engine.cells.base import Cell, Recomputed
+from inspector.engine.cells.family import FAMILIES
+from inspector.engine.cells.gate_info import GateInfo, MemoryGate, RecurrentWeight
 from inspector.engine.cells.gated_algebra import (
+    as_given,
+    plain_linear,
     prepare,
     quadratic,
     row_gram,
@@ -22,14 +27,28 @@ from inspector.engine.cells.gated_algebra import (
     scaled_product,
     scaled_transpose,
 )
+from inspector.engine.cells.linear import linear
+from inspector.engine.cells.rounding import absolute_sums
 from inspector.engine.cells.spread_block import Spread, SpreadBlock
+from inspector.engine.cells.torch_family import TorchFamily
+from inspector.engine.cells.written import as_written
+
+SOURCE = "Cho et al. 2014, as torch.nn.GRU computes it"
+GATES = (
+    GateInfo("gate/reset", "reset gate r", "r = σ(W_r x + U_r h + b_r)", SOURCE),
+    GateInfo("gate/update", "update gate z", "z = σ(W_z x + U_z h + b_z); PyTorch: z = 1 keeps", SOURCE),
+    GateInfo("candidate", "candidate n", "n = tanh(W_n x + b_in + r ⊙ (U_n h + b_hn))", SOURCE, (-1, 1)),
+)
+WEIGHTS = (("reset", "U of gate r"), ("update", "U of gate z"), ("candidate", "U of n"))
 
 
 class GruStep(Cell):
     """A GRU step. Weights (3h, i) and (3h, h) in the order r, z, n; biases (3h,) or None."""
 
     family = "gru"
-    gate_names = ("gate/reset", "gate/update", "candidate")
+    gate_names = tuple(gate.signal for gate in GATES)
+    gate_info = GATES
+    memory_gate = MemoryGate("gate/update", True)
     trained: ClassVar[Mapping[str, str]] = {
         "weight_ih": "w_ih",
         "weight_hh": "w_hh",
@@ -37,11 +56,20 @@ class GruStep(Cell):
         "bias_hh": "b_hh",
     }
 
-    def __init__(self, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None, bias_hh: Tensor | None) -> None:
-        w_ih, w_hh = prepare(weight_ih), prepare(weight_hh)
+    def __init__(
+        self,
+        weight_ih: Tensor,
+        weight_hh: Tensor,
+        bias_ih: Tensor | None,
+        bias_hh: Tensor | None,
+        *,
+        live: bool = False,
+    ) -> None:
+        ready = as_given if live else prepare
+        w_ih, w_hh = ready(weight_ih), ready(weight_hh)
         assert w_ih is not None and w_hh is not None
         self.w_ih, self.w_hh = w_ih, w_hh
-        self.b_ih, self.b_hh = prepare(bias_ih), prepare(bias_hh)
+        self.b_ih, self.b_hh = ready(bias_ih), ready(bias_hh)
         self.hidden = w_hh.shape[1]
         self.parts: Mapping[str, slice] = {"h": slice(0, self.hidden)}
 
@@ -55,24 +83,41 @@ class GruStep(Cell):
         """Row inner products of U_r, U_z, U_n and the identity (h, 4, 4)."""
         return row_gram(self.w_hh, 3, diagonal=True)
 
+    @as_written
+    def equations(self, from_input: Tensor, from_state: Tensor, h: Tensor) -> Tensor:
+        """h' from W x + b_ih and U h + b_hh, (…, 3h) each, and h (…, h)."""
+        xr, xz, xn = from_input.chunk(3, -1)
+        hr, hz, hn = from_state.chunk(3, -1)
+        reset = torch.sigmoid(xr + hr)
+        update = torch.sigmoid(xz + hz)
+        candidate = torch.tanh(xn + reset * hn)
+        h = (1 - update) * candidate + update * h
+        return h
+
     def step(self, x: Tensor, state: Tensor) -> Tensor:
-        """h' from one step, written as the equations above."""
+        """h' from one step."""
         gx, gh = x @ self.w_ih.T, state @ self.w_hh.T
         gx = gx if self.b_ih is None else gx + self.b_ih
         gh = gh if self.b_hh is None else gh + self.b_hh
-        xr, xz, xn = gx.chunk(3, -1)
-        hr, hz, hn = gh.chunk(3, -1)
-        r, z = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
-        n = torch.tanh(xn + r * hn)
-        return (1 - z) * n + z * state
+        return self.equations(gx, gh, state)
 
-    def compute(self, x: Tensor, previous: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """(r, z, n, q) of all steps in two matrix products, each (t, b, h)."""
+    @as_written
+    def eager_step(self, x: Tensor, *state: Tensor) -> tuple[Tensor]:
+        """(h',) from x and (h,), on the module's own weights."""
+        (h,) = state
+        return (self.equations(F.linear(x, self.w_ih, self.b_ih), F.linear(h, self.w_hh, self.b_hh), h),)
+
+    def inside(
+        self, x: Tensor, previous: Tensor, product: Callable[..., Tensor] = linear
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """(r, z, n, q) of all steps in two matrix products, each (t, b, h).
+
+        The gates of `equations` once more, in place, for speed.
+        """
         t, b, _ = x.shape
         h = self.hidden
-        flat, past = x.reshape(t * b, -1), previous.reshape(t * b, -1)
-        gx = flat @ self.w_ih.T if self.b_ih is None else torch.addmm(self.b_ih, flat, self.w_ih.T)
-        gh = past @ self.w_hh.T if self.b_hh is None else torch.addmm(self.b_hh, past, self.w_hh.T)
+        gx = product(x.reshape(t * b, -1), self.w_ih, self.b_ih)
+        gh = product(previous.reshape(t * b, -1), self.w_hh, self.b_hh)
         rz = gx[:, : 2 * h].add_(gh[:, : 2 * h]).sigmoid_()
         q = gh[:, 2 * h :]
         n = gx[:, 2 * h :].addcmul_(rz[:, :h], q).tanh_()
@@ -80,13 +125,25 @@ class GruStep(Cell):
 
     def gates(self, x: Tensor, previous: Tensor) -> dict[str, Tensor]:
         """Reset, update and candidate of all steps."""
-        r, z, n, _ = self.compute(x, previous)
-        return {"gate/reset": r, "gate/update": z, "candidate": n}
+        return dict(zip(self.gate_names, self.inside(x, previous, plain_linear), strict=False))
 
-    def outputs(self, x: Tensor, previous: Tensor) -> Tensor:
-        """The states that the recomputed gates give, (t, b, h): what the check compares."""
-        _, z, n, _ = self.compute(x, previous)
-        return torch.lerp(n, previous, z)
+    def recompute(self, x: Tensor, start: Mapping[str, Tensor], output: Tensor) -> Recomputed:
+        """Every step from the h that the module gave before it."""
+        states = torch.cat((start["h"][None], output))
+        known = self.inside(x, states[:-1])
+        return Recomputed(states, known, torch.lerp(known[2], states[:-1], known[1]))
+
+    def rounding_bound(self, x: Tensor, states: Tensor, known: tuple[Tensor, ...], unit: float) -> Mapping[str, Tensor]:
+        """σ′ ≤ 1/4 and tanh′ ≤ 1 times what the sums are off by; the reset gate's error reaches n through q."""
+        h, before = states[1:], states[:-1]
+        _, z, n, q = known or self.inside(x, before)
+        e_r, e_z, e_n = (unit * absolute_sums(x, before, self.w_ih, self.w_hh, self.b_ih, self.b_hh)).chunk(3, -1)
+        e_n = e_n + q.abs() * e_r / 4 + unit * n.abs()
+        return {"h": (n - before).abs() * e_z / 4 + (1 - z) * e_n + unit * (h.abs() + n.abs())}
+
+    def recurrent_weights(self) -> list[RecurrentWeight]:
+        """U of each gate."""
+        return [RecurrentWeight(*names, part) for names, part in zip(WEIGHTS, self.w_hh.chunk(3), strict=True)]
 
     def block(self, x: Tensor, previous: Tensor, following: Tensor, known: tuple[Tensor, ...] = ()) -> GruBlock:
         """The steps from `previous` to `following`; `known` are r, z, n, q."""
@@ -108,13 +165,12 @@ class GruBlock(SpreadBlock):
 
     @cached_property
     def _values(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        return self.cell.compute(self.x, self.previous)
+        return self.cell.inside(self.x, self.previous, plain_linear)
 
     @property
     def gates(self) -> Mapping[str, Tensor]:  # type: ignore[override]
         """Reset, update and candidate, (t, b, h) each."""
-        r, z, n, _ = self._values
-        return {"gate/reset": r, "gate/update": z, "candidate": n}
+        return dict(zip(self.cell.gate_names, self._values, strict=False))
 
     @cached_property
     def coefficients(self) -> Tensor:
@@ -181,3 +237,18 @@ class GruBlock(SpreadBlock):
         found = {"weight_ih": ("input", self.x), "weight_hh": ("hidden", self.previous)}
         biases = {"bias_ih": ("input", one), "bias_hh": ("hidden", one)}
         return found if self.cell.b_ih is None else {**found, **biases}
+
+
+@FAMILIES.register("gru")
+class Gru(TorchFamily):
+    """torch.nn.GRU and torch.nn.GRUCell: state h."""
+
+    summary = "nn.GRU, nn.GRUCell: reset and update gates"
+    modules = (nn.GRU,)
+    cells = (nn.GRUCell,)
+    kernels: ClassVar[Mapping[str, Any]] = {"gru": torch.gru}
+    operations = ("gru_cell",)
+
+    def make(self, variant: str, weights: Sequence[Any], *, live: bool = False) -> GruStep:
+        """A step of (w_ih, w_hh, b_ih, b_hh)."""
+        return GruStep(*weights[:4], live=live)

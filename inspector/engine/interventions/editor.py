@@ -15,6 +15,7 @@ from typing import Any
 
 from torch import nn
 
+from inspector.engine.cells.family import sequence_family, step_family
 from inspector.engine.errors import InputError
 from inspector.engine.interventions.eager_loops import Layer, cell_forward_of, forward_of, layers_of
 from inspector.engine.model.batching import encode_text
@@ -71,9 +72,10 @@ def place_of(chain: Chain, name: str) -> Where:
 
 
 class WrittenOut:
-    """A model's fused modules and torch cells as loops, put in the place of their forwards while `on`.
+    """A model's recurrent modules and cells as loops, put in the place of their forwards while `on`.
 
-    `places`: id of a layer → its place. The same layers are used every time, so that operations are known again.
+    Those that a family knows. `places`: id of a layer, and of its step → its place. The same layers are used every
+    time, so that operations are known again.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -82,15 +84,16 @@ class WrittenOut:
         self._layers: list[Layer] = []
         for name, module in model.named_modules():
             place = name or type(module).__name__.lower()
-            if isinstance(module, nn.RNNBase):
-                rows = layers_of(module, place)
+            sequence, step = sequence_family(module), step_family(module)
+            if sequence is not None:
+                rows = layers_of(sequence, module, place)
                 self._layers += [layer for row in rows for layer in row]
-                self._forwards.append((module, forward_of(module, rows)))
-            elif isinstance(module, nn.RNNCellBase):
-                forward, layer = cell_forward_of(module, place)
+                self._forwards.append((module, forward_of(sequence, module, rows)))
+            elif step is not None:
+                forward, layer = cell_forward_of(step, module, place)
                 self._layers.append(layer)
                 self._forwards.append((module, forward))
-        self.places.update({id(layer): layer.place for layer in self._layers})
+        self.places.update({id(one): layer.place for layer in self._layers for one in (layer, layer.cell)})
 
     @contextmanager
     def on(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from inspector.engine.cells.family import sequence_family
 from inspector.engine.errors import InputError
 
 Kind = Literal["tokens", "vectors"]
@@ -116,7 +117,7 @@ def _settle_kind(subject: Subject) -> None:
         subject.kind = "tokens" if subject.vocabulary is not None or embedding is not None else "vectors"
     if subject.kind == "vectors" and subject.width is None:
         subject.width = _first_width(subject.model)
-        subject.guessed = subject.width is not None and not isinstance(subject.model, nn.RNNBase)
+        subject.guessed = subject.width is not None and sequence_family(subject.model) is None
 
 
 def _first_width(model: nn.Module) -> int | None:

@@ -1,4 +1,6 @@
-"""nn.RNNCell, nn.GRUCell and nn.LSTMCell called in the user's own loop: collected step by step, drawn as they come.
+"""Cells that take one step a call, in the user's own loop: collected step by step, drawn as they come.
+
+nn.RNNCell, nn.GRUCell, nn.LSTMCell, and those of other families (engine/cells/).
 
 Calls belong to one walk as long as each is given the state that the one before returned; where a user changes it for
 some sequences of a batch (masks, ended sequences), the walk goes on for the others. Everything is copied at once.
@@ -13,15 +15,16 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from inspector.engine.cells.family import CellFamily, step_family
 from inspector.engine.errors import CancelledError
 from inspector.engine.hooks.recorder import AfterHook, Recorder
-from inspector.engine.recurrent.cell_calls import PARTS, Walk, items_of, make_cell, recurrence_of, rows_of
+from inspector.engine.recurrent.cell_calls import Walk, recurrence_of, rows_of
 from inspector.engine.recurrent.fused.calls import UNKNOWN_COLUMN, column_of
 from inspector.engine.recurrent.fused.layers import CHANGED, GRADIENT, OVERWRITTEN, class_name
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import dtype_name
-from inspector.engine.trace.trace import CELLS_WITHIN, Trace
+from inspector.engine.trace.trace import Trace
 from inspector.records import Channel
 
 LIVE_STEPS, LIVE_SECONDS = 32, 0.05
@@ -50,18 +53,17 @@ class _Recorder(Recorder):
         self.cut: set[str] = set()
 
     def keep(self, place: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        assert isinstance(module, nn.RNNCellBase) and self.trace is not None
-        x = args[0] if args else kwargs.get("input")
-        given = items_of(args[1] if len(args) > 1 else kwargs.get("hx"))
-        made = items_of(output)
-        parts = 2 if isinstance(module, nn.LSTMCell) else 1
+        family = step_family(module)
+        assert family is not None and self.trace is not None
+        x, given = family.arguments(module, args, kwargs)
+        made = (family.results(module, output) or (None, ()))[1]
         tensors = all(isinstance(item, Tensor) for item in (x, *given, *made))
-        if not tensors or x is None or len(made) != parts or len(given) not in (0, parts):
+        if not tensors or x is None or len(made) != len(family.parts) or len(given) not in (0, len(made)):
             self.give_up(place, FOREIGN.format(place))
             return
         walk, rows = self._find(place, given)
         if walk is None:
-            walk = self._begin(place, module, given, made)
+            walk = self._begin(place, module, family, given, made)
             if walk is None:
                 return
             rows = walk.alive
@@ -86,7 +88,12 @@ class _Recorder(Recorder):
         return None, nothing
 
     def _begin(
-        self, place: str, module: nn.RNNCellBase, given: tuple[Tensor, ...], made: tuple[Tensor, ...]
+        self,
+        place: str,
+        module: nn.Module,
+        family: CellFamily,
+        given: tuple[Tensor, ...],
+        made: tuple[Tensor, ...],
     ) -> Walk | None:
         assert self.trace is not None
         walks = self.walks.setdefault(place, [])
@@ -105,8 +112,9 @@ class _Recorder(Recorder):
         weights: list[tuple[torch.Tensor, int]] = [
             (weight, weight._version) for weight in module.parameters() if not weight.is_inference()
         ]
+        cell = family.from_module(module, family.weights(module))
         walk = Walk(
-            f"{place}#{len(walks) + 1}" if walks else place, module, make_cell(module), weights,
+            f"{place}#{len(walks) + 1}" if walks else place, module, cell, weights,
             tuple(rows_of(item).detach()[cut].clone() for item in start), cut, 0 if one else column,
             self.trace.look_at if one else 0, torch.ones(columns, dtype=torch.bool),
             torch.zeros(columns, dtype=torch.int64), sent_at=time.monotonic(),
@@ -126,7 +134,7 @@ class _Recorder(Recorder):
             return
         if self.emit.cancelled():
             return
-        for number, part in enumerate(PARTS[: len(walk.first)]):
+        for number, part in enumerate(walk.parts):
             values = torch.stack([state[number][walk.column] for state in walk.states[walk.sent : count]])
             name = f"{walk.place}:{part}"
             self.emit.channel(state_channel(name, part, values, class_name(walk.module)))
@@ -136,7 +144,7 @@ class _Recorder(Recorder):
 
 def state_channel(name: str, part: str, values: Tensor, module: str) -> Channel:
     """The channel of a state that grows step by step."""
-    title = "hidden state" if part == "h" else "cell state"
+    title = {"h": "hidden state", "c": "cell state"}.get(part, part)
     return Channel(
         name=name, kind="state", dims=("step", "unit"), shape=(None, values.shape[1]), dtype=dtype_name(values),
         title=title, formula=f"{part}_t", scale="diverging", module=module,
@@ -145,7 +153,7 @@ def state_channel(name: str, part: str, values: Tensor, module: str) -> Channel:
 
 @PROBES.register("cells")
 class Cells:
-    """Watches every nn.RNNCell, nn.GRUCell and nn.LSTMCell of a model."""
+    """Watches every cell of a model that a family knows."""
 
     summary = "nn.RNNCell, nn.GRUCell, nn.LSTMCell in a user's own loop: every step, drawn as it comes"
 
@@ -158,7 +166,7 @@ class Cells:
         """One forward hook on each cell."""
         self._recorder = _Recorder(trace, emit)
         for name, module in model.named_modules():
-            if isinstance(module, (nn.RNNCell, nn.GRUCell, nn.LSTMCell)):
+            if step_family(module) is not None:
                 place = name.replace("_orig_mod.", "") or class_name(module).lower()
                 if "_orig_mod" in name:
                     self._compiled.append(place)
@@ -176,7 +184,7 @@ class Cells:
         for place in self._compiled:
             if place not in recorder.walks and place not in recorder.broken:
                 emit.refuse(f"{place}:h", COMPILED.format(place))
-        for place in trace.extra.get(CELLS_WITHIN, ()):
+        for place in trace.cells_within:
             recorder.walks.pop(place, None)
         for place, walks in list(recorder.walks.items()):
             if len(walks) >= FEWEST and all(len(walk.states) == 1 for walk in walks):
@@ -202,7 +210,7 @@ class Cells:
             return
         recurrence = recurrence_of(walk, trace.batch.lengths)
         if walk.sent == walk.count:
-            recurrence.shown = set(PARTS[: len(walk.first)])
+            recurrence.shown = set(walk.parts)
         if walk.gradients and walk.gradients_lost():
             emit.refuse(f"{walk.place}:{GRADIENT}", CHANGED.format(walk.place))
         trace.recurrences.append(recurrence)

@@ -1,4 +1,6 @@
-"""Fused nn.RNN, nn.GRU and nn.LSTM: they run as they are, and everything inside is recomputed afterwards.
+"""Modules that run whole sequences: they run as they are, and everything inside is recomputed afterwards.
+
+That is nn.RNN, nn.GRU and nn.LSTM, and what other families of cells know (engine/cells/).
 
 A forward hook keeps the input, the initial state, the weights and what the module returned. Afterwards every layer
 and direction is laid open: lower layers (whose outputs the fused kernel does not return) run once more, one fused
@@ -19,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 from torch.utils.hooks import RemovableHandle
 
+from inspector.engine.cells.family import CellFamily, class_names, sequence_family
 from inspector.engine.errors import CancelledError
 from inspector.engine.hooks.module_stack import in_backward
 from inspector.engine.hooks.recorder import AfterHook, Recorder
@@ -49,21 +52,22 @@ class _Recorder(Recorder):
                 self.random[place] = torch.get_rng_state()
 
     def keep(self, place: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        assert isinstance(module, nn.RNNBase) and self.trace is not None
-        given = args[0] if args else kwargs.get("input")
-        initial = args[1] if len(args) > 1 else kwargs.get("hx")
-        problem = _not_ours(module, given, initial, output)
-        if problem:
+        family = sequence_family(module)
+        assert family is not None and self.trace is not None
+        given, initial = family.arguments(module, args, kwargs)
+        results = family.results(module, output)
+        problem = _not_ours(family, given, initial, results)
+        if results is None or problem:
             self.give_up(place, problem.format(place))
             return
-        assert isinstance(given, (Tensor, PackedSequence))
-        dropping = module.training and module.dropout > 0 and module.num_layers > 1
+        made, final = results
+        stack, data = family.stack(module), made.data if isinstance(made, PackedSequence) else made
+        dropping = module.training and stack.dropout > 0 and stack.layers > 1
         random = self.random.pop(place, None)
         call = FusedCall(
-            given, initial, output[0], output[1], dropping, _weights(module),
-            random if dropping and output[1][0].device.type == "cpu" else None, _autocast(output[1][0]),
-            any(item.requires_grad for item in initial or ()) if isinstance(initial, tuple)
-            else initial is not None and initial.requires_grad,
+            given, initial, made, final, family.parts, dropping, family.weights(module),
+            random if dropping and data.device.type == "cpu" else None, _autocast(data),
+            any(item.requires_grad for item in initial),
         )  # fmt: skip
         returned = returned_states(call.final)
         for name, tensor in call.returned():
@@ -72,47 +76,41 @@ class _Recorder(Recorder):
                 call.asked.append((tensor, tensor._version))
         call.settle()
         walk, last = self.open.get(place, (None, []))
-        if walk is not None and not module.bidirectional and call.continues(walk.calls[-1], initial, last):
+        if walk is not None and stack.directions == 1 and call.continues(walk.calls[-1], initial, last):
             walk.calls.append(call)
         else:
-            walk = self._begin(place, module, call)
+            walk = self._begin(place, module, family, call)
         if walk is not None:
             self.open[place] = walk, returned
 
-    def _begin(self, place: str, module: nn.RNNBase, call: FusedCall) -> Walk | None:
+    def _begin(self, place: str, module: nn.Module, family: CellFamily, call: FusedCall) -> Walk | None:
         number = self.counts[place] = self.counts.get(place, 0) + 1
         if number > MOST_WALKS:
             self.give_up(place, f"{place} is called again and again; only its first {MOST_WALKS} calls are shown.")
             return None
-        walk = Walk(place if number == 1 else f"{place}#{number}", module, [call])
+        walk = Walk(place if number == 1 else f"{place}#{number}", module, family, [call])
         self.walks.append(walk)
         return walk
 
 
-def _not_ours(module: nn.RNNBase, given: Any, initial: Any, output: Any) -> str:
+def _not_ours(
+    family: CellFamily, given: Any, initial: tuple[Any, ...], results: tuple[Any, tuple[Any, ...]] | None
+) -> str:
     """Why a call cannot be understood, or "": a subclass may take and return what it likes."""
     sequence = (Tensor, PackedSequence)
-    pair = isinstance(output, tuple) and len(output) == 2 and isinstance(output[0], sequence)
-    parts = 2 if isinstance(module, nn.LSTM) else 1
-    if not pair or not isinstance(given, sequence) or isinstance(given, Tensor) != isinstance(output[0], Tensor):
+    made: Any
+    made, final = results or (None, ())
+    known = isinstance(made, sequence) and isinstance(given, sequence)
+    if not known or isinstance(given, Tensor) != isinstance(made, Tensor):
         return "{} takes or returns something else than the class it derives from, so it cannot be laid open."
-    for value in (output[1], *([initial] if initial is not None else [])):
-        items = value if isinstance(value, (tuple, list)) else (value,)
-        if len(items) != parts or not all(isinstance(item, Tensor) for item in items):
+    count = len(family.parts)
+    for state, allowed in ((final, (count,) if family.opaque else (0, count)), (initial, (0, count))):
+        if len(state) not in allowed or not all(isinstance(item, Tensor) for item in state):
             return "{} takes or returns a state that the class it derives from does not, so it cannot be laid open."
-    tensors = [given, output[0]] if isinstance(given, Tensor) else [given.data, output[0].data]
+    tensors = [one if isinstance(one, Tensor) else one.data for one in (given, made)]
     if any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors):
         return "{} ran inside a torch.func transform, where its tensors cannot be kept."
     return ""
-
-
-def _weights(module: nn.RNNBase) -> dict[str, Tensor]:
-    """The effective weights of the call that has just been made, as the module itself took them.
-
-    Read from where the module keeps them, not by name: a parametrised weight is computed anew at every look.
-    """
-    pairs = zip(module._flat_weights_names, module._flat_weights, strict=True)
-    return {name: weight.detach() for name, weight in pairs if isinstance(weight, Tensor)}
 
 
 def _autocast(tensor: Tensor) -> tuple[str, torch.dtype] | None:
@@ -122,7 +120,7 @@ def _autocast(tensor: Tensor) -> tuple[str, torch.dtype] | None:
 
 @PROBES.register("fused-rnn")
 class FusedRnn:
-    """Watches every nn.RNN, nn.GRU and nn.LSTM of a model."""
+    """Watches every module of a model that runs whole sequences and that a family knows."""
 
     summary = "nn.RNN, nn.GRU, nn.LSTM: states, gates and candidates of every layer, direction and step"
 
@@ -139,12 +137,14 @@ class FusedRnn:
             place = name.replace("_orig_mod.", "") or class_name(module).lower()
             if _unseen(module):
                 emit.refuse(f"{place}:h", _UNSEEN[_unseen(module)].format(place))
-            if not isinstance(module, nn.RNNBase):
+            family = sequence_family(module)
+            if family is None:
                 continue
             if any(name.startswith(f"{outer}.".lstrip(".")) for outer in compiled):
                 self._compiled[place] = name
             self._handles.append(module.register_forward_hook(AfterHook(recorder, place), with_kwargs=True))
-            if module.dropout > 0 and module.num_layers > 1:
+            stack = family.stack(module)
+            if stack.dropout > 0 and stack.layers > 1:
                 self._handles.append(module.register_forward_pre_hook(_Before(recorder, place)))
 
     def detach(self) -> None:
@@ -187,7 +187,7 @@ _UNSEEN = {
 def _unseen(module: nn.Module) -> str:
     """Why a recurrent module cannot be watched ("script", "quantized"), or ""."""
     name = getattr(module, "original_name", type(module).__name__)
-    if not str(name).startswith(("RNN", "GRU", "LSTM")):
+    if not str(name).startswith(class_names()):
         return ""
     if isinstance(module, torch.jit.ScriptModule):
         return "script"

@@ -2,7 +2,8 @@
 
 Every torch operation of the forward pass is noted with its place in the code; afterwards loops are found, what they
 carry from iteration to iteration, the gates on the way, and the operations of each step as a program whose derivatives
-torch.func gives (engine/handwritten/). Loops over torch's own cells are left to the probe that knows their equations.
+torch.func gives (engine/recurrent/traced/). Loops over torch's own cells are left to the probe that knows their
+equations.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Container, Sequence
 
 from torch import nn
 
+from inspector.engine.cells.family import is_opaque, sequence_family, step_family
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.hooks.function_mode import FUSED, runs_fused, unwatched
 from inspector.engine.hooks.module_stack import ModuleStack
@@ -20,13 +22,13 @@ from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
 from inspector.engine.recurrent.traced.loops.carried_state import Slot, analyse, states
 from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, loops_inside
-from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell
+from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.recorder import Recorder
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
-from inspector.engine.trace.trace import CELLS_WITHIN, Trace
+from inspector.engine.trace.trace import Trace
 from inspector.records import CARRIED, STATE, Labels
 
 FULL = (
@@ -59,6 +61,7 @@ class Handwritten:
         self._names: dict[int, str] = {}
         self._made: Container[int] = ()
         self._parameters: dict[int, str] = {}
+        self._claimed: dict[int, str] = {}
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
         """Push the mode; nothing where no Python runs that could be seen."""
@@ -67,6 +70,10 @@ class Handwritten:
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
         self._names = {**{id(module): name for name, module in model.named_modules()}, **trace.places}
+        self._claimed = {
+            id(module): name for name, module in model.named_modules()
+            if not is_opaque(module) and (sequence_family(module) or step_family(module)) is not None
+        }  # fmt: skip
         self._parameters = {id(value): name for name, value in model.named_parameters()}
         self._recorder = Recorder(trace.editor)
         self._recorder.begin(following=trace.subject.loss is not None)
@@ -153,7 +160,8 @@ class Handwritten:
         for state in states(flow):
             place = place_of(flow, state, self._names)
             cells = cells_within(flow, state, self._parameters)
-            if "" in cells or of_a_cell(flow, state):  # these have probes of their own
+            theirs, within = of_a_family(flow, state, self._claimed)
+            if "" in cells or of_a_cell(flow, state) or theirs:  # these have probes of their own
                 useful = True
                 continue
             if loop.depth and not (_regular(loop) and _a_stack(state, trace)):
@@ -165,7 +173,7 @@ class Handwritten:
             except Unsupported as reason:
                 self._refused[place] = f"The recurrence in {place} is not shown: {reason}."
                 continue
-            trace.extra.setdefault(CELLS_WITHIN, set()).update(cells)
+            trace.cells_within |= cells | within
             trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
             wanted = Wanted(flow, state, cut)
             wanted.ask(trace)
@@ -227,4 +235,4 @@ def _a_stack(state: Sequence[Slot], trace: Trace) -> bool:
 
 def _fused_everywhere(model: nn.Module) -> bool:
     """True where the whole model is one of torch's fused modules: no line of the user's runs."""
-    return isinstance(model, (nn.RNNBase, nn.RNNCellBase))
+    return is_opaque(model)

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from inspector.engine.cells.base import Cell, Check
-from inspector.engine.cells.gate_products import inside, resolution
-from inspector.engine.cells.gru import GruStep
-from inspector.engine.cells.lstm import LstmBlock, LstmStep
-from inspector.engine.cells.rnn import RnnStep
-from inspector.engine.recurrent.verification import (
-    against_bound,
-    allowed_error,
-    distance,
-    judge,
-    largest,
-    rounding_bound,
-)
+from inspector.engine.cells.gate_products import resolution
+from inspector.engine.cells.rounding import ROUNDINGS
+from inspector.engine.recurrent.verification import against_bound, allowed_error, distance, judge, largest
 from inspector.engine.trace.trace import Recurrence
 
-PARTS = ("h", "c")
 CHUNK = 512
 """Steps whose gradients are taken apart at once."""
 
@@ -33,11 +21,6 @@ CHUNK = 512
 def rows_of(value: Tensor) -> Tensor:
     """(b, n), also of an unbatched (n,)."""
     return value if value.dim() == 2 else value[None]
-
-
-def items_of(value: Any) -> tuple[Tensor, ...]:
-    """The parts of a state: (h,), (h, c), or () for None."""
-    return tuple(value) if isinstance(value, (tuple, list)) else () if value is None else (value,)
 
 
 @dataclass(slots=True)
@@ -54,7 +37,7 @@ class Walk:
     """
 
     place: str
-    module: nn.RNNCellBase
+    module: nn.Module
     cell: Cell
     weights: list[tuple[Tensor, int]]
     first: tuple[Tensor, ...]
@@ -72,6 +55,11 @@ class Walk:
     gradients: dict[tuple[int, int], Tensor] = field(default_factory=dict)
     sent: int = 0
     sent_at: float = 0.0
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the parts of the state, in the order in which the cell takes and returns them."""
+        return tuple(self.cell.parts)
 
     @property
     def count(self) -> int:
@@ -132,9 +120,8 @@ def recurrence_of(walk: Walk, lengths: Tensor) -> Recurrence:
     counts = walk.counts[walk.cut]
     steps = int(counts.max())
     cell = walk.cell
-    own: torch.dtype = cell.w_ih.dtype  # type: ignore[attr-defined]
-    x = torch.stack(walk.x[:steps]).to(own)
-    states = torch.stack([torch.cat(state, -1) for state in (walk.first, *walk.states[:steps])]).to(own)
+    x = torch.stack(walk.x[:steps]).to(cell.dtype)
+    states = torch.stack([torch.cat(state, -1) for state in (walk.first, *walk.states[:steps])]).to(cell.dtype)
     whole = walk.counts.numel() == lengths.numel() and int(lengths.max()) == steps
     real = torch.minimum(counts, lengths[walk.cut]) if whole else counts
     check = _check(cell, x, states, counts, resolution(dtype, states.device))
@@ -156,9 +143,10 @@ def _check(cell: Cell, x: Tensor, states: Tensor, counts: Tensor, unit: float) -
     pair = distance(made[real], states[1:][real]), allowed_error(unit, largest(states))
     if judge([pair]).passed:
         return judge([pair])
-    h = cell.parts["h"]
-    bounds = rounding_bound(cell, x, states, inside(cell, x, states[:-1, :, h]), unit)
-    limit = torch.cat([bound for bound in bounds if bound is not None], -1)
+    bounds = cell.rounding_bound(x, states, (), ROUNDINGS * unit)
+    if bounds is None:
+        return judge([pair])
+    limit = torch.cat([bounds[name] for name in cell.parts], -1)
     return judge([against_bound(made, states[1:], limit, real)])
 
 
@@ -166,18 +154,16 @@ def _delta(walk: Walk, recurrence: Recurrence) -> Tensor:
     """(t, b, s) total gradients from autograd.
 
     On the unrolled graph ∂L/∂c_t may include the way through h_t (it does where h is computed from the returned
-    c): that part is taken off, so that c_t's gradient holds h_t fixed, as everywhere else.
+    c): the cell takes that off, so that c_t's gradient holds h_t fixed, as everywhere else.
     """
     delta = torch.zeros_like(recurrence.states[1:])
     for (step, number), gradient in walk.gradients.items():
         if step < len(delta):
-            delta[step, :, recurrence.cell.parts[PARTS[number]]] = gradient.to(delta.dtype)
-    if isinstance(recurrence.cell, LstmStep) and _cell_feeds_output():
-        h, c = recurrence.cell.parts["h"], recurrence.cell.parts["c"]
+            delta[step, :, recurrence.cell.parts[walk.parts[number]]] = gradient.to(delta.dtype)
+    if recurrence.cell.feeds_parts():
         for start in range(0, len(delta), CHUNK):
-            block = recurrence.block(start, min(start + CHUNK, len(delta)))
-            assert isinstance(block, LstmBlock)
-            delta[start : start + CHUNK, :, c] -= block.leak * delta[start : start + CHUNK, :, h]
+            stop = min(start + CHUNK, len(delta))
+            recurrence.block(start, stop).hold_fixed_(delta[start:stop])
     return delta
 
 
@@ -194,38 +180,3 @@ def _arriving(recurrence: Recurrence) -> Tensor:
         size[start - 1 : stop - 1] = torch.maximum(size[start - 1 : stop - 1], back.abs().amax(-1))
     noise = arriving.abs().amax(-1) <= 64 * torch.finfo(arriving.dtype).eps * size
     return arriving.masked_fill_(noise[..., None], 0)
-
-
-def make_cell(module: nn.RNNCellBase) -> Cell:
-    """The step of a cell with its effective weights."""
-    with _untouched(module):
-        bias_ih, bias_hh = (module.bias_ih, module.bias_hh) if module.bias else (None, None)
-        weights = (module.weight_ih, module.weight_hh, bias_ih, bias_hh)
-        if isinstance(module, nn.LSTMCell):
-            return LstmStep(*weights)
-        if isinstance(module, nn.GRUCell):
-            return GruStep(*weights)
-        return RnnStep(*weights, str(module.nonlinearity))
-
-
-@contextmanager
-def _untouched(module: nn.Module) -> Iterator[None]:
-    """Looking at a parametrised weight computes it, which may move buffers (spectral norm) or draw random numbers."""
-    if not hasattr(module, "parametrizations"):
-        yield
-        return
-    buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        yield
-        for buffer, value in buffers:
-            if not torch.equal(buffer, value):
-                buffer.copy_(value)
-
-
-def _cell_feeds_output() -> bool:
-    """Whether autograd sees h computed from the c that an LSTMCell returns (composite kernel) or not (fused one)."""
-    with torch.enable_grad():
-        one = torch.ones(1, 1, requires_grad=True)
-        weight = torch.ones(4, 1)
-        h, c = torch.lstm_cell(one, (one, one), weight, weight)
-        return torch.autograd.grad(h.sum(), c, allow_unused=True)[0] is not None

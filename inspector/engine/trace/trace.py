@@ -19,8 +19,6 @@ from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
-CELLS_WITHIN = "cells within"
-"""Key of Trace.extra: names of the modules of torch's cells that are part of a larger hand-written recurrence."""
 KEPT_BYTES = 256 << 20
 KEPT_STEPS = 64
 """The size of block that most quantities ask for (quantity.BLOCK_STEPS)."""
@@ -194,6 +192,8 @@ class Trace:
     answer: Answer | None = None
     """Steps of the answer where it has its own: then loss and logits have those, not the input's."""
     extra: dict[str, Any] = field(default_factory=dict)
+    cells_within: set[str] = field(default_factory=set)
+    """Names of the modules of cells that are part of a larger hand-written recurrence."""
     only_looked_at: bool = False
     """Keep the inside of the sample looked at only; quantities that average then average over that one."""
     gradient_requests: list[GradientRequest] = field(default_factory=list)

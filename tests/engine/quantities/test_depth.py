@@ -110,6 +110,17 @@ def test_gradients_by_layer_equal_autograd_through_cells(kind: str, both: bool) 
     )
 
 
+def test_a_backward_direction_that_runs_over_the_padding_counts_at_real_steps_only() -> None:
+    torch.manual_seed(1)
+    net = nn.GRU(3, 4, 2, batch_first=True, bidirectional=True).double()
+    x, lengths, kept = torch.randn(3, 9, 3, dtype=D), torch.tensor(LENGTHS), Kept()
+    subject = Subject(model=net, kind="vectors", width=3, loss=lambda out, batch: out[0].square().sum(-1))
+    perform(subject, Batch(x, lengths, look_at=1), kept, RunOptions(only=("depth",)))
+    assert not kept.refusals() and kept.array("layers:gradient/depth_map").shape == (6, 2)
+    real = net(x)[0][torch.arange(9) < lengths[:, None]].detach()
+    assert kept.array("layers:h/depth_rms")[1] == pytest.approx(float(real.square().mean().sqrt()), rel=1e-12)
+
+
 def generic(place: str, steps: int, delta: Tensor | None, check: Check | None = None) -> Recurrence:
     states = torch.randn(steps + 1, 1, 2, dtype=D)
     cell = FunctionStep(lambda x, s: torch.tanh(x + s), {"h": slice(0, 2)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.recurrent_weights import RecurrentWeight, recurrent_weights
+from inspector.engine.cells.gate_info import RecurrentWeight
 from inspector.engine.errors import NotApplicable, Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -31,7 +31,7 @@ def weight_spectra(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     ρ = max |λ|, `spectral_norm` σ₁, `non_normality` √(‖W‖²_F − Σ|λ|²) (Henrici), `orthogonality_defect` ‖WᵀW − I‖_F,
     and for a plain RNN `bound` γσ₁: below 1 gradients must vanish, above 1 they may explode.
     """
-    weights = recurrent_weights(recurrence.cell)
+    weights = recurrence.cell.recurrent_weights()
     if not weights:
         raise NotApplicable("The recurrent weights of this step are not known apart.")
     units = weights[0].matrix.shape[0]

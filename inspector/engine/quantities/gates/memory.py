@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.memory_gate import Keeping, keeping
+from inspector.engine.analyses.memory_gate import keeping
+from inspector.engine.cells.gate_info import MemoryGate
 from inspector.engine.errors import NotApplicable
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -54,7 +55,7 @@ def memory(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     _write_runs(recurrence, emit, torch.cat(statistics, 1), said, found)
 
 
-def _write_runs(recurrence: Recurrence, emit: Emitter, values: Tensor, said: str, found: Keeping) -> None:
+def _write_runs(recurrence: Recurrence, emit: Emitter, values: Tensor, said: str, found: MemoryGate) -> None:
     about = Describe(
         kind="memory", compare="separate", title=f"runs of memory ({said})", source=SOURCE, method=found.method,
         formula=f"longest: most consecutive steps with {said}; longest_start: where it begins (−1: nowhere); runs: how "
@@ -71,7 +72,7 @@ def _letter(signal: str) -> str:
     return {"input": "i"}.get(name, name)
 
 
-def holding(recurrence: Recurrence, found: Keeping, sample: int) -> Tensor:
+def holding(recurrence: Recurrence, found: MemoryGate, sample: int) -> Tensor:
     """(t, h) bool in processing order: the old state is kept and nothing is written. A NaN gate holds nothing."""
     rows = []
     for _, block in recurrence.blocks(sample, BLOCK_STEPS):

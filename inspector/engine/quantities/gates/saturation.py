@@ -48,8 +48,7 @@ def saturation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
 def _squashed(recurrence: Recurrence, gates: object, following: Tensor) -> list[tuple[str, Tensor]]:
     assert hasattr(gates, "items")
     found: list[tuple[str, Tensor]] = list(gates.items())
-    if getattr(recurrence.cell, "nonlinearity", "") == "tanh":
-        found.append(("h", following))
+    found += [(part, following[..., recurrence.cell.parts[part]]) for part in recurrence.cell.tanh_parts]
     return found
 
 

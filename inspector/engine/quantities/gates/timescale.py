@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.memory_gate import keeping, short
+from inspector.engine.analyses.memory_gate import keeping
+from inspector.engine.cells.gate_info import short
 from inspector.engine.errors import NotApplicable
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter

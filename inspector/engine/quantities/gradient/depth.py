@@ -40,6 +40,10 @@ class Layer:
     name: str
     directions: list[Recurrence] = field(default_factory=list)
 
+    def steps(self, sample: int) -> int:
+        """Real steps of one sample; a backward direction runs over the padding too, where a batch is not packed."""
+        return min(item.length(sample) for item in self.directions)
+
     def gradient(self, sample: int) -> Array | None:
         """‖∂L/∂h_t‖ of one sample's real steps in sequence order, (t,); None without gradients."""
         squares = []
@@ -47,7 +51,8 @@ class Layer:
             if item.delta is None:
                 return None
             values = item.delta[: item.length(sample), sample - item.base, item.cell.parts[item.cell.main]]
-            squares.append(to_numpy(item.in_order(values, sample)).astype(np.float64))
+            rows = item.in_order(values, sample)[: self.steps(sample)]
+            squares.append(to_numpy(rows).astype(np.float64))
         found: Array = np.linalg.norm(np.concatenate(squares, axis=1), axis=1)
         return found
 
@@ -57,6 +62,8 @@ class Layer:
         for item in self.directions:
             for sample in samples(item):
                 part = _state(item, sample).double()
+                if item.length(sample) > self.steps(sample):
+                    part = item.in_order(part, sample)[: self.steps(sample)]
                 total, count = total + float(part.square().sum()), count + part.numel()
         return total / max(1, count)
 

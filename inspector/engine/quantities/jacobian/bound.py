@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from inspector.engine.analyses.recurrent_weights import RecurrentWeight, recurrent_weights
+from inspector.engine.cells.gate_info import RecurrentWeight
 from inspector.engine.errors import NotApplicable, Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -26,7 +26,7 @@ def bound(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     and softplus and 1/4 for the logistic function. A gated step has no such bound.
     """
     length = recurrence.length(sample)
-    weights = [weight for weight in recurrent_weights(recurrence.cell) if weight.gain is not None]
+    weights = [weight for weight in recurrence.cell.recurrent_weights() if weight.gain is not None]
     layers = bool(weights) and weights[0].step is not None
     if not weights or (layers and [weight.step for weight in weights] != list(range(length))):
         raise NotApplicable("The bound γσ₁(W) exists for plain recurrences only.")

@@ -8,18 +8,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.recurrent_weights import recurrent_weights
-from inspector.engine.cells.base import Cell
-from inspector.engine.cells.rnn import RnnBlock, RnnStep
 from inspector.engine.errors import NotApplicable
-from inspector.engine.recurrent.traced.cells.replayed import ReplayBlock, ReplayStep
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_recurrence, rows_per_page
 from inspector.engine.trace.trace import Recurrence
 
-PIECEWISE = ("relu", "hardtanh")
-"""Activations whose derivative is 0 or 1."""
 LONGEST, MOST_STARTS = 512, 256
 BUDGET = 1e10
 """Multiplications for the norms of products; beyond, starts are thinned out and then there are none."""
@@ -54,15 +48,18 @@ BY_LAG = {
 def masks(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `mask` (step, unit), `mask/open_share` (step,), and by lag, (lag,): see BY_LAG."""
     cell = recurrence.cell
-    outside = slope_outside(cell)
+    outside = cell.slope_outside()
+    if outside is None:
+        raise NotApplicable("Only piecewise linear activations have masks.")
     mask = MASK if outside == 0 else replace(MASK, formula=LEAKY.format(outside))
     open_share = SHARE if outside == 0 else replace(SHARE, formula=LEAKY_SHARE)
     length = recurrence.length(sample)
     found = []
     for start, block in recurrence.blocks(sample, rows_per_page(length, cell.state_size * 2)):
-        assert isinstance(block, (RnnBlock, ReplayBlock))
+        slopes = block.slopes()
+        assert slopes is not None
         nothing = block.following.new_full((), torch.nan)
-        found.append(torch.where(block.following.isnan(), nothing, block.slope[:, :, 0])[:, 0])
+        found.append(torch.where(block.following.isnan(), nothing, slopes)[:, 0])
         rows = recurrence.in_order(found[-1].half(), sample)
         name = f"{recurrence.place}:mask"
         shape = (length, cell.state_size)
@@ -73,18 +70,9 @@ def masks(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     share = recurrence.in_order(opened.double().mean(1), sample)
     name = f"{recurrence.place}:mask/open_share"
     emit.array(open_share.channel(name, ("step",), (length,), "float64", module=recurrence.module), share)
-    plain = [weight.matrix for weight in recurrent_weights(cell) if weight.gain is not None and weight.step is None]
+    plain = [weight.matrix for weight in cell.recurrent_weights() if weight.gain is not None and weight.step is None]
     if length > 1 and len(plain) == 1:  # the step is φ(W h + …) and nothing else: its Jacobian is diag(m) W
         _by_lag(recurrence, emit, plain[0], slopes, closes=outside == 0)
-
-
-def slope_outside(cell: Cell) -> float:
-    """φ′ of the cell where it is not 1: 0 where units close. Raises NotApplicable where φ is not piecewise linear."""
-    if isinstance(cell, ReplayStep) and cell.squashed is not None:
-        return cell.squashed.outside
-    if isinstance(cell, RnnStep) and cell.nonlinearity in PIECEWISE:
-        return 0.0
-    raise NotApplicable("Only piecewise linear activations have masks.")
 
 
 def _by_lag(recurrence: Recurrence, emit: Emitter, weights: Tensor, slopes: Tensor, *, closes: bool) -> None:

@@ -5,13 +5,15 @@ Everything downstream works in the layout (t, b, …), whatever batch_first, unb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+
+from inspector.engine.cells.base import Cell
+from inspector.engine.cells.family import Stack
 
 OWN_BYTES = 4 << 20
 """Calls up to this size are copied, so that nothing the model does later can change what is shown; larger ones are
@@ -23,6 +25,7 @@ class FusedCall:
     """What went into a fused module and what came out; gradients come later, under the names of `returned`.
 
     Attributes:
+        parts: names of the parts of a state; initial and final hold as many tensors, or none where there were none.
         weights: the effective weights of this very call, by their name in the module.
         random: torch's random state at the call, where dropout between the layers was active; else None.
         autocast: (device type, dtype) where the call ran under torch.autocast; else None.
@@ -31,9 +34,10 @@ class FusedCall:
     """
 
     given: Tensor | PackedSequence
-    initial: Any
+    initial: tuple[Tensor, ...]
     output: Tensor | PackedSequence
-    final: Any
+    final: tuple[Tensor, ...]
+    parts: tuple[str, ...]
     dropping: bool
     weights: dict[str, Tensor]
     random: Tensor | None = None
@@ -52,9 +56,9 @@ class FusedCall:
         return any(tensor._version != version for tensor, version in self.asked)
 
     def returned(self) -> list[tuple[str, Tensor]]:
-        """The graph tensors that the call returned: "output", "h", and "c" for an LSTM."""
+        """The graph tensors that the call returned: "output", and the parts of the last state."""
         data = self.output.data if isinstance(self.output, PackedSequence) else self.output
-        return [("output", data), *zip(("h", "c"), _items(self.final), strict=False)]
+        return [("output", data), *zip(self.parts, self.final, strict=False)]
 
     def receiver(self, name: str) -> Callable[[Tensor | None], None]:
         """What to do with the gradient of a returned tensor: keep it."""
@@ -67,22 +71,23 @@ class FusedCall:
 
     def settle(self) -> None:
         """Copy what is small; remember the versions of the rest."""
-        tensors = [*_tensors(self.given), *_tensors(self.initial), *_tensors(self.output), *_tensors(self.final)]
+        tensors = [_data(self.given), *self.initial, _data(self.output), *self.final]
         small = sum(tensor.nbytes for tensor in tensors) <= OWN_BYTES
         if small or any(tensor.is_inference() for tensor in tensors):
-            self.given, self.initial, self.output, self.final = map(
-                _copied, (self.given, self.initial, self.output, self.final)
+            self.given, self.output = _copied(self.given), _copied(self.output)
+            self.initial, self.final = (
+                tuple(item.detach().clone() for item in state) for state in (self.initial, self.final)
             )
             tensors = []
         self.kept = [(t, t._version) for t in (*tensors, *self.weights.values()) if not t.is_inference()]
 
-    def continues(self, last: FusedCall, given: Any, returned: list[tuple[Tensor, int]]) -> bool:
+    def continues(self, last: FusedCall, given: tuple[Tensor, ...], returned: list[tuple[Tensor, int]]) -> bool:
         """True when this call goes on where `last` ended: its initial state is what `last` returned, unchanged."""
         if not isinstance(self.given, Tensor) or not isinstance(last.given, Tensor) or self.dropping != last.dropping:
             return False
-        if self.given.dim() != last.given.dim() or given is None or not _same_weights(self.weights, last.weights):
+        if self.given.dim() != last.given.dim() or not _same_weights(self.weights, last.weights):
             return False
-        pairs = list(zip(_items(given), _items(last.final), returned, strict=False))
+        pairs = list(zip(given, last.final, returned, strict=False))
         return bool(pairs) and all(
             (now is out and version >= 0 and now._version == version)
             or (now.shape == then.shape and torch.equal(now, then))
@@ -90,33 +95,23 @@ class FusedCall:
         )
 
 
-def _items(value: Any) -> tuple[Tensor, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else () if value is None else (value,)
+def _data(value: Tensor | PackedSequence) -> Tensor:
+    return value.data if isinstance(value, PackedSequence) else value
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, PackedSequence):
-        yield value.data
-    else:
-        yield from _items(value)
-
-
-def _copied(value: Any) -> Any:
+def _copied(value: Tensor | PackedSequence) -> Tensor | PackedSequence:
     """A detached copy; of a packed sequence's data only (its index tensors are nobody's to change)."""
-    if isinstance(value, PackedSequence):
-        return packed_like(value, value.data.detach().clone())
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    return None if value is None else tuple(item.detach().clone() for item in _items(value))
+    copied = _data(value).detach().clone()
+    return packed_like(value, copied) if isinstance(value, PackedSequence) else copied
 
 
 def _same_weights(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
     return all(value is b[name] or torch.equal(value, b[name]) for name, value in a.items())
 
 
-def returned_states(final: Any) -> list[tuple[Tensor, int]]:
+def returned_states(final: tuple[Tensor, ...]) -> list[tuple[Tensor, int]]:
     """The final states that a call gave to its caller, with their versions (−1 where torch counts none)."""
-    return [(item, -1 if item.is_inference() else item._version) for item in _items(final)]
+    return [(item, -1 if item.is_inference() else item._version) for item in final]
 
 
 def packed_like(packed: PackedSequence, data: Tensor) -> PackedSequence:
@@ -136,7 +131,7 @@ class Segment:
 
 @dataclass(slots=True)
 class Unfolded:
-    """A walk in the layout (t, b, …): inputs, steps of each sample, initial and final states by part.
+    """A walk in the layout (t, b, …): inputs, steps of each sample, initial and final states by part, where known.
 
     `lengths` are real steps; `ran` the steps that the kernel computed: over padding too, unless the input was packed.
     `masks` are what dropout multiplied each lower layer's output with, () where it was not active.
@@ -152,6 +147,13 @@ class Unfolded:
     segments: list[Segment]
     masks: tuple[Tensor, ...] = ()
     base: int = 0
+
+    def start(self, cell: Cell, number: int) -> dict[str, Tensor]:
+        """The parts (b, ·) of the initial state of one layer in one direction; zeros where none was given."""
+        if self.initial:
+            return {name: value[number] for name, value in self.initial.items()}
+        b = self.x.shape[1]
+        return {name: self.output.new_zeros(b, part.stop - part.start) for name, part in cell.parts.items()}
 
     def one_sample(self, index: int, sample: int) -> Unfolded:
         """The same walk with column `index` only, which is sample `sample` of the batch."""
@@ -169,12 +171,12 @@ class Unfolded:
         )  # fmt: skip
 
 
-def unfold(module: nn.RNNBase, calls: list[FusedCall], lengths: Tensor) -> Unfolded:
+def unfold(stack: Stack, calls: list[FusedCall], lengths: Tensor) -> Unfolded:
     """A walk of one or several calls, padded with zeros, samples in the caller's order.
 
     `lengths` are those of the batch; they count where the walk has the batch's size and its number of steps.
     """
-    parts = [_one_call(module, call) for call in calls]
+    parts = [_one_call(stack, call) for call in calls]
     whole = parts[0]
     if len(parts) > 1:
         whole.final = parts[-1].final
@@ -203,7 +205,7 @@ def _one_after_another(segments: list[Segment]) -> list[Segment]:
     return moved
 
 
-def _one_call(module: nn.RNNBase, call: FusedCall) -> Unfolded:
+def _one_call(stack: Stack, call: FusedCall) -> Unfolded:
     packed = isinstance(call.given, PackedSequence)
     if packed:
         assert isinstance(call.given, PackedSequence) and isinstance(call.output, PackedSequence)
@@ -220,13 +222,13 @@ def _one_call(module: nn.RNNBase, call: FusedCall) -> Unfolded:
 
         def laid(data: Tensor) -> Tensor:
             data = data.detach()
-            return (data.transpose(0, 1) if module.batch_first else data) if batched else data[:, None]
+            return (data.transpose(0, 1) if stack.batch_first else data) if batched else data[:, None]
 
         x = laid(call.given)
         ran = torch.full((x.shape[1],), x.shape[0])
         output_data = call.output
-    final = _states(call.final, batched)
-    initial = _states(call.initial, batched) if call.initial is not None else {
+    final = _states(call.parts, call.final, batched)
+    initial = _states(call.parts, call.initial, batched) if call.initial else {
         name: torch.zeros_like(value) for name, value in final.items()
     }  # fmt: skip
     late = {name: (g if batched else g[:, None]) for name, g in call.gradients.items() if name != "output"}
@@ -234,12 +236,12 @@ def _one_call(module: nn.RNNBase, call: FusedCall) -> Unfolded:
     arriving = laid(call.gradients["output"]) if "output" in call.gradients else None
     if arriving is None and late:
         arriving = torch.zeros_like(output)
-    masks = tuple(laid(mask) if packed else mask for mask in _masks(module, call, output_data, x, packed))
+    masks = tuple(laid(mask) if packed else mask for mask in _masks(stack, call, output_data, x, packed))
     segment = Segment(0, x.shape[0], late, call.connected)
     return Unfolded(x.detach(), output, ran.clone(), ran, initial, final, arriving, [segment], masks)
 
 
-def _masks(module: nn.RNNBase, call: FusedCall, output: Tensor, x: Tensor, packed: bool) -> list[Tensor]:
+def _masks(stack: Stack, call: FusedCall, output: Tensor, x: Tensor, packed: bool) -> list[Tensor]:
     """What dropout multiplied the lower layers' outputs with: the very numbers, drawn again from the same state.
 
     The kernel draws one mask a layer, in the layout (t, b, h) or that of the packed data. Whether they are the right
@@ -251,11 +253,11 @@ def _masks(module: nn.RNNBase, call: FusedCall, output: Tensor, x: Tensor, packe
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(call.random)
         ones = torch.ones(shape, dtype=output.dtype)
-        return [torch.dropout(ones, module.dropout, True) for _ in range(module.num_layers - 1)]
+        return [torch.dropout(ones, stack.dropout, True) for _ in range(stack.layers - 1)]
 
 
-def _states(value: Any, batched: bool) -> dict[str, Tensor]:
-    return {n: (v if batched else v[:, None]).detach() for n, v in zip(("h", "c"), _items(value), strict=False)}
+def _states(parts: tuple[str, ...], state: tuple[Tensor, ...], batched: bool) -> dict[str, Tensor]:
+    return {n: (v if batched else v[:, None]).detach() for n, v in zip(parts, state, strict=False)}
 
 
 def column_of(sample: int, samples: int, columns: int) -> int | None:
@@ -277,18 +279,3 @@ def flip_each(values: Tensor, lengths: Tensor) -> Tensor:
     steps = torch.arange(t)[:, None]
     index = torch.where(steps < lengths, lengths - 1 - steps, steps)
     return values[index.to(values.device), torch.arange(values.shape[1], device=values.device)]
-
-
-def run_fused(module: nn.RNNBase, x: Tensor, states: list[Tensor], weights: list[Tensor]) -> list[Tensor]:
-    """[output, h_n, c_n of an LSTM] of torch's fused kernel on one layer in one direction: x (t, b, i)."""
-    options = (module.bias, 1, 0.0, False, False, False)
-    run: Any = {"LSTM": torch.lstm, "GRU": torch.gru, "RNN_TANH": torch.rnn_tanh, "RNN_RELU": torch.rnn_relu}[
-        module.mode
-    ]
-    return list(run(x, states if module.mode == "LSTM" else states[0], weights, *options))
-
-
-def layer_weights(weights: Mapping[str, Tensor], suffix: str) -> list[Tensor]:
-    """The weights of one layer in one direction ("_l0", "_l0_reverse"), in the order of the fused kernels."""
-    kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
-    return [weights[kind + suffix] for kind in kinds if kind + suffix in weights]

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.cells.bptt_sweep import sweep
+from inspector.engine.cells.family import CellFamily
 from inspector.engine.cells.gate_products import resolution
-from inspector.engine.recurrent.fused.calls import Segment, Unfolded, flip_each, layer_weights, run_fused
+from inspector.engine.recurrent.fused.calls import Segment, Unfolded, flip_each
 from inspector.engine.recurrent.verification import distance, judge, largest
 from inspector.engine.trace.trace import Recurrence
 
@@ -24,20 +25,27 @@ TOGETHER = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Weights:
-    """The module with the weights of the call, and the spacing of numbers in its arithmetic."""
+class _Layer:
+    """One layer in one direction: its recurrence, its weights as its family's `run` takes them, its number among all.
 
-    module: nn.RNNBase
-    weights: Mapping[str, Tensor]
+    `unit` is the spacing of numbers in the module's arithmetic.
+    """
+
+    family: CellFamily
+    module: nn.Module
+    item: Recurrence
+    weights: list[Tensor]
+    number: int
     unit: float
-
-    def of(self, item: Recurrence) -> list[Tensor]:
-        """The weights of one layer in one direction, in the order in which the fused kernels take them."""
-        return layer_weights(self.weights, "_l" + item.place.rpartition(".l")[2].replace(".", "_"))
 
 
 def spread(
-    module: nn.RNNBase, weights: Mapping[str, Tensor], layers: list[list[Recurrence]], plain: Unfolded, column: int
+    family: CellFamily,
+    module: nn.Module,
+    weights: Mapping[str, Tensor],
+    layers: list[list[Recurrence]],
+    plain: Unfolded,
+    column: int,
 ) -> tuple[float, float]:
     """Fill `arriving` and `delta` of every layer and direction.
 
@@ -45,7 +53,14 @@ def spread(
     holds whatever came later. Returns (largest relative difference from autograd, what is allowed) for one column.
     """
     assert plain.arriving is not None
-    walk = _Weights(module, weights, resolution(plain.output.dtype, plain.output.device))
+    unit = resolution(plain.output.dtype, plain.output.device)
+    every = [
+        [
+            _Layer(family, module, item, family.layer_weights(weights, layer, d), layer * len(row) + d, unit)
+            for d, item in enumerate(row)
+        ]
+        for layer, row in enumerate(layers)
+    ]
     for item in (item for row in layers for item in row):
         item.arriving = item.states.new_zeros(item.states[1:].shape)
         item.delta = torch.zeros_like(item.arriving)
@@ -54,15 +69,15 @@ def spread(
     for segment in reversed(plain.segments):
         from_above = plain.arriving[segment.start : segment.stop]
         for layer in range(len(layers) - 1, -1, -1):
-            parts = from_above.chunk(len(layers[layer]), dim=-1)
             totals = []
-            for direction, item in enumerate(layers[layer]):
-                number = layer * len(layers[layer]) + direction
-                arriving = _arriving(item, parts[direction], plain.ran, segment, number)
-                to_input, first, pair = _one_segment(walk, item, arriving, segment, plain.ran, column)
+            for one, part in zip(every[layer], from_above.chunk(len(layers[layer]), dim=-1), strict=True):
+                item = one.item
+                arriving, past = _arriving(one, part, plain.ran, segment)
+                to_input, first, pair = _one_segment(one, arriving, segment, plain.ran, column)
                 pairs.append(pair)
                 _store(item, arriving, segment, flowing.get(item.place))
                 flowing[item.place] = first if segment.connected else None
+                to_input = to_input if past is None else to_input + past
                 totals.append(flip_each(to_input, plain.ran) if item.reverse else to_input)
             from_above = torch.stack(totals).sum(0)
             if plain.masks and layer:
@@ -71,35 +86,40 @@ def spread(
     return worst.error, worst.allowed
 
 
-def _arriving(item: Recurrence, at_h: Tensor, ran: Tensor, segment: Segment, number: int) -> Tensor:
-    """(t, b, s): the gradient at the outputs, plus that of h_n and c_n at the last step that the kernel ran."""
-    steps = segment.stop - segment.start
-    arriving = item.states.new_zeros((steps, *item.states.shape[1:]))
-    arriving[..., item.cell.parts["h"]] = (flip_each(at_h, ran) if item.reverse else at_h).to(arriving.dtype)
+def _arriving(one: _Layer, given: Tensor, ran: Tensor, segment: Segment) -> tuple[Tensor, Tensor | None]:
+    """(what reaches the states (t, b, s), what reaches the inputs past the states (t, b, i) or None).
+
+    That is the gradient at the outputs, and that of the last state at the last step that the kernel ran.
+    """
+    item = one.item
+    given = flip_each(given, ran) if item.reverse else given
+    here = slice(segment.start, segment.stop)
+    arriving, past = item.cell.emitted_vjp(item.x[here], item.states[1:][here], given)
     last = (ran.clamp(max=segment.stop) - segment.start - 1).clamp(min=0)
     for name, gradient in segment.arriving_final.items():
         part = item.cell.parts[name]
-        arriving[last, torch.arange(ran.numel()), part] += gradient[number].to(arriving.dtype)
-    return arriving
+        arriving[last, torch.arange(ran.numel()), part] += gradient[one.number].to(arriving.dtype)
+    return arriving, past
 
 
 def _one_segment(
-    walk: _Weights, item: Recurrence, arriving: Tensor, segment: Segment, ran: Tensor, column: int
+    one: _Layer, arriving: Tensor, segment: Segment, ran: Tensor, column: int
 ) -> tuple[Tensor, Tensor, tuple[float, float]]:
     """Sweep one call: its part of δ is stored; (input gradient, initial state gradient, (error, allowed))."""
+    item = one.item
     x = item.x[segment.start : segment.stop]
     states = item.states[segment.start : segment.stop + 1]
     delta, to_input, first = sweep(item.cell, x, states, arriving)
     assert item.delta is not None
     item.delta[segment.start : segment.stop] = delta
     steps = int((ran[column].clamp(max=segment.stop) - segment.start).clamp(min=0))
-    one = slice(column, column + 1)
+    only = slice(column, column + 1)
     if not steps:
         return to_input, first, (0.0, 1.0)
     here = slice(0, steps)
-    swept = (delta[here, one], to_input[here, one], first[one])
-    error, moved = _against_autograd(walk, item, x[here, one], states[: steps + 1, one], arriving[here, one], swept)
-    return to_input, first, (error, 64 * steps**0.5 * max(walk.unit, moved))
+    swept = (delta[here, only], to_input[here, only], first[only])
+    error, moved = _against_autograd(one, x[here, only], states[: steps + 1, only], arriving[here, only], swept)
+    return to_input, first, (error, 64 * steps**0.5 * max(one.unit, moved))
 
 
 def _store(item: Recurrence, arriving: Tensor, segment: Segment, flowing: Tensor | None) -> None:
@@ -111,14 +131,15 @@ def _store(item: Recurrence, arriving: Tensor, segment: Segment, flowing: Tensor
 
 
 def _against_autograd(
-    walk: _Weights, item: Recurrence, x: Tensor, states: Tensor, arriving: Tensor, swept: tuple[Tensor, Tensor, Tensor]
+    one: _Layer, x: Tensor, states: Tensor, arriving: Tensor, swept: tuple[Tensor, Tensor, Tensor]
 ) -> tuple[float, float]:
     """(relative error of what was swept for one sample, how far the kernel's states were from ours).
 
-    Through torch's fused kernel, piece by piece, several pieces as one batch: each begins with the state it began with
-    and is given what was swept at its end; what it sends to its inputs and to the piece before must be what was swept
-    there. The last piece is given what arrives from outside, so that all pieces together leave nothing unchecked. A
-    network that amplifies differences walks elsewhere when run again; it is then compared as loosely.
+    Through torch's fused kernel (or whatever other way the family has), piece by piece, several pieces as one batch:
+    each begins with the state it began with and is given what was swept at its end; what it sends to its inputs and to
+    the piece before must be what was swept there. The last piece is given what arrives from outside, so that all pieces
+    together leave nothing unchecked. A network that amplifies differences goes elsewhere when run again; it is then
+    compared as loosely.
     """
     delta, to_input, first = swept
     ends = torch.cat((delta[:-1], arriving[-1:]))
@@ -128,11 +149,11 @@ def _against_autograd(
     for steps, size in _pieces(len(x)):
         before = states[steps.start : steps.stop : size, 0]
         cut = [_side_by_side(values[steps], size) for values in (x, arriving, ends, states[1:])]
-        gradient, back, out = _through_kernel(walk, item, cut[0], before, cut[1], cut[2][-1])
+        gradient, back, out = _through_kernel(one, cut[0], before, cut[1], cut[2][-1])
         inputs[steps] = gradient.transpose(0, 1).reshape(inputs[steps].shape)
         begun += range(steps.start, steps.stop, size)
         sent.append(back)
-        moved = max(moved, distance(out, cut[3][..., item.cell.parts["h"]]))
+        moved = max(moved, distance(out, cut[3][..., : out.shape[2]]))
     whole, at = torch.cat(sent), torch.tensor(begun)[1:] - 1
     whole[1:] += arriving[at, 0]
     error = _relative(torch.cat((first, delta[at, 0])), whole, largest(delta))
@@ -140,24 +161,24 @@ def _against_autograd(
 
 
 def _through_kernel(
-    walk: _Weights, item: Recurrence, x: Tensor, before: Tensor, arriving: Tensor, end: Tensor
+    one: _Layer, x: Tensor, before: Tensor, arriving: Tensor, end: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(input gradient (t, b, i), that of the state before (b, s), outputs) by autograd through torch's fused kernel.
+    """By autograd through `run`: (input gradient (t, b, i), that of the state before (b, s), leading state entries).
 
-    x (t, b, i) from the state `before` (b, s); arriving (t, b, s) reaches h at all steps but the last, `end` (b, s) the
-    last state.
+    x (t, b, i) from the state `before` (b, s); arriving (t, b, s) reaches the states at all steps but the last, `end`
+    (b, s) the last state.
     """
-    parts = item.cell.parts
-    weights = [value.detach().to(before.dtype) for value in walk.of(item)]
+    cell = one.item.cell
+    weights = [value.detach().to(before.dtype) for value in one.weights]
     with torch.enable_grad():
         given = x.detach().requires_grad_()
-        start = [before[None, :, part].clone().requires_grad_() for part in parts.values()]
-        out, *final = run_fused(walk.module, given, start, weights)
-        total = (out[:-1] * arriving[:-1, :, parts["h"]]).sum()
-        for part, value in zip(parts.values(), final, strict=True):
-            total = total + (value[0] * end[:, part]).sum()
-        gradient, *back = torch.autograd.grad(total, [given, *start])
-    return gradient, torch.cat([value[0] for value in back], dim=-1), out.detach()
+        start = [before[:, part].clone().requires_grad_() for part in cell.parts.values()]
+        out, *final = one.family.run(one.module, cell, weights, given, start)
+        total = (out[:-1] * arriving[:-1, :, : out.shape[2]]).sum()
+        for part, value in zip(cell.parts.values(), final, strict=True):
+            total = total + (value * end[:, part]).sum()
+        gradient, *back = torch.autograd.grad(total, [given, *start], allow_unused=True, materialize_grads=True)
+    return gradient, torch.cat(back, dim=-1), out.detach()
 
 
 def _pieces(length: int) -> Iterator[tuple[slice, int]]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from watched import seen
 
-from inspector.engine.recurrent.traced.program.cell_functions import WRITTEN_OUT
+from inspector.engine.recurrent.traced.program.cell_functions import written_out
 from inspector.records import Refusal
 
 D = torch.float64
@@ -124,7 +124,7 @@ def test_a_cell_and_nothing_else_stays_the_cells(detached: bool) -> None:
     assert found.place == "cell" and found.cell.family == "gru"
 
 
-@pytest.mark.parametrize("name", sorted(WRITTEN_OUT))
+@pytest.mark.parametrize("name", sorted(written_out()))
 @pytest.mark.parametrize("bias", [True, False])
 def test_cells_written_out_are_torchs(name: str, bias: bool) -> None:
     torch.manual_seed(2)
@@ -133,7 +133,7 @@ def test_cells_written_out_are_torchs(name: str, bias: bool) -> None:
     weights = [torch.randn(rows, 3, dtype=D), torch.randn(rows, 4, dtype=D)]
     weights += [torch.randn(rows, dtype=D), torch.randn(rows, dtype=D)] if bias else []
     state = (h, c) if name == "lstm_cell" else h
-    torch.testing.assert_close(WRITTEN_OUT[name](x, state, *weights), getattr(torch, name)(x, state, *weights))
+    torch.testing.assert_close(written_out()[name](x, state, *weights), getattr(torch, name)(x, state, *weights))
 
 
 def test_what_is_run_again_is_no_part_of_the_models_attention() -> None:

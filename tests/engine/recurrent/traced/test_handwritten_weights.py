@@ -11,7 +11,7 @@ from kept import Kept
 from models import GruByHand
 from torch import Tensor, nn
 
-from inspector.engine.analyses.recurrent_weights import RecurrentWeight, recurrent_weights
+from inspector.engine.cells.gate_info import RecurrentWeight
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.recurrent.traced.cells.replayed import ReplayStep
@@ -135,7 +135,7 @@ def test_what_is_no_piecewise_linear_state_has_no_mask() -> None:
         assert not any(":mask" in name for name in kept.names()) and not kept.reasons()
     trace, kept, _ = seen(Stepping(Twice(torch.relu).double()), "masks")
     assert {name for name in kept.names() if ":mask" in name} == {"cell:mask", "cell:mask/open_share"}
-    assert [weight.gain for weight in recurrent_weights(trace.recurrences[0].cell)] == [None]
+    assert [weight.gain for weight in trace.recurrences[0].cell.recurrent_weights()] == [None]
 
 
 def test_a_state_of_nan_has_no_mask_there() -> None:
@@ -163,7 +163,7 @@ def weights_of(model: nn.Module, **options: int) -> list[RecurrentWeight]:
     trace, kept, _ = seen(model, **options)  # type: ignore[arg-type]
     (item,) = trace.recurrences
     assert isinstance(item.cell, ReplayStep) and not kept.reasons()
-    return recurrent_weights(item.cell)
+    return item.cell.recurrent_weights()
 
 
 class Products(nn.Module):
@@ -192,7 +192,7 @@ def test_however_the_product_is_written_it_is_the_matrix_of_the_jacobian(way: st
     model = Stepping(Products(way)).double()
     trace, _, _ = seen(model)
     (item,) = trace.recurrences
-    (weight,) = recurrent_weights(item.cell)
+    (weight,) = item.cell.recurrent_weights()
     assert weight.signal == "w" and weight.symbol == "w" and weight.gain == 1.0
     slope = 1 - item.states[1:].square()
     torch.testing.assert_close(item.block(0, T).jacobian(), slope[..., None] * weight.matrix, rtol=1e-12, atol=1e-14)
@@ -236,7 +236,7 @@ def test_columns_of_the_state_are_taken_out_of_a_map_of_input_and_state() -> Non
     torch.manual_seed(4)
     cell = cells.TextbookGruCell(IN, H).double()
     trace, _, _ = seen(cells_in_a_loop(cells.Unrolled(cell)))
-    found = recurrent_weights(trace.recurrences[0].cell)
+    found = trace.recurrences[0].cell.recurrent_weights()
     assert {weight.signal for weight in found} == {"reset.weight", "update.weight", "candidate.weight"}
     for weight in found:
         expected = cell.get_parameter(weight.signal)[:, IN:].detach()
@@ -261,7 +261,7 @@ def test_both_matrices_of_a_skip_connection() -> None:
     torch.manual_seed(4)
     cell = cells.SkipThroughTime(IN, H, 3).double()
     trace, kept, _ = seen(cells_in_a_loop(cells.Unrolled(cell)), "weight/spectrum")
-    found = {weight.signal: weight.matrix for weight in recurrent_weights(trace.recurrences[0].cell)}
+    found = {weight.signal: weight.matrix for weight in trace.recurrences[0].cell.recurrent_weights()}
     assert set(found) == {"from_state.weight", "from_skipped.weight"}
     torch.testing.assert_close(found["from_skipped.weight"], cell.from_skipped.weight.detach())
     place = trace.recurrences[0].place
@@ -308,7 +308,7 @@ def test_a_parametrised_weight_has_its_effective_value_and_its_own_name(kind: st
     cell = cells.ElmanCell(IN, H).double()
     getattr(nn.utils.parametrizations, kind)(cell.from_state)
     trace, _, _ = seen(cells_in_a_loop(cells.Unrolled(cell)))
-    (weight,) = recurrent_weights(trace.recurrences[0].cell)
+    (weight,) = trace.recurrences[0].cell.recurrent_weights()
     assert weight.signal == "from_state.weight" and weight.gain == 1.0
     torch.testing.assert_close(weight.matrix, cell.from_state.weight.detach())
 
@@ -328,5 +328,5 @@ class Alternating(nn.Module):
 def test_matrices_that_change_with_the_data_have_no_paths_through_one_matrix() -> None:
     torch.manual_seed(8)
     trace, kept, _ = seen(Stepping(Alternating().double()), "masks", b=1, look_at=0)
-    assert all(weight.gain is None for weight in recurrent_weights(trace.recurrences[0].cell))
+    assert all(weight.gain is None for weight in trace.recurrences[0].cell.recurrent_weights())
     assert {name for name in kept.names() if ":mask" in name} == {"cell:mask", "cell:mask/open_share"}

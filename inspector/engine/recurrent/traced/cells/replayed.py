@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.func import jacrev, vjp, vmap
 
 from inspector.engine.cells.base import Cell, StepBlock
+from inspector.engine.cells.gate_info import RecurrentWeight
 from inspector.engine.cells.matrix_block import MatrixBlock
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.cells.base import RecordedStep
@@ -88,6 +89,14 @@ class ReplayStep(RecordedStep):
         if use is not None:
             use.check_items(length)
 
+    def recurrent_weights(self) -> list[RecurrentWeight]:
+        """Those that were seen to multiply the state (engine/recurrent/traced/program/state_matrices.py)."""
+        return [RecurrentWeight(one.signal, one.symbol, one.matrix, one.gain, one.step) for one in self.fed_back]
+
+    def slope_outside(self) -> float | None:
+        """That of the function which makes the state, where it is piecewise linear."""
+        return None if self.squashed is None else self.squashed.outside
+
     def again(self, group: Steps, states: Tensor) -> Tensor:
         """(n, b, s): every step of a group run again from the states before it."""
         axes = group.axes
@@ -144,12 +153,11 @@ class ReplayBlock(MatrixBlock):
         self.gates = dict(zip(cell.gate_names, known, strict=True))
         self._pulling: dict[str, Tensor] | None = None
 
-    @cached_property
-    def slope(self) -> Tensor:
-        """φ' of every step and unit as (t, b, 1, h), where the state is a piecewise linear function of something."""
-        assert self.cell.squashed is not None
-        entries = next(iter(self.cell.parts.values()))
-        return self.cell.squashed.derivative(self.following[..., entries])[:, :, None]
+    def slopes(self) -> Tensor | None:
+        """φ' of every step and unit, (t, b, h), where the state is a piecewise linear function of something."""
+        if self.cell.squashed is None:
+            return None
+        return self.cell.squashed.derivative(self.following[..., next(iter(self.cell.parts.values()))])
 
     def pull_(self, rows: Tensor, at: int) -> dict[str, Tensor]:
         """Back through step `at`; at the results of F.linear as one product, other parameters by a pass a row."""

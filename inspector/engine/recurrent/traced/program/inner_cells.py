@@ -7,24 +7,25 @@ memory beside the cell), the loop is a recurrence of its own, and the cell one o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from inspector.engine.cells.base import Cell
+from inspector.engine.cells.family import (
+    family_of_operation,
+    sequence_family,
+    sequence_operations,
+    step_operations,
+)
 from inspector.engine.cells.gate_products import resolution
-from inspector.engine.cells.gru import GruStep
-from inspector.engine.cells.lstm import LstmStep
-from inspector.engine.cells.rnn import RnnStep
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import Gate, leading_to
 from inspector.engine.recurrent.traced.program.slicing import CUT
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.verification import allowed_error, distance, largest
 
-CELLS = frozenset({"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"})
-FUSED = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
 HANDING = CUT | frozenset(
     ["__getitem__", "clone", "contiguous", "to", "unsqueeze", "squeeze", "view", "reshape", "__iter__", "unbind"]
 )
@@ -39,9 +40,33 @@ def of_a_cell(flow: Flow, state: Sequence[Slot]) -> bool:
     for i in {0, count // 2, count - 2, count - 1}:
         ops = flow.loop.iterations[i]
         names |= {ops[j][1].name for j in leading_to(flow, state, i) if flow.reach[i][j] & bits}
-    if not names & (CELLS | FUSED):
+    cells, sequences = step_operations(), sequence_operations()
+    if not names & (cells | sequences):
         return False
-    return bool(names & FUSED) or names <= CELLS | HANDING
+    return bool(names & sequences) or names <= cells | HANDING
+
+
+def of_a_family(flow: Flow, state: Sequence[Slot], claimed: Mapping[int, str]) -> tuple[bool, set[str]]:
+    """(True for a loop that another probe lays open, names of modules of a family that are a part of its step).
+
+    `claimed`: ids of the modules that a family knows and whose Python a recording follows, with their names. A loop is
+    theirs when it is inside a module that runs whole sequences, or does nothing but call a cell.
+    """
+    if not claimed:
+        return False, set()
+    bits, count = sum(1 << slot.index for slot in state), len(flow.loop.iterations)
+    found: set[str] = set()
+    more = False
+    for i in {0, count // 2, count - 2, count - 1}:
+        ops = flow.loop.iterations[i]
+        for op in (ops[j][1] for j in leading_to(flow, state, i) if flow.reach[i][j] & bits):
+            owners = [frame.f_locals.get("self") for frame, _ in op.chain]
+            own = [owner for owner in owners if isinstance(owner, nn.Module) and id(owner) in claimed]
+            if any(sequence_family(module) is not None for module in own):
+                return True, set()
+            found |= {claimed[id(module)] for module in own}
+            more |= not own and op.name not in HANDING
+    return bool(found) and not more, found if more else set()
 
 
 def cells_within(flow: Flow, state: Sequence[Slot], parameters: dict[int, str]) -> set[str]:
@@ -69,8 +94,8 @@ def inner_gates(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
 
 
 def _numbers(flow: Flow, state: Sequence[Slot], i: int) -> list[int]:
-    ops = flow.loop.iterations[i]
-    return [j for j in sorted(leading_to(flow, state, i)) if ops[j][1].name in CELLS]
+    ops, cells = flow.loop.iterations[i], step_operations()
+    return [j for j in sorted(leading_to(flow, state, i)) if ops[j][1].name in cells]
 
 
 def _calls(flow: Flow, state: Sequence[Slot], i: int) -> list[Op]:
@@ -102,13 +127,9 @@ def _opened(calls: Sequence[Op | None], j: int, batch: int) -> list[Gate]:
 
 def _cell(op: Op) -> Cell:
     weights = tuple(None if one is None else one.detach() for one in (*op.args[2:6], None, None)[:4])
-    w_ih, w_hh, b_ih, b_hh = weights
-    assert w_ih is not None and w_hh is not None
-    if op.name == "lstm_cell":
-        return LstmStep(w_ih, w_hh, b_ih, b_hh)
-    if op.name == "gru_cell":
-        return GruStep(w_ih, w_hh, b_ih, b_hh)
-    return RnnStep(w_ih, w_hh, b_ih, b_hh, op.name.split("_")[1])
+    family = family_of_operation(op.name)
+    assert family is not None
+    return family.make(op.name, [*weights, None])
 
 
 def _state(value: Tensor | Sequence[Tensor]) -> Tensor:

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.loops.carried_state import Flow
 from inspector.engine.recurrent.traced.loops.iteration_classes import Place
-from inspector.engine.recurrent.traced.program.cell_functions import WRITTEN_OUT
+from inspector.engine.recurrent.traced.program.cell_functions import written_out
 from inspector.engine.recurrent.traced.record.operation import DROPOUTS, FORGOTTEN, Op
 
 OFTEN = 256
@@ -281,7 +281,7 @@ def _needed(
 
 
 def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instruction:
-    function: Callable[..., Any] = WRITTEN_OUT.get(op.name, op.function)
+    function: Callable[..., Any] = written_out().get(op.name, op.function)
     args, kwargs = op.args, op.kwargs
     if op.name in CUT:
         function, args, kwargs = torch.Tensor.view_as, (op.inputs[0], op.inputs[0]), {}

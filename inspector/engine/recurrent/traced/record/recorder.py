@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from inspector.engine.cells.written import AS_WRITTEN
 from inspector.engine.errors import InputError
 from inspector.engine.hooks.function_mode import SwitchedMode
 from inspector.engine.model.subject import Subject
@@ -191,7 +192,7 @@ class Recorder(SwitchedMode):
 
 def _kind(code: CodeType) -> int:
     """0 the user's code, 1 torch's, 2 this package's. torch's modules written out as loops count as the user's."""
-    if code.co_filename == EAGER_LOOPS:
+    if code.co_filename == EAGER_LOOPS or code in AS_WRITTEN:
         return 0
     if code.co_name == "__torch_function__":  # another mode that only passes the call on
         return 1

@@ -1,0 +1,72 @@
+"""What a cell says about its gates: their names and formulas, which one keeps the state, and the recurrent weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+LETTERS = {"forget": "f", "update": "z"}
+"""Gates that formulas call by a letter of the literature; others are called by their name."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateInfo:
+    """One gate or candidate: the signal of its channel ("gate/forget", "candidate") and what is said about it."""
+
+    signal: str
+    title: str
+    formula: str
+    source: str = ""
+    limits: tuple[float, float] = (0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryGate:
+    """The gate that keeps the state.
+
+    Attributes:
+        signal: its channel signal, "gate/forget".
+        high: True when 1 keeps, False when 0 does.
+        writes: the gate that must be shut for memory ("gate/input"), or "" where the same gate does both.
+        part: the part of the state that is kept, "c" or "h".
+        method: "exact", or how the direction was judged.
+    """
+
+    signal: str
+    high: bool
+    writes: str = ""
+    part: str = "h"
+    method: str = "exact"
+
+    def kept(self, gates: Mapping[str, Tensor]) -> Tensor:
+        """The factor on the old state, g or 1 − g, from gates of any shape."""
+        return gates[self.signal] if self.high else 1 - gates[self.signal]
+
+    @property
+    def letter(self) -> str:
+        """The factor as it stands in formulas."""
+        name = short(self.signal)
+        letter = LETTERS.get(name, name)
+        return letter if self.high else f"(1 − {letter})"
+
+
+@dataclass(frozen=True, slots=True)
+class RecurrentWeight:
+    """One matrix: `signal` for the channel's name, `symbol` for its title, the matrix (h, h), and γ = max |φ′|.
+
+    `gain` is γ where the condition γσ₁(W) of Pascanu et al. (2013) speaks of the whole step (a plain RNN), else None.
+    `step` is the one step that uses it, a layer of a stack; None where every step does.
+    """
+
+    signal: str
+    symbol: str
+    matrix: Tensor
+    gain: float | None = None
+    step: int | None = None
+
+
+def short(signal: str) -> str:
+    """The bare name of a gate: "gate/forget" → "forget"."""
+    return signal.rpartition("/")[2].lower()
