@@ -12,9 +12,10 @@ from typing import Any
 import click
 
 from inspector import __version__
-from inspector.capture import SUFFIX, Capture, CaptureError, export_channel, open_capture, pack
-from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit
-from inspector.transport.run_client import run_and_wait
+from inspector.capture import SUFFIX, Capture, CaptureError, check_target, export_channel, open_capture, pack
+from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit, report
+from inspector.transport.run_client import Outcome, run_and_wait
+from inspector.workspace.demo import DEMO, check_demo
 from inspector.workspace.samples import Sample, list_samples
 
 COMMANDS_FIRST = ("samples", "run", "list", "export", "pack", "demo")
@@ -110,8 +111,11 @@ def samples(as_json: bool) -> None:
 @click.option("--seed", default=0, type=click.IntRange(0, 2**63 - 1), help="Seed of everything random.")
 @click.option("--device", default="cpu", help="cpu, cuda:0 …")
 @click.option("--out", default=None, help="Folder of the capture; default: NAME.inspect here.")
+@click.option("--overwrite", is_flag=True, help="Replace the capture that lies there, once this run has numbers.")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
-def run(subject: str, options: tuple[str, ...], arguments: str, out: str | None, debug: bool, **given: Any) -> None:
+def run(
+    subject: str, options: tuple[str, ...], arguments: str, out: str | None, overwrite: bool, debug: bool, **given: Any
+) -> None:
     """Run a model without a window and capture what happens inside."""
     spec = _input_spec(given, options)
     load = Load(
@@ -120,11 +124,20 @@ def run(subject: str, options: tuple[str, ...], arguments: str, out: str | None,
     )  # fmt: skip
     target = Path(out) if out is not None else Path(_file_name(subject) + SUFFIX)
     edits = tuple(_edit(text) for text in given["edits"])
+    check_target(target, overwrite)
     request = Run(
-        path=str(target.absolute()), input=spec, quantities=given["quantities"], edits=edits, seed=given["seed"]
-    )
-    run_and_report(load, request, debug)
+        path=str(target.absolute()), input=spec, quantities=given["quantities"], edits=edits, seed=given["seed"],
+        overwrite=overwrite,
+    )  # fmt: skip
+    _tell_checkpoint(run_and_report(load, request, debug), debug)
     click.echo(f"{target}: {_summary(target)}", err=True)
+
+
+def _tell_checkpoint(outcome: Outcome, whole: bool) -> None:
+    """What the checkpoint did to the model: a few lines, or every name."""
+    if outcome.loaded is not None and outcome.loaded.report is not None:
+        for told in report.lines(outcome.loaded.report, whole=whole):
+            click.echo(told, err=True)
 
 
 def _edit(text: str) -> Edit:
@@ -146,7 +159,7 @@ def _summary(target: Path) -> str:
         return f"{len(capture.channels)} channels{refused}, {capture.status} in {seconds:.1f} s"
 
 
-def run_and_report(load: Load, request: Run, debug: bool) -> None:
+def run_and_report(load: Load, request: Run, debug: bool) -> Outcome:
     """Run in a worker with progress on a terminal. Raises Fault."""
     from tqdm import tqdm
 
@@ -159,9 +172,12 @@ def run_and_report(load: Load, request: Run, debug: bool) -> None:
 
         outcome = run_and_wait(load, request, progress, lambda stream, line: _echo(stream, line, debug))
     if outcome.code:
+        if debug:
+            _tell_checkpoint(outcome, whole=True)
         if debug and outcome.details:
             click.echo(outcome.details, err=True)
         raise Fault(outcome.sentence, outcome.code)
+    return outcome
 
 
 def _echo(stream: str, line: str, debug: bool) -> None:
@@ -236,11 +252,16 @@ def list_(capture: str, as_json: bool) -> None:
         ]  # fmt: skip
         frames = [{"index": f.index, "label": f.label, "step": f.step} for f in opened.frames]
         refused = [{"channel": r.channel, "reason": r.reason} for r in opened.refusals]
+        checkpoint = report.from_meta(opened.start.meta)
         if as_json:
             about = {"title": opened.start.title, "status": opened.status, "frames": frames, "channels": rows}
-            click.echo(json.dumps({**about, "refused": refused, "damaged": opened.damaged}, indent=1))
+            loaded = opened.start.meta.get(report.KEY)
+            more = {"refused": refused, "damaged": opened.damaged, "checkpoint": loaded}
+            click.echo(json.dumps({**about, **more}, indent=1))
             return
         click.echo(f"{opened.start.title} ({opened.status})")
+        if checkpoint is not None:
+            click.echo(f"checkpoint: {report.line(checkpoint)}")
         for frame in frames:
             click.echo(
                 f"frame {frame['index']}: {frame['label']}" + (f", step {frame['step']}" if frame["step"] else "")
@@ -279,10 +300,11 @@ def export(capture: str, channel: str | None, panel: str | None, frame: int, pla
 @cli.command("pack")
 @click.argument("capture")
 @click.option("--to", default=None, help="The file to write; default: NAME.inspect.zip beside the capture.")
-def pack_(capture: str, to: str | None) -> None:
+@click.option("--overwrite", is_flag=True, help="Replace the packed capture that lies there.")
+def pack_(capture: str, to: str | None, overwrite: bool) -> None:
     """Make one file of a capture, to mail; it opens like the folder."""
     try:
-        click.echo(str(pack(capture, to)), err=True)
+        click.echo(str(pack(capture, to, overwrite=overwrite)), err=True)
     except CaptureError as problem:
         raise Fault(str(problem)) from None
 
@@ -298,13 +320,14 @@ def demo(debug: bool) -> None:
 
         raise SystemExit(run_window([], demo=True))
     folder = Path.cwd()
-    target = folder / f"demo{SUFFIX}"
+    target, panels = folder / f"demo{SUFFIX}", folder / "demo-panels"
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
-    run_and_report(Load(subject="char-lstm"), Run(path=str(target)), debug)
+    overwrite = check_demo(target, panels)
+    run_and_report(Load(subject="char-lstm"), Run(path=str(target), overwrite=overwrite, made_by=DEMO), debug)
     from inspector.gui.export.headless import export_all
 
     try:
-        pictures = export_all(target, folder / "demo-panels")
+        pictures = export_all(target, panels)
     except ImportError as problem:
         raise Fault(f"The run is in {target}, but no figure could be drawn: {_no_qt(problem)}", 1) from None
     click.echo(f"No display was found, so the run was made without a window: {_summary(target)}")

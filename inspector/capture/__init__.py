@@ -5,6 +5,7 @@ from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerV
 from inspector.capture.pack import pack
 from inspector.capture.reader import Capture, open_capture
 from inspector.capture.tables import csv_bytes, export_channel, write_atomically
+from inspector.capture.target import check_target
 from inspector.capture.writer import Writer
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Difference",
     "NewerVersionError",
     "Writer",
+    "check_target",
     "csv_bytes",
     "export_channel",
     "open_capture",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -107,7 +108,7 @@ class Capture:
         for (text,) in self._new("run", "record"):
             record = read_record(text, object, "run row")
             if isinstance(record, RunStart):
-                self.start = record
+                self._begin(record)
             elif isinstance(record, RunStop):
                 self.stop = record
         for (text,) in self._new("frames", "record"):
@@ -115,6 +116,17 @@ class Capture:
         touched = self._new_channels()
         self._take_notes()
         return frozenset(touched | self._new_pages())
+
+    def _begin(self, start: RunStart) -> None:
+        """The run's start; more of its places; or another run that took the folder over, and all is read anew."""
+        present = getattr(self, "start", None)
+        if present is not None and present.run == start.run:
+            start = replace(present, places=present.places + start.places)
+        elif present is not None:
+            version, seen = self._version, self._seen
+            self._reset()
+            self._version, self._seen = version, seen
+        self.start = start
 
     def _new(self, table: str, columns: str) -> list[tuple[Any, ...]]:
         rows = self._open_index().rows(

@@ -26,6 +26,7 @@ from inspector.engine.errors import CancelledError, InputError, ModelError, Unsu
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.probes import Probe
 from inspector.engine.registries import PROBES, QUANTITIES
+from inspector.engine.session.wording import class_name, text_of, told
 from inspector.engine.trace.emitter import Emitter, Sink
 from inspector.engine.trace.target_steps import read_answer, settle
 from inspector.engine.trace.trace import Trace
@@ -97,9 +98,9 @@ def _write_labels(subject: Subject, batch: Batch, emit: Emitter) -> None:
     if batch.names and batch.names[batch.look_at]:
         emit.labels("step", batch.names[batch.look_at])
     if subject.vocabulary is not None:
-        emit.labels(VOCABULARY_DOMAIN, list(map(str, subject.vocabulary)), every_frame=True)
+        emit.labels(VOCABULARY_DOMAIN, list(subject.vocabulary), every_frame=True)
     if subject.labels is not None:
-        emit.labels("class", list(map(str, subject.labels)), every_frame=True)
+        emit.labels("class", list(subject.labels), every_frame=True)
 
 
 @contextmanager
@@ -266,11 +267,12 @@ def model_error(fault: BaseException, who: str = "The model") -> ModelError:
     frames = [f for f in traceback.extract_tb(fault.__traceback__) if not f.filename.startswith(own)]
     user = [f for f in frames if f"{Path(torch.__file__).parent}" not in f.filename] or frames
     where = f" ({Path(user[-1].filename).name}, line {user[-1].lineno})" if user else ""
-    text = " ".join(str(fault).split())[:200]
+    said = text_of(fault)
+    text = " ".join(said.split())[:200]
     if isinstance(fault, SystemExit):
         text = f"it asked Python to exit with {text or 0}"
-    details = "".join(traceback.format_list(frames)) + f"{type(fault).__name__}: {fault}"
-    sentence = f"{who} raised {type(fault).__name__}{where}: {text or 'no message'}"
+    details = "".join(traceback.format_list(frames)) + f"{class_name(fault)}: {said}"
+    sentence = f"{who} raised {class_name(fault)}{where}: {text or 'no message'}"
     return ModelError(sentence.rstrip(".") + ".", details)
 
 
@@ -308,7 +310,7 @@ def _failed(channel: str, what: str, fault: Exception, emit: Emitter) -> None:
     where = traceback.extract_tb(fault.__traceback__)[-1]
     emit.sink.write(Log(traceback.format_exc(), "error", "engine"))
     place = f"{Path(where.filename).name}, line {where.lineno}"
-    emit.refuse(channel, f"{what} failed with {type(fault).__name__}: {fault} ({place}).")
+    emit.refuse(channel, f"{what} failed with {told(fault)} ({place}).")
 
 
 def set_threads() -> int:

@@ -26,6 +26,7 @@ from inspector.engine.attention.calls import (
 )  # fmt: skip
 from inspector.engine.errors import Unsupported
 from inspector.engine.hooks.module_stack import in_backward
+from inspector.engine.session.wording import told
 from inspector.engine.trace.trace import Attention
 
 OWN_WEIGHTS_BYTES = 2 << 30
@@ -72,8 +73,7 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - whatever happens here must not reach the user's model
             place = self.where()[0]
             self.broken = (
-                f"Watching the attention of {place} failed ({type(error).__name__}: {str(error)[:150]}); "
-                "attention after it is not shown."
+                f"Watching the attention of {place} failed ({told(error)[:150]}); attention after it is not shown."
             )
 
     def sdpa(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> None:

@@ -19,6 +19,7 @@ from inspector.engine.recurrent.cell_calls import PARTS, Walk, items_of, make_ce
 from inspector.engine.recurrent.fused.calls import UNKNOWN_COLUMN, column_of
 from inspector.engine.recurrent.fused.layers import CHANGED, GRADIENT, OVERWRITTEN, class_name
 from inspector.engine.registries import PROBES
+from inspector.engine.session.wording import told
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import dtype_name
 from inspector.engine.trace.trace import CELLS_WITHIN, Trace
@@ -192,7 +193,7 @@ class Cells:
             except CancelledError:
                 raise
             except Exception as fault:  # noqa: BLE001 - one cell may not take the others along
-                emit.refuse(f"{walk.place}:h", f"Opening {walk.place} failed ({type(fault).__name__}: {fault}).")
+                emit.refuse(f"{walk.place}:h", f"Opening {walk.place} failed ({told(fault)}).")
         recorder.walks.clear()
 
     def _open(self, walk: Walk, trace: Trace, emit: Emitter) -> None:

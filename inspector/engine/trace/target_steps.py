@@ -16,7 +16,7 @@ from torch import Tensor
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.emitter import Emitter
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Log
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Log, place_name
 
 if TYPE_CHECKING:
     from inspector.engine.trace.trace import Attention, Recurrence, Trace
@@ -103,7 +103,7 @@ def settle(trace: Trace, emit: Emitter) -> None:
     for recurrence in trace.recurrences:
         if runs_over(trace, recurrence.place, recurrence.steps):
             _lay_out(recurrence, answer)
-            emit.step_domains[recurrence.place] = ANSWER_DOMAIN
+            emit.step_domains[place_name(recurrence.place)] = ANSWER_DOMAIN
     for attention in trace.attentions:
         _lay_out_attention(trace, attention, answer)
 

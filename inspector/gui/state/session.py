@@ -337,5 +337,7 @@ class Session:
             except CaptureError:
                 pass  # it is being made: the next tick looks again
         elif self.capture is not None and self.capture.changed():
+            run = self.capture.start.run
             changes.channels = self.capture.refresh()
             changes.state = True
+            changes.another_capture |= self.capture.start.run != run  # another run has replaced it at its path
