@@ -200,7 +200,10 @@ class Store:
                 self._empty()
                 self._describe()
             except sqlite3.DatabaseError as problem:
-                if problem.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                if getattr(problem, "sqlite_errorcode", 0) & 0xFF not in (
+                    sqlite3.SQLITE_CORRUPT,
+                    sqlite3.SQLITE_NOTADB,
+                ):
                     raise
                 self._clear_damaged()
             self._rows(records, placed)

@@ -87,8 +87,8 @@ def in_use(index: Path) -> bool:
             return is_leased(connection)
         finally:
             connection.close()
-    except sqlite3.Error:
-        return False
+    except sqlite3.Error as problem:  # a locked index is being changed; a damaged one is of no use to any writer
+        return getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def is_leased(connection: sqlite3.Connection) -> bool:

@@ -47,7 +47,7 @@ class Writer:
         replaces = check_target(self.path, overwrite)
         try:
             self._store = Store(self.path, start, replaces=replaces)
-        except (OSError, sqlite3.Error) as problem:
+        except (OSError, sqlite3.Error, ValueError) as problem:
             raise CaptureError(_explain(self.path, problem)) from None
         self._thread = threading.Thread(target=self._work, name="capture-writer", daemon=True)
         self._thread.start()

@@ -7,7 +7,7 @@ of modules are spread over several records instead, since each entry counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -19,6 +19,8 @@ TEXT_LENGTHS = (100_000, 20_000, 4_000, 1_000)
 LIST_LENGTHS = (10_000, 1_000, 100, 10)
 MAX_LABEL = 10_000
 """Characters of one label in a list that is too long as a whole."""
+CHUNK = 4_096
+"""Entries of a spread list in one record, unless fewer fill it."""
 GEOMETRY = ("dims", "shape", "limits", "kind", "dtype")
 """Fields of a channel without which it cannot be read; they are short by their nature."""
 
@@ -29,9 +31,9 @@ def encoded(record: Any, most: int) -> list[bytes]:
     if len(data) <= most:
         return [data]
     if isinstance(record, Labels):
-        return [encode(part) for part in _labels(record, most)]
+        return list(_labels(record, most))
     if isinstance(record, RunStart) and record.places:
-        return [encode(part) for part in _start(record, most)]
+        return list(_start(record, most))
     return [encode(_cut(record, most))]
 
 
@@ -70,7 +72,7 @@ def _lists(value: Any, most: int) -> Any:
     return _within(value, lambda item: _lists(item, most))
 
 
-def _within(value: Any, change: Any) -> Any:
+def _within(value: Any, change: Callable[[Any], Any]) -> Any:
     """The value with everything in it changed, but for a channel's geometry."""
     if is_dataclass(value) and not isinstance(value, type):
         parts = {part.name: getattr(value, part.name) for part in fields(value) if part.name not in GEOMETRY}
@@ -82,30 +84,41 @@ def _within(value: Any, change: Any) -> Any:
     return value
 
 
-def _labels(record: Labels, most: int) -> Iterator[Labels]:
+def _labels(record: Labels, most: int) -> Iterator[bytes]:
     """The same names in several records, each name of bearable length."""
     domain = cut(record.domain, TEXT_LENGTHS[-1])
     names = tuple(cut(name, MAX_LABEL) for name in record.names)
-    room = most - len(encode(Labels(domain, (), record.frame, record.start + len(names))))
-    for first, stop in _pieces([len(encode(name)) + 2 for name in names], room):
-        yield Labels(domain, names[first:stop], record.frame, record.start + first)
+
+    def part(first: int, stop: int) -> Labels:
+        return Labels(domain, names[first:stop], record.frame, record.start + first)
+
+    return _spread(part, len(names), most)
 
 
-def _start(record: RunStart, most: int) -> Iterator[RunStart]:
+def _start(record: RunStart, most: int) -> Iterator[bytes]:
     """How the run began with the first places, then the others under the same `run`."""
-    first = _cut(replace(record, places=()), most // 2)
-    sizes = [len(encode(place)) + 2 for place in record.places]
-    for number, (begin, stop) in enumerate(_pieces(sizes, most // 2)):
-        part = first if number == 0 else replace(first, meta={})
-        yield replace(part, places=record.places[begin:stop])
+    bare = _cut(replace(record, places=()), most // 2)
+    places = tuple(replace(place, module=cut(place.module, TEXT_LENGTHS[-1])) for place in record.places)
+
+    def part(first: int, stop: int) -> RunStart:
+        started: RunStart = replace(bare, places=places[first:stop], meta=bare.meta if first == 0 else {})
+        return started
+
+    return _spread(part, len(places), most)
 
 
-def _pieces(sizes: list[int], room: int) -> Iterator[tuple[int, int]]:
-    """(first, stop) of consecutive runs whose sizes add up to at most `room`, each with at least one entry."""
-    first, total = 0, 0
-    for i, size in enumerate(sizes):
-        if i > first and total + size > room:
-            yield first, i
-            first, total = i, 0
-        total += size
-    yield first, len(sizes)
+def _spread(part: Callable[[int, int], Any], count: int, most: int) -> Iterator[bytes]:
+    """All `count` entries in records of at most CHUNK, and of fewer where those are too long."""
+    for first in range(0, count, CHUNK):
+        yield from _halved(part, first, min(first + CHUNK, count), most)
+
+
+def _halved(part: Callable[[int, int], Any], first: int, stop: int, most: int) -> Iterator[bytes]:
+    """The entries from `first` to before `stop` in as many records as it takes, in order."""
+    data = encode(part(first, stop))
+    if len(data) <= most or stop - first <= 1:
+        yield data
+    else:
+        middle = (first + stop) // 2
+        yield from _halved(part, first, middle, most)
+        yield from _halved(part, middle, stop, most)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import types
 import typing
 from collections.abc import Mapping
@@ -21,7 +20,6 @@ from inspector.records import edits, requests, run
 from inspector.records.channel import Channel
 
 MAX_BYTES = 16 * 1024 * 1024
-_SURROGATE = re.compile("[\ud800-\udfff]")
 RECORDS: dict[str, type[Any]] = {
     record.__name__: record
     for record in (
@@ -42,8 +40,7 @@ def encode(record: Any) -> bytes:
 
     Lone surrogates (file names and arguments that are not UTF-8) are escaped: neither UTF-8 nor SQLite takes them.
     """
-    text = json.dumps(_plain(record), allow_nan=False, ensure_ascii=False)
-    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode("utf-8")
+    return json.dumps(_plain(record), allow_nan=False, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def decode(data: bytes | str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -13,7 +12,8 @@ from typing import Any, Protocol
 
 import platformdirs
 
-from inspector.capture import SUFFIX, Capture, CaptureError, open_capture
+from inspector.capture import Capture, CaptureError, open_capture
+from inspector.capture.kept import KeptRuns
 from inspector.records import (
     Cancel,
     Catalog,
@@ -77,6 +77,7 @@ class Session:
         self.runs = (
             runs if runs is not None else Path(platformdirs.user_data_dir("inspector", appauthor=False)) / "runs"
         )
+        self._kept = KeptRuns(self.runs)
         self.worker: Worker | None = None
         self.catalog: Catalog | None = None
         self.loaded: Loaded | None = None
@@ -131,6 +132,7 @@ class Session:
         if self.capture is not None:
             self.capture.close()
             self.capture = None
+        self._kept.release()
 
     # -- what the user asks for
 
@@ -195,10 +197,9 @@ class Session:
         return self._run.edits if self._run is not None else ()
 
     def _request(self, spec: InputSpec) -> Run:
-        self.runs.mkdir(parents=True, exist_ok=True)
-        self._prune()
-        name = time.strftime("%Y%m%d-%H%M%S") + f"-{time.monotonic_ns() % 1_000_000:06d}{SUFFIX}"
-        return Run(path=str(self.runs / name), input=spec, generation=self._generation)
+        path = self._kept.next_path()
+        self._kept.prune(KEPT_RUNS)
+        return Run(path=str(path), input=spec, generation=self._generation)
 
     def _send_run(self, request: Run) -> None:
         assert self.worker is not None
@@ -208,6 +209,7 @@ class Session:
             quantities=self._quantities(),
             states=dict(self.states_of(self.subject)),
         )
+        self._hold(Path(self._run.path))
         self.running, self.progress, self._cancelled_at = True, None, None
         self._started_at = time.monotonic()
         self.sentence = "Running …"
@@ -226,22 +228,27 @@ class Session:
 
     def open_capture(self, path: Path | str) -> None:
         """Show a capture from disk. Raises CaptureError."""
-        self._show(open_capture(path))
+        self._hold(Path(path))  # before it is opened: from then on no window removes it
+        try:
+            capture = open_capture(path)
+        except CaptureError:
+            self._hold()
+            raise
         self._run = None
+        self._show(capture)
         self.sentence = ""
 
     def _show(self, capture: Capture) -> None:
         if self.capture is not None:
             self.capture.close()
         self.capture = capture
+        self._hold()
 
-    def _prune(self) -> None:
-        """Keep the newest runs of the window; captures that were saved elsewhere are never touched."""
-        found = sorted(self.runs.glob(f"*{SUFFIX}"))
-        shown = self.capture.path if self.capture is not None else None
-        for old in found[: -KEPT_RUNS or None] if len(found) > KEPT_RUNS else []:
-            if old != shown:
-                shutil.rmtree(old, ignore_errors=True)
+    def _hold(self, *also: Path) -> None:
+        """Say to other windows that what is shown, what runs and what is about to be opened is not to be removed."""
+        shown = [self.capture.path] if self.capture is not None else []
+        running = [Path(self._run.path)] if self._run is not None else []
+        self._kept.hold((*shown, *running, *also))
 
     @property
     def spec(self) -> InputSpec:
