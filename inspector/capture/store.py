@@ -30,7 +30,7 @@ from inspector.capture.layout import (
     schema,
 )
 from inspector.capture.owner import own_lease
-from inspector.capture.target import busy, index_files, is_leased, page_files
+from inspector.capture.target import busy, index_files, is_damage, is_leased, page_files
 from inspector.records import Channel, Frame, Page, RunStart, RunStop, encoded
 
 PAGE_FILES = 10_000
@@ -200,10 +200,7 @@ class Store:
                 self._empty()
                 self._describe()
             except sqlite3.DatabaseError as problem:
-                if getattr(problem, "sqlite_errorcode", 0) & 0xFF not in (
-                    sqlite3.SQLITE_CORRUPT,
-                    sqlite3.SQLITE_NOTADB,
-                ):
+                if not is_damage(problem):
                     raise
                 self._clear_damaged()
             self._rows(records, placed)

@@ -100,6 +100,11 @@ def is_leased(connection: sqlite3.Connection) -> bool:
     return any(isinstance(pid, int) and isinstance(mark, str) and is_alive(pid, mark) for pid, mark in rows)
 
 
+def is_damage(problem: sqlite3.Error) -> bool:
+    """Whether SQLite says that a file is damaged, rather than locked, full or out of reach."""
+    return getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def index_files(folder: Path) -> list[Path]:
     """The index of a capture and what SQLite keeps beside it, where they exist as regular files."""
     return [path for name in _INDEX_FILES if _is_regular(path := folder / name)]

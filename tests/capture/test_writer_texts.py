@@ -147,7 +147,7 @@ def test_lists_of_very_many_entries_in_other_records_are_cut_with_a_mark(tmp_pat
     with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t")) as writer:
         writer.write(finding)
         writer.write(channel)
-        writer.write(Page("a:h", 0, (0,), np.ones(200_000, np.float32)))
+        writer.write(Page("a:h", 0, (0,), np.ones(100_000, np.float32)))
     with open_capture(tmp_path / "a.inspect") as capture:
         read = capture.findings[0].evidence
         assert read[: len(read) - 1] == many[: len(read) - 1] and read[-1] == f"… [{100_000 - len(read) + 1:,} more]"
