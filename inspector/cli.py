@@ -163,7 +163,8 @@ def run_and_report(load: Load, request: Run, debug: bool) -> Outcome:
     """Run in a worker with progress on a terminal. Raises Fault."""
     from tqdm import tqdm
 
-    with tqdm(total=1.0, disable=None, leave=False, bar_format="{desc:<58.58} {bar} {percentage:3.0f} %") as bar:
+    silent = True if sys.stderr is None else None  # None: only where it is a terminal
+    with tqdm(total=1.0, disable=silent, leave=False, bar_format="{desc:<58.58} {bar} {percentage:3.0f} %") as bar:
 
         def progress(told: Progress) -> None:
             bar.set_description_str(told.text, refresh=False)

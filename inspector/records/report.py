@@ -44,15 +44,16 @@ def from_meta(meta: Mapping[str, Any]) -> CheckpointReport | None:
 def lines(report: CheckpointReport, *, whole: bool = False) -> list[str]:
     """The report in lines: what was loaded, and one line for everything that was not as plain as that.
 
-    `whole` names every tensor, otherwise the first few of each kind. Names are made printable.
+    `whole` names every tensor; otherwise the first few of each kind, and of what was folded and what else the file
+    holds no more than the layout says in the first line. Names are made printable.
     """
     most = None if whole else FEW
     told = [f"{_plain(Path(report.path).name)} ({_plain(report.layout, 200)}): {_loaded(report)}."]
     if report.removed_prefix:
         told.append(f"prefix removed from the names: {_plain(report.removed_prefix)}")
-    if report.folded:
+    if whole and report.folded:
         told.append(f"folded into plain weights: {_listed([_plain(name) for name in report.folded], most)}")
-    if report.others:
+    if whole and report.others:
         told.append(f"not loaded, though the file holds it too: {_listed([_plain(n) for n in report.others], most)}")
     for problem in PROBLEMS:
         found = [_named(m) for m in report.mismatches if m.problem == problem]

@@ -8,6 +8,9 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+MAX_STEP = 10**15
+"""Larger numbers, which a file may well hold, are no training steps."""
+
 
 @dataclass(slots=True)
 class State:

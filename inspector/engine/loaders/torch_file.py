@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import InputError
-from inspector.engine.loaders import State
+from inspector.engine.loaders import MAX_STEP, State
 from inspector.engine.registries import LOADERS
 
 OLD_MAGIC = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46"
@@ -203,7 +203,7 @@ def _step(raw: Any) -> int | None:
     if isinstance(raw, Mapping):
         for key in STEPS:
             value = raw.get(key)
-            if isinstance(value, int) and not isinstance(value, bool):
+            if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_STEP:
                 return value
     return None
 
