@@ -145,14 +145,14 @@ def test_whatever_a_capture_holds_there_reading_it_fails_quietly(meta: dict[str,
     assert report.from_meta(meta) is None
 
 
-@pytest.mark.parametrize("step", [10**5_000, -3, True, 2**60])
+@pytest.mark.parametrize("step", [2**200, -3, True, 2**60], ids=["huge", "negative", "truth", "large"])
 def test_a_number_that_is_no_training_step_is_left_out(tmp_path: Path, file: Path, step: int) -> None:
     torch.save({"model": made(), "step": step}, tmp_path / "c.pt")
     with inspector.run(f"{file}:M", torch.randn(5, 3), checkpoint=str(tmp_path / "c.pt")) as capture:
         assert capture.frames[0].step is None and capture.status == "done"
 
 
-@pytest.mark.parametrize("step", ["9" * 5_000, "²", "-1"])
+@pytest.mark.parametrize("step", ["9" * 5_000, "²", "-1"], ids=["huge", "raised", "negative"])
 def test_nor_is_one_in_the_metadata_of_safetensors(tmp_path: Path, step: str) -> None:
     save_file(made(), tmp_path / "c.safetensors", {"step": step})
     assert read_checkpoint(tmp_path / "c.safetensors").step is None
