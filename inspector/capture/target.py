@@ -88,7 +88,7 @@ def in_use(index: Path) -> bool:
         finally:
             connection.close()
     except sqlite3.Error as problem:  # a locked index is being changed; a damaged one is of no use to any writer
-        return getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        return is_locked(problem)
 
 
 def is_leased(connection: sqlite3.Connection) -> bool:
@@ -98,6 +98,11 @@ def is_leased(connection: sqlite3.Connection) -> bool:
     except sqlite3.OperationalError:  # there is no such table
         return False
     return any(isinstance(pid, int) and isinstance(mark, str) and is_alive(pid, mark) for pid, mark in rows)
+
+
+def is_locked(problem: BaseException) -> bool:
+    """Whether SQLite says that somebody else has a file locked."""
+    return getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def is_damage(problem: sqlite3.Error) -> bool:

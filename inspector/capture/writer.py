@@ -48,7 +48,7 @@ class Writer:
         try:
             self._store = Store(self.path, start, replaces=replaces)
         except (OSError, sqlite3.Error, ValueError) as problem:
-            raise CaptureError(_explain(self.path, problem)) from None
+            raise CaptureError(_explain(self.path, problem, "")) from None
         self._thread = threading.Thread(target=self._work, name="capture-writer", daemon=True)
         self._thread.start()
 
@@ -128,7 +128,9 @@ class Writer:
         try:
             action()
         except Exception as problem:  # noqa: BLE001 - without this thread the run would wait for room for ever
-            told = problem if isinstance(problem, CaptureError) else CaptureError(_explain(self.path, problem))
+            kept = "what was committed before is still readable there"
+            kept = kept if self.begun else "the capture that was there is as it was"
+            told = problem if isinstance(problem, CaptureError) else CaptureError(_explain(self.path, problem, kept))
             with self._room:
                 self.error = self.error or told
                 self._room.notify_all()
@@ -153,12 +155,13 @@ def _is_mark(item: Any) -> bool:
     return item is None or isinstance(item, threading.Event)
 
 
-def _explain(path: Path, problem: BaseException) -> str:
+def _explain(path: Path, problem: BaseException, kept: str) -> str:
+    """One sentence about what went wrong, and what is `kept` all the same."""
     text = " ".join(str(problem).split())
     if isinstance(problem, (ValueError, TypeError)):
         return f"The capture {path.name} could not be written: {text}."
     code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL or getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
-        return f"The disk is full: {path.name} keeps what was captured so far; free some space and run again."
+        return f"The disk is full ({path}{': ' + kept if kept else ''}); free some space and run again."
     reason = getattr(problem, "strerror", None) or text or type(problem).__name__
-    return f"Writing the capture {path} failed ({reason}); what was committed before is still readable there."
+    return f"Writing the capture {path} failed ({reason}){'; ' + kept if kept else ''}."

@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inspector.capture import CaptureError, Writer, check_target, open_capture, pack
-from inspector.capture import store as store_module
+from inspector.capture import CaptureError, Writer, appending, check_target, open_capture, pack
 from inspector.capture.layout import INDEX
 from inspector.capture.target import is_ours
 from inspector.records import Channel, Frame, Log, Page, RunStart, RunStop
@@ -208,13 +207,13 @@ def test_other_files_in_the_folder_of_a_capture_stay(tmp_path: Path) -> None:
 def test_a_full_disk_while_replacing_keeps_the_old_capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = capture_at(tmp_path / "a.inspect")
     before = contents(path)
-    real = store_module.Store._place
+    real = appending.PageAppender.place
 
-    def place(self: store_module.Store, record: Page) -> store_module.Place:
+    def place(self: appending.PageAppender, record: Page) -> appending.Position:
         real(self, record)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store_module.Store, "_place", place)
+    monkeypatch.setattr(appending.PageAppender, "place", place)
     writer = Writer(path, start("new"), overwrite=True)
     writer.write(CHANNEL)
     writer.write(page())
@@ -394,7 +393,7 @@ def test_a_folder_that_goes_away_under_the_writer_is_told(tmp_path: Path, how: s
 
 def test_a_model_that_changes_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(store_module, "ROLL_BYTES", 200)
+    monkeypatch.setattr(appending, "ROLL_BYTES", 200)
     with Writer("a.inspect", start()) as writer:
         writer.write(CHANNEL)
         writer.write(page())
@@ -456,3 +455,29 @@ def test_packing_replaces_only_a_packed_capture_and_only_when_asked_to(tmp_path:
         assert contents(tmp_path) == before
     assert (tmp_path / "a.inspect.zip.part").read_text() == "mine"
     assert not list(tmp_path.glob(".*"))
+
+
+NO_ROOM = """
+import resource, signal, sys
+from inspector.capture import CaptureError, Writer
+from inspector.records import RunStart
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+try:
+    Writer(sys.argv[1], RunStart(run="r", title="t"))
+except CaptureError as problem:
+    print("said:", problem)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="resource limits")
+@pytest.mark.parametrize("room", [0, 4096, 10_000])
+def test_a_disk_without_room_for_a_new_capture_is_told_and_nothing_is_left(tmp_path: Path, room: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", NO_ROOM, str(tmp_path / "a.inspect"), str(room)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.startswith("said:") and len(done.stdout.splitlines()) == 1, done.stdout + done.stderr
+    assert not (tmp_path / "a.inspect").exists()
