@@ -23,15 +23,18 @@ def open_capture(path: Path | str) -> Capture:
     return open_capture(path)
 
 
-def run(subject: Any, sequence: Any = None, *, out: Path | str | None = None, **options: Any) -> Capture:
+def run(
+    subject: Any, sequence: Any = None, *, out: Path | str | None = None, overwrite: bool = False, **options: Any
+) -> Capture:
     """Run a model in this process and return the finished capture.
 
     Args:
         subject: a sample's name, `file.py:callable`, `module:callable`, an nn.Module, or a subject object.
         sequence: text, ids, an array (steps, width), or None for the subject's first example.
         out: the capture's folder; a temporary one, removed at exit, when left out.
+        overwrite: whether a capture that lies there may be replaced.
         options: checkpoint, arguments, quantities, seed, partial, look_at, device, edits: engine.api.run_here has them.
     """
     from inspector.engine.session.in_process import run_here
 
-    return run_here(subject, sequence, out=out, **options)
+    return run_here(subject, sequence, out=out, overwrite=overwrite, **options)

@@ -17,17 +17,19 @@ from inspector.capture import (
     Capture,
     CaptureError,
     DamagedError,
+    check_target,
     export_channel,
     listed,
     open_capture,
     pack,
     summary,
 )
-from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit
+from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit, report
 from inspector.records.plain_text import plain_line
-from inspector.transport.run_client import run_and_wait
+from inspector.transport.run_client import Outcome, run_and_wait
 from inspector.transport.terminal import complain, pass_on, say, say_details
 from inspector.version import __version__
+from inspector.workspace.demo import DEMO, check_demo
 from inspector.workspace.samples import Sample, list_samples
 
 CHECKED_BYTES = 2 << 30
@@ -133,8 +135,11 @@ def _width(names: list[str]) -> int:
 @click.option("--seed", default=0, type=click.IntRange(0, 2**63 - 1), help="Seed of everything random.")
 @click.option("--device", default="cpu", help="cpu, cuda:0 …")
 @click.option("--out", default=None, help="Folder of the capture; default: NAME.inspect here.")
+@click.option("--overwrite", is_flag=True, help="Replace the capture that lies there, once this run has numbers.")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
-def run(subject: str, options: tuple[str, ...], arguments: str, out: str | None, debug: bool, **given: Any) -> None:
+def run(
+    subject: str, options: tuple[str, ...], arguments: str, out: str | None, overwrite: bool, debug: bool, **given: Any
+) -> None:
     """Run a model without a window and capture what happens inside."""
     spec = _input_spec(given, options)
     load = Load(
@@ -143,11 +148,20 @@ def run(subject: str, options: tuple[str, ...], arguments: str, out: str | None,
     )  # fmt: skip
     target = Path(out) if out is not None else Path(_file_name(subject) + SUFFIX)
     edits = tuple(_edit(text) for text in given["edits"])
+    check_target(target, overwrite)
     request = Run(
-        path=str(target.absolute()), input=spec, quantities=given["quantities"], edits=edits, seed=given["seed"]
-    )
-    run_and_report(load, request, debug)
+        path=str(target.absolute()), input=spec, quantities=given["quantities"], edits=edits, seed=given["seed"],
+        overwrite=overwrite,
+    )  # fmt: skip
+    _tell_checkpoint(run_and_report(load, request, debug), debug)
     say(f"{target}: {_summary(target)}", err=True)
+
+
+def _tell_checkpoint(outcome: Outcome, whole: bool) -> None:
+    """What the checkpoint did to the model: a few lines, or every name."""
+    if outcome.loaded is not None and outcome.loaded.report is not None:
+        for told in report.lines(outcome.loaded.report, whole=whole):
+            say(told, err=True)
 
 
 def _edit(text: str) -> Edit:
@@ -169,12 +183,13 @@ def _summary(target: Path) -> str:
         return f"{len(capture.channels)} channels{refused}, {capture.status} in {seconds:.1f} s"
 
 
-def run_and_report(load: Load, request: Run, debug: bool) -> None:
+def run_and_report(load: Load, request: Run, debug: bool) -> Outcome:
     """Run in a worker with progress on a terminal. Raises Fault."""
     from tqdm import tqdm
 
     form = f"{{desc:<{PROGRESS_WIDTH}}} {{bar}} {{percentage:3.0f}} %"
-    with tqdm(total=1.0, disable=None, leave=False, bar_format=form) as bar:
+    silent = True if sys.stderr is None else None  # None: only where it is a terminal
+    with tqdm(total=1.0, disable=silent, leave=False, bar_format=form) as bar:
 
         def progress(told: Progress) -> None:
             bar.set_description_str(plain_line(told.text, PROGRESS_WIDTH), refresh=False)
@@ -183,9 +198,12 @@ def run_and_report(load: Load, request: Run, debug: bool) -> None:
 
         outcome = run_and_wait(load, request, progress, lambda stream, line: _echo(stream, line, debug))
     if outcome.code:
+        if debug:
+            _tell_checkpoint(outcome, whole=True)
         if debug and outcome.details:
             say_details(outcome.details)
         raise Fault(outcome.sentence, outcome.code)
+    return outcome
 
 
 def _echo(stream: str, line: str, debug: bool) -> None:
@@ -264,16 +282,20 @@ def list_(capture: str, as_json: bool, check: bool) -> None:
         ]  # fmt: skip
         frames = [{"index": f.index, "label": f.label, "step": f.step} for f in opened.frames]
         refused = [{"channel": r.channel, "reason": r.reason} for r in opened.refusals]
+        checkpoint = report.from_meta(opened.start.meta)
         if as_json:
             about = {"title": opened.start.title, "status": opened.status, "frames": frames, "channels": rows}
             damaged = [
                 {"channel": d.channel, "frame": d.frame, "region": d.region, "sentence": d.sentence}
                 for d in opened.damage
             ]
-            told = {**about, "refused": refused, "damaged": damaged, "unchecked_bytes": opened.unchecked}
-            click.echo(json.dumps(told, indent=1))
+            loaded = opened.start.meta.get(report.KEY)
+            more = {"refused": refused, "damaged": damaged, "unchecked_bytes": opened.unchecked, "checkpoint": loaded}
+            click.echo(json.dumps({**about, **more}, indent=1))
             return
         say(f"{opened.start.title} ({opened.status})")
+        if checkpoint is not None:
+            say(f"checkpoint: {report.line(checkpoint)}")
         for frame in frames:
             say(f"frame {frame['index']}: {frame['label']}" + (f", step {frame['step']}" if frame["step"] else ""))
         width = _width([str(row["name"]) for row in rows])
@@ -321,10 +343,11 @@ def export(
 @cli.command("pack")
 @click.argument("capture")
 @click.option("--to", default=None, help="The file to write; default: NAME.inspect.zip beside the capture.")
-def pack_(capture: str, to: str | None) -> None:
+@click.option("--overwrite", is_flag=True, help="Replace the packed capture that lies there.")
+def pack_(capture: str, to: str | None, overwrite: bool) -> None:
     """Make one file of a capture, to mail; it opens like the folder."""
     try:
-        say(str(pack(capture, to)), err=True)
+        say(str(pack(capture, to, overwrite=overwrite)), err=True)
     except CaptureError as problem:
         raise Fault(str(problem)) from None
 
@@ -340,13 +363,14 @@ def demo(debug: bool) -> None:
 
         raise SystemExit(run_window([], demo=True))
     folder = Path.cwd()
-    target = folder / f"demo{SUFFIX}"
+    target, panels = folder / f"demo{SUFFIX}", folder / "demo-panels"
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
-    run_and_report(Load(subject="char-lstm"), Run(path=str(target)), debug)
+    overwrite = check_demo(target, panels)
+    run_and_report(Load(subject="char-lstm"), Run(path=str(target), overwrite=overwrite, made_by=DEMO), debug)
     from inspector.gui.export.headless import export_all
 
     try:
-        pictures = export_all(target, folder / "demo-panels")
+        pictures = export_all(target, panels)
     except ImportError as problem:
         raise Fault(f"The run is in {target}, but no figure could be drawn: {_no_qt(problem)}", 1) from None
     say(f"No display was found, so the run was made without a window: {_summary(target)}")

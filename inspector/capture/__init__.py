@@ -23,6 +23,7 @@ from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerV
 from inspector.capture.pack import pack
 from inspector.capture.reader import Capture, open_capture
 from inspector.capture.tables import DamagedError, csv_bytes, export_channel, write_atomically
+from inspector.capture.target import check_target
 from inspector.capture.writer import Writer
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Holes",
     "NewerVersionError",
     "Writer",
+    "check_target",
     "csv_bytes",
     "export_channel",
     "listed",

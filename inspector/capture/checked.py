@@ -35,12 +35,16 @@ class CheckedPages(Contents):
     def __init__(self) -> None:
         super().__init__()
         self._index_problem: Damage | None = None
+        self._looked = time.monotonic()
+        self._noted: set[tuple[str, int]] | None = None
+
+    def _forget_run(self) -> None:
+        """Nothing of a run is known, and none of its pages was checked."""
+        super()._forget_run()
         self._bad: dict[int, Damage] = {}
         self._news: set[str] = set()
         self._passed = 0
         self._checking: tuple[PageRow, Iterator[None]] | None = None
-        self._looked = time.monotonic()
-        self._noted: set[tuple[str, int]] | None = None
 
     @contextmanager
     def noting(self) -> Iterator[set[tuple[str, int]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,11 @@ class Contents:
 
     def __init__(self) -> None:
         self.start: RunStart
+        self._seen = dict.fromkeys(NEWS, 0)
+        self._forget_run()
+
+    def _forget_run(self) -> None:
+        """Nothing of a run is known; which rows were seen stays, since those of another run have higher numbers."""
         self.stop: RunStop | None = None
         self.frames: tuple[Frame, ...] = ()
         self.channels: dict[str, Channel] = {}
@@ -35,7 +41,6 @@ class Contents:
         self.logs: list[Log] = []
         self.findings: list[Finding] = []
         self.refusals: list[Refusal] = []
-        self._seen = dict.fromkeys(NEWS, 0)
         self._arrays: dict[tuple[str, int], Assembly] = {}
         self._placed: list[Place] = []
         self._newest: dict[str, int] = {}
@@ -92,9 +97,18 @@ class Contents:
         else:
             record = self._read(text, object, "run row")
         if isinstance(record, RunStart):
-            self.start = record
+            self._begin(record)
         elif isinstance(record, RunStop):
             self.stop = record
+
+    def _begin(self, start: RunStart) -> None:
+        """The run's start; more of its places; or another run that took the folder over: then all is read anew."""
+        present = getattr(self, "start", None)
+        if present is not None and present.run == start.run:
+            start = replace(present, places=present.places + start.places)
+        elif present is not None:
+            self._forget_run()
+        self.start = start
 
     def _take_channel(self, number: Any, text: Any) -> str:
         """The name of a channel that is new; "" for none."""

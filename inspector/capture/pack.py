@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
 import shutil
 import sqlite3
 import tempfile
 import zipfile
+import zlib
 from io import BufferedReader
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from inspector.capture.index import check_files
 from inspector.capture.layout import INDEX, PACKED_SUFFIX, SUFFIX, CaptureError
 from inspector.capture.private import private_file
 from inspector.capture.regular import in_words, open_regular
+from inspector.capture.target import HEADER_BYTES, has_our_id, is_ours, page_files
 
 _PAGE_FILE = re.compile(r"pages-(\d{4,9})\.bin\Z")
 MAX_INDEX_BYTES = 1 << 30
@@ -21,23 +25,26 @@ _LOCAL_HEADER = 30
 _PIECE = 1 << 20
 
 
-def pack(path: Path | str, to: Path | str | None = None) -> Path:
+def pack(path: Path | str, to: Path | str | None = None, *, overwrite: bool = False) -> Path:
     """Write the capture at `path` as one file and return where. A run in progress is packed as it stands.
 
-    What is damaged is packed as it is too: the one file then shows the same damage. Raises CaptureError.
+    With `overwrite` a packed capture that lies there is replaced; any other file never is. What is damaged is packed as
+    it is: the one file then shows the same damage. Raises CaptureError.
     """
     source = Path(path)
     target = Path(to) if to is not None else source.with_name(source.name.removesuffix(SUFFIX) + PACKED_SUFFIX)
     if not source.is_dir():
         raise CaptureError(f"There is no capture at {source} to pack.")
     check_files(source / INDEX)
+    if not is_ours(source / INDEX):
+        raise CaptureError(f"There is no capture at {source} to pack.")
+    _check_file(target, overwrite)
     with tempfile.TemporaryDirectory(prefix="inspector-") as private:
         index = Path(private) / INDEX
-        _copy_index(source / INDEX, index)
-        pages = sorted(entry for entry in source.iterdir() if _PAGE_FILE.match(entry.name))
-        partial = target.with_name(target.name + ".part")
+        numbers = _copy_index(source / INDEX, index)
+        pages = [page for number, page in sorted(page_files(source).items()) if number in numbers]
+        partial = target.with_name(f".{target.name[:40]}-{secrets.token_hex(4)}")
         try:
-            partial.unlink(missing_ok=True)
             with private_file(partial) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
                 for file in (index, *pages):
                     _add(archive, file)
@@ -46,8 +53,9 @@ def pack(path: Path | str, to: Path | str | None = None) -> Path:
             partial.unlink(missing_ok=True)
             raise
         except OSError as problem:
-            partial.unlink(missing_ok=True)
             raise CaptureError(f"Cannot write {target}: {problem.strerror or problem}.") from None
+        finally:
+            partial.unlink(missing_ok=True)
     return target
 
 
@@ -61,8 +69,34 @@ def _add(archive: zipfile.ZipFile, path: Path) -> None:
         shutil.copyfileobj(source, member, _PIECE)
 
 
-def _copy_index(source: Path, target: Path) -> None:
-    """A consistent copy, whatever the writer does meanwhile, in a journal mode that opens read-only."""
+def _check_file(target: Path, overwrite: bool) -> None:
+    """Raise CaptureError where a file is in the way."""
+    if not os.path.lexists(target):
+        return
+    if not _is_packed(target):
+        raise CaptureError(f"{target} exists and is no packed capture, so it is not replaced; choose another name.")
+    if not overwrite:
+        raise CaptureError(
+            f"{target} already exists; choose another name, or replace it with --overwrite (overwrite=True)."
+        )
+
+
+def _is_packed(path: Path) -> bool:
+    """Whether a file is a packed capture: an archive that holds an index of ours."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(INDEX) as index:
+            return has_our_id(index.read(HEADER_BYTES))
+    except (zipfile.BadZipFile, zlib.error, OSError, KeyError, ValueError, RuntimeError, EOFError):
+        return False
+
+
+def _copy_index(source: Path, target: Path) -> set[int]:
+    """A consistent copy, whatever the writer does meanwhile, in a journal mode that opens read-only.
+
+    Returns the numbers of the page files that it speaks of.
+    """
     reader = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
     copy = sqlite3.connect(target)
     try:
@@ -70,6 +104,7 @@ def _copy_index(source: Path, target: Path) -> None:
         copy.execute("DELETE FROM lease")
         copy.commit()
         copy.execute("PRAGMA journal_mode=DELETE")
+        return {number for (number,) in copy.execute("SELECT DISTINCT file FROM pages")}
     except sqlite3.Error as problem:
         raise CaptureError(f"The index of {source.parent.name} cannot be read ({problem}).") from None
     finally:

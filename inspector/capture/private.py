@@ -16,7 +16,15 @@ def private_folder(path: Path) -> None:
         path.mkdir(exist_ok=True)  # raises where it is no folder
 
 
-def private_file(path: Path) -> BinaryIO:
-    """Open a file for writing, empty, that only its user can read. Raises OSError."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
-    return os.fdopen(os.open(path, flags, 0o600), "wb")
+_NO_LINK = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+def private_file(path: Path, *, fresh: bool = False) -> BinaryIO:
+    """Open a file for writing, empty, that only its user can read; with `fresh` none may lie there. Raises OSError."""
+    kind = os.O_EXCL if fresh else os.O_TRUNC
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | kind | _NO_LINK, 0o600), "wb")
+
+
+def private_index(path: Path) -> None:
+    """See that an index exists, private to its user: SQLite gives its other files the mode of this one."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600))

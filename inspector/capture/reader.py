@@ -43,7 +43,6 @@ class Capture(CheckedPages):
         self._index: Index | None = None
         self._version = -1
         self._retry = 0.0
-        self._pyramids: dict[tuple[str, int, int], tuple[Pyramid, int]] = {}
         try:
             self._open()
         except (OSError, ValueError) as problem:
@@ -53,6 +52,11 @@ class Capture(CheckedPages):
         except BaseException:
             self.close()
             raise
+
+    def _forget_run(self) -> None:
+        """Nothing of a run is known, nor any level of detail of its arrays."""
+        super()._forget_run()
+        self._pyramids: dict[tuple[str, int, int], tuple[Pyramid, int]] = {}
 
     def _open(self) -> None:
         folder = self.path

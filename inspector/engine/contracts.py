@@ -35,6 +35,10 @@ class Probe(Protocol):
         """Put what was seen into the trace; refusals go to `emit.refuse`."""
 
 
+MAX_STEP = 10**15
+"""Larger numbers, which a file may well hold, are no training steps."""
+
+
 @dataclass(slots=True)
 class State:
     """What a checkpoint file holds, as found: tensors by name, the layout that was recognised, the training step."""

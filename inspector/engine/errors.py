@@ -7,6 +7,8 @@ from pathlib import Path
 
 import torch
 
+from inspector.engine.wording import class_name, text_of
+
 
 class InputError(ValueError):
     """Bad arguments or unreadable input (exit code 2)."""
@@ -38,9 +40,10 @@ def model_error(fault: BaseException, who: str = "The model") -> ModelError:
     frames = [f for f in traceback.extract_tb(fault.__traceback__) if not f.filename.startswith(own)]
     user = [f for f in frames if f"{Path(torch.__file__).parent}" not in f.filename] or frames
     where = f" ({Path(user[-1].filename).name}, line {user[-1].lineno})" if user else ""
-    text = " ".join(str(fault).split())[:200]
+    said = text_of(fault)
+    text = " ".join(said.split())[:200]
     if isinstance(fault, SystemExit):
         text = f"it asked Python to exit with {text or 0}"
-    details = "".join(traceback.format_list(frames)) + f"{type(fault).__name__}: {fault}"
-    sentence = f"{who} raised {type(fault).__name__}{where}: {text or 'no message'}"
+    details = "".join(traceback.format_list(frames)) + f"{class_name(fault)}: {said}"
+    sentence = f"{who} raised {class_name(fault)}{where}: {text or 'no message'}"
     return ModelError(sentence.rstrip(".") + ".", details)

@@ -82,13 +82,13 @@ def _serve(link: ParentLink, service: Service, request: Any) -> None:
     finally:
         _heartbeat(False)
         for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(ValueError, OSError):  # the model may have closed it
+            with contextlib.suppress(Exception):  # the model may have closed it, or put anything in its place
                 stream.flush()
 
 
 def _heartbeat(working: bool) -> None:
     """Arm the stack dump anew, or disarm it between requests. It needs no interpreter lock: native hangs are seen."""
-    with contextlib.suppress(ValueError, OSError, AttributeError):  # the model may have replaced or closed stderr
+    with contextlib.suppress(Exception):  # the model may have closed stderr, or put anything in its place
         if working:
             faulthandler.dump_traceback_later(SILENT_SECONDS, exit=False)
         else:

@@ -12,10 +12,13 @@ They travel as JSON between processes and in the index of a capture; `codec.py` 
 Begin reading with `channel.py`.
 """
 
+from inspector.records import report
+from inspector.records.bounds import cut, encoded
 from inspector.records.channel import DTYPES, KINDS, Channel, Comparison
 from inspector.records.codec import BadRecordError, decode, encode
 from inspector.records.edits import Edit, parse_edit
 from inspector.records.labels import ANSWER_DOMAIN, CARRIED, CLASS_DOMAIN, STATE, STEP_DOMAIN, VOCABULARY_DOMAIN
+from inspector.records.naming import channel_name, place_name
 from inspector.records.requests import (
     Analyse,
     Cancel,
@@ -54,5 +57,5 @@ __all__ = [
     "Analyse", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison", "Edit",
     "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Load", "Loaded", "Log", "Mismatch",
     "NeedsTrust", "Page", "Place", "Progress", "Quit", "Refusal", "Run", "RunStart", "RunStop", "Scalar", "Severity",
-    "Status", "decode", "encode", "parse_edit",
+    "Status", "channel_name", "cut", "decode", "encode", "encoded", "parse_edit", "place_name", "report",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from inspector.records.labels import STEP_DOMAIN
+from inspector.records.naming import channel_name
 
 DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -33,7 +34,6 @@ KINDS = (
 _STEP_DIMS = frozenset({"step", "query", "key", "source", "start"})
 Comparison = Literal["difference", "ratio", "separate"]
 _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
-MAX_NAME = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Channel:
     """One measured array, named `place:signal`.
 
     Attributes:
-        name: `place:signal`, for example `rnn.l0:gate/forget`.
+        name: `place:signal`, for example `rnn.l0:gate/forget`; overlong parts are shortened (records/naming.py).
         kind: which sort of quantity it is (see KINDS); panels choose by kind and dims.
         dims: axis names, slowest first, for example ("step", "unit") or ("head", "query", "key").
         shape: the final length of each axis; None where it is not known beforehand.
@@ -82,10 +82,9 @@ class Channel:
     fill: float | None = None
 
     def __post_init__(self) -> None:
-        if ":" not in self.name or len(self.name) > MAX_NAME:
-            raise ValueError(
-                f"A channel is named place:signal in at most {MAX_NAME} characters, not {self.name[:80]!r}."
-            )
+        object.__setattr__(self, "name", channel_name(self.name))
+        if ":" not in self.name:
+            raise ValueError(f"A channel is named place:signal, not {self.name[:80]!r}.")
         if self.dtype not in DTYPES:
             raise ValueError(f"Channel {self.name}: dtype {self.dtype!r} is not one of {', '.join(DTYPES)}.")
         if len(self.dims) != len(self.shape) or len(set(self.dims)) != len(self.dims):

@@ -37,8 +37,11 @@ class BadRecordError(ValueError):
 
 
 def encode(record: Any) -> bytes:
-    """A record as UTF-8 JSON; NaN and infinities as the strings "NaN", "Infinity", "-Infinity"."""
-    return json.dumps(_plain(record), allow_nan=False, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    """A record as UTF-8 JSON; NaN and infinities as the strings "NaN", "Infinity", "-Infinity".
+
+    Lone surrogates (file names and arguments that are not UTF-8) are escaped: neither UTF-8 nor SQLite takes them.
+    """
+    return json.dumps(_plain(record), allow_nan=False, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def decode(data: bytes | str) -> Any:

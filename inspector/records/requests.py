@@ -46,6 +46,8 @@ class Load:
 class Run:
     """Run the loaded model on a sequence and write the capture to the folder `path`.
 
+    A capture that lies there is replaced only with `overwrite`, and only once the run has something to put in its
+    place. `made_by` is noted in the capture ("demo": the command of that name may replace it unasked).
     `quantities` are keys of the registry of quantities; empty means the default set. With `edits` there are two frames:
     the run as it is, and with the changes. `states`: place of a hand-written recurrence → the variables of the user's
     code that are its state, where what was found is to be corrected.
@@ -58,6 +60,8 @@ class Run:
     states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     seed: int = 0
     frame_label: str = ""
+    overwrite: bool = False
+    made_by: str = ""
     generation: int = 0
 
 
@@ -121,6 +125,7 @@ class CheckpointReport:
     """What a checkpoint would do to the model, before anything is loaded.
 
     `fits` is False when tensors are missing, unexpected or of another shape: loading then needs the user's word.
+    `folded`: weights that stood as parametrised parts in the file; `others`: dicts of tensors that were not chosen.
     """
 
     path: str
@@ -131,6 +136,8 @@ class CheckpointReport:
     fits: bool = True
     mismatches: tuple[Mismatch, ...] = ()
     step: int | None = None
+    folded: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from inspector.records.naming import channel_name, place_name
+
 Status = Literal["done", "failed", "cancelled"]
 Severity = Literal["info", "warning", "error"]
 
@@ -21,11 +23,15 @@ class Place:
     module: str
     parameters: int = 0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", place_name(self.name))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStart:
     """All that is known before a run begins. `places` is the model tree, parents first;
-    `created` is wall time in seconds since 1970 (for show only)."""
+    `created` is wall time in seconds since 1970 (for show only). A tree that is too large for one record goes on in
+    further ones of the same `run`."""
 
     run: str
     title: str
@@ -57,6 +63,7 @@ class Page:
     array: npt.NDArray[Any] = field(compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "channel", channel_name(self.channel))
         array: np.ndarray[Any, Any] = self.array
         if len(self.offset) != array.ndim or any(start < 0 for start in self.offset):
             raise ValueError(
@@ -85,6 +92,9 @@ class Scalar:
     frame: int
     value: float
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", channel_name(self.name))
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -93,6 +103,9 @@ class Refusal:
     channel: str
     reason: str
     frame: int = -1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "channel", channel_name(self.channel))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

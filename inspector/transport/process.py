@@ -21,11 +21,13 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from typing import IO, Any
 
-from inspector.records import BadRecordError, Quit, decode, encode
+from inspector.records import BadRecordError, Failure, Quit, decode, encode, encoded
 
 MODULE = "inspector.engine.worker"
 ADDRESS, KEY = "INSPECTOR_WORKER_ADDRESS", "INSPECTOR_WORKER_KEY"
 MAX_MESSAGE = 64 << 20
+MAX_TOLD = 8 << 20
+"""Bytes of one record that the worker tells; a request is never cut."""
 MAX_LINE = 4_000
 KEPT_LINES = 80
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
@@ -188,7 +190,9 @@ class WorkerProcess:
                 try:
                     self.on_record(decode(connection.recv_bytes(MAX_MESSAGE)))
                 except BadRecordError as problem:
-                    self.on_output("stderr", f"The worker said something unknown: {problem}")
+                    told = f"The worker said something unknown: {problem}"
+                    self.on_output("stderr", told)
+                    self.on_record(Failure(message=told, kind="worker"))
                 except (OSError, EOFError):
                     break
 
@@ -222,9 +226,10 @@ class ParentLink:
         self._lock = threading.Lock()
 
     def send(self, record: Any) -> None:
-        """Send one record; a parent that is gone is noticed by `receive`."""
+        """Send one record, its texts cut where it is too long; a parent that is gone is noticed by `receive`."""
         with self._lock, contextlib.suppress(OSError):
-            self._connection.send_bytes(encode(record))
+            for data in encoded(record, MAX_TOLD):
+                self._connection.send_bytes(data)
 
     def receive(self) -> Any:
         """The next request. Raises EOFError when the parent is gone."""

@@ -100,19 +100,19 @@ def test_a_full_disk_keeps_what_was_captured_and_says_what_to_do(tmp_path: Path)
 
 @pytest.mark.parametrize("nth", range(1, 8))
 def test_no_space_at_the_nth_write(tmp_path: Path, nth: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from inspector.capture import writer as module
+    from inspector.capture import appending as module
 
     calls = 0
-    real = module._Store._place
+    real = module.PageAppender.place
 
-    def place(self: module._Store, page: Page) -> tuple[int, int, int, int]:
+    def place(self: module.PageAppender, page: Page) -> module.Position:
         nonlocal calls
         calls += 1
         if calls == nth:
             raise OSError(28, "No space left on device")
         return real(self, page)
 
-    monkeypatch.setattr(module._Store, "_place", place)
+    monkeypatch.setattr(module.PageAppender, "place", place)
     writer = Writer(tmp_path / "a.inspect", START)
     writer.write(CHANNEL)
     written = 0

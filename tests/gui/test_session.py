@@ -6,14 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from inspector.capture import Writer
+from inspector.capture import CaptureError, Writer
 from inspector.gui.state import session as module
 from inspector.gui.state.session import Session
 from inspector.records import (
     Cancel,
     Catalog,
+    Channel,
     CheckpointReport,
     Failure,
     Finished,
@@ -21,6 +23,7 @@ from inspector.records import (
     Load,
     Loaded,
     Log,
+    Page,
     Progress,
     Run,
     RunStart,
@@ -152,6 +155,57 @@ def test_output_of_the_model_is_log(session: Session) -> None:
 def test_only_the_newest_runs_are_kept(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEPT_RUNS", 2)
     for name in ("a", "b", "c"):
-        (session.runs / f"{name}.inspect").mkdir(parents=True)
+        Writer(session.runs / f"{name}.inspect", RunStart(run=name, title="t")).close()
     opened(session)
-    assert sorted(path.name for path in session.runs.iterdir()) == ["b.inspect", "c.inspect"]
+    assert sorted(path.name for path in session.runs.glob("*.inspect")) == ["b.inspect", "c.inspect"]
+    session.close()
+
+
+def test_what_one_window_shows_or_runs_another_does_not_remove(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "KEPT_RUNS", 0)
+    first = opened(session)
+    run = Path(first.sent[-1].path)
+    Writer(run, RunStart(run="r", title="t")).close()  # done, and not yet seen by its window
+    other = Session(Fake, session.runs)
+    opened(other)
+    assert run.is_dir()
+    session.tick()
+    assert session.capture is not None and session.capture.path == run
+    opened(other)
+    assert run.is_dir()
+    session.close()
+    opened(other)
+    assert not run.exists()
+    other.close()
+
+
+def test_a_capture_that_cannot_be_opened_holds_nothing(session: Session) -> None:
+    opened(session)
+    with pytest.raises(CaptureError):
+        session.open_capture(session.runs / "nowhere.inspect")
+    held = [path.read_text() for path in (session.runs / ".held").iterdir()]
+    assert len(held) == 1 and "nowhere" not in held[0]
+    session.close()
+
+
+def test_another_run_at_the_path_that_is_shown_is_another_capture(session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "a.inspect"
+    channel = Channel(name="a:h", kind="state", dims=("step",), shape=(None,), title="h")
+    for run in ("first", "second"):
+        with Writer(path, RunStart(run=run, title=run), overwrite=True) as writer:
+            writer.write(channel)
+            writer.write(Page("a:h", 0, (0,), np.full(3, len(run), np.float32)))
+        if run == "first":
+            session.open_capture(path)
+    assert session.tick().another_capture and session.capture is not None
+    assert session.capture.start.run == "second" and session.capture.array("a:h").tolist() == [6, 6, 6]
+    assert not session.tick().another_capture
+    session.close()
+
+
+def test_the_windows_own_runs_replace_nothing(session: Session) -> None:
+    fake = opened(session)
+    assert not fake.sent[-1].overwrite and not Path(fake.sent[-1].path).exists()
+    session.close()

@@ -27,6 +27,7 @@ from inspector.engine.attention.calls import (
 from inspector.engine.errors import Unsupported
 from inspector.engine.hooks.module_stack import in_backward
 from inspector.engine.trace.trace import Attention
+from inspector.engine.wording import told
 
 OWN_WEIGHTS_BYTES = 2 << 30
 """Maps that the model itself computes are kept until they are written; at most this much of them in a run."""
@@ -72,8 +73,7 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - whatever happens here must not reach the user's model
             place = self.where()[0]
             self.broken = (
-                f"Watching the attention of {place} failed ({type(error).__name__}: {str(error)[:150]}); "
-                "attention after it is not shown."
+                f"Watching the attention of {place} failed ({told(error)[:150]}); attention after it is not shown."
             )
 
     def sdpa(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> None:

@@ -16,6 +16,7 @@ from inspector.engine.errors import CancelledError
 from inspector.engine.hooks.module_stack import in_backward
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
+from inspector.engine.wording import told
 
 
 class Recorder(ABC):
@@ -45,7 +46,7 @@ class Recorder(ABC):
         except CancelledError:
             self.broken.add(place)
         except Exception as fault:  # noqa: BLE001 - a probe may not end the user's run
-            self.give_up(place, f"Watching {place} failed ({type(fault).__name__}: {fault}).")
+            self.give_up(place, f"Watching {place} failed ({told(fault)}).")
 
     def give_up(self, place: str, reason: str) -> None:
         """Watch a module no more, and say why."""

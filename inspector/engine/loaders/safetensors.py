@@ -8,7 +8,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from inspector.capture.regular import open_regular
-from inspector.engine.contracts import State
+from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
 from inspector.engine.registries import LOADERS
 
@@ -39,7 +39,8 @@ class Safetensors:
         except (SafetensorError, OSError, ValueError) as problem:
             raise InputError(f"{path.name} is damaged or cut short: {problem}.") from None
         step = meta.get("step", "")
-        return State(tensors, "safetensors", int(step) if step.isdigit() else None, dict(meta))
+        known = step.isascii() and step.isdigit() and len(step) < len(str(MAX_STEP))
+        return State(tensors, "safetensors", int(step) if known else None, dict(meta))
 
 
 def _check_header(path: Path) -> None:

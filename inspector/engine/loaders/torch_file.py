@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from inspector.capture.regular import open_regular
-from inspector.engine.contracts import State
+from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
 from inspector.engine.registries import LOADERS
 
@@ -204,7 +204,7 @@ def _step(raw: Any) -> int | None:
     if isinstance(raw, Mapping):
         for key in STEPS:
             value = raw.get(key)
-            if isinstance(value, int) and not isinstance(value, bool):
+            if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_STEP:
                 return value
     return None
 

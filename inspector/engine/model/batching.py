@@ -13,6 +13,7 @@ from torch import Tensor
 from inspector.capture.regular import NotRegularError, in_words, regular_stat
 from inspector.engine.errors import InputError, model_error
 from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.wording import text_of
 from inspector.records import InputSpec
 
 MAX_STEPS = 2_000_000
@@ -58,7 +59,7 @@ def ask(subject: Subject, what: str, function: Callable[..., Any], *given: Any) 
     try:
         return function(*given)
     except ValueError as problem:
-        raise InputError(" ".join(str(problem).split()) or f"{what} of {subject.name} refused it.") from None
+        raise InputError(" ".join(text_of(problem).split()) or f"{what} of {subject.name} refused it.") from None
     except (Exception, SystemExit) as fault:
         raise model_error(fault, f"{what} of {subject.name}") from fault
 

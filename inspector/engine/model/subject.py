@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from inspector.engine.cells.family import sequence_family
 from inspector.engine.errors import InputError
+from inspector.engine.wording import text_of
 
 Kind = Literal["tokens", "vectors"]
 
@@ -106,9 +107,20 @@ def adopt(thing: Any, name: str = "") -> Subject:
             f"{name or 'The callable'} returned a {type(thing).__name__}; expected a torch.nn.Module, or an object "
             "with a `model` attribute that is one."
         )
-    subject.name = subject.name or name or type(subject.model).__name__
+    subject.name = text_of(subject.name or name or type(subject.model).__name__)
+    _settle_texts(subject)
     _settle_kind(subject)
     return subject
+
+
+def _settle_texts(subject: Subject) -> None:
+    """Entries and names as plain strings: what a user put there may have a text of its own making, or none."""
+    for attribute in ("vocabulary", "labels"):
+        entries = getattr(subject, attribute)
+        if entries is not None and not all(type(entry) is str for entry in entries):
+            setattr(subject, attribute, tuple(map(text_of, entries)))
+    if not all(type(name) is str for name in subject.examples):
+        subject.examples = {text_of(name): example for name, example in subject.examples.items()}
 
 
 def _settle_kind(subject: Subject) -> None:

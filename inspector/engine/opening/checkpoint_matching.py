@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
 from inspector.engine.opening.parametrizations import fold
 from inspector.records import CheckpointReport, Mismatch
+from inspector.records.report import BAD
 
 PREFIXES = ("module.", "_orig_mod.", "model.", "net.", "network.", "ema_model.", "encoder_model.")
 MAX_ROUNDS = 4
+NAMED = 3
 BOOKKEEPING = ("n_averaged",)
 """What torch's AveragedModel adds to a state dict beside the weights."""
 
@@ -35,7 +38,10 @@ class Plan:
 
 
 def fit(model: nn.Module, state: State, path: Path) -> tuple[CheckpointReport, Plan]:
-    """What a checkpoint would do to a model, and the plan to do it. Nothing is changed yet."""
+    """What a checkpoint would do to a model, and the plan to do it. Nothing is changed yet.
+
+    Raises InputError where not one tensor fits: loading a part of it would load nothing.
+    """
     own = model.state_dict()
     found, removed, folded = _made_to_fit(state.tensors, own)
     mismatches: list[Mismatch] = []
@@ -54,12 +60,23 @@ def fit(model: nn.Module, state: State, path: Path) -> tuple[CheckpointReport, P
             twin = _tied(model, name, good)
             problem, detail = ("tied", f"shares its values with {twin}") if twin else ("missing", "")
             mismatches.append(Mismatch(name=name, problem=problem, detail=detail))
-    bad = any(m.problem in ("missing", "unexpected", "shape") for m in mismatches)
+    bad = any(m.problem in BAD for m in mismatches)
+    if bad and not good:
+        raise InputError(
+            f"{path.name} fits none of the model's {len(own)} tensors, so there is nothing to load. It holds "
+            f"{_first(state.tensors)}; the model has {_first(own)}."
+        )
     report = CheckpointReport(
         path=str(path), layout=_layout(state, folded), removed_prefix=removed, matched=len(good), total=len(own),
-        fits=not bad, mismatches=tuple(mismatches), step=state.step,
+        fits=not bad, mismatches=tuple(mismatches), step=state.step, folded=folded, others=state.others,
     )  # fmt: skip
     return report, Plan(good)
+
+
+def _first(tensors: Mapping[str, Tensor]) -> str:
+    """The first names with their shapes."""
+    named = [f"{name[:60]} {tuple(tensor.shape)}" for name, tensor in list(tensors.items())[:NAMED]]
+    return ", ".join(named) + (" …" if len(tensors) > NAMED else "") if named else "none"
 
 
 def _layout(state: State, folded: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from inspector.engine.pipeline.options import RunOptions
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
+from inspector.engine.wording import told
 from inspector.records import Log
 
 
@@ -52,4 +53,4 @@ def refuse_failed(channel: str, what: str, fault: Exception, emit: Emitter) -> N
     where = traceback.extract_tb(fault.__traceback__)[-1]
     emit.sink.write(Log(traceback.format_exc(), "error", "engine"))
     place = f"{Path(where.filename).name}, line {where.lineno}"
-    emit.refuse(channel, f"{what} failed with {type(fault).__name__}: {fault} ({place}).")
+    emit.refuse(channel, f"{what} failed with {told(fault)} ({place}).")

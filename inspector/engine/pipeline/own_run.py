@@ -64,9 +64,9 @@ def _write_labels(subject: Subject, batch: Batch, emit: Emitter) -> None:
     if batch.names and batch.names[batch.look_at]:
         emit.labels(STEP_DOMAIN, batch.names[batch.look_at])
     if subject.vocabulary is not None:
-        emit.labels(VOCABULARY_DOMAIN, list(map(str, subject.vocabulary)), every_frame=True)
+        emit.labels(VOCABULARY_DOMAIN, list(subject.vocabulary), every_frame=True)
     if subject.labels is not None:
-        emit.labels(CLASS_DOMAIN, list(map(str, subject.labels)), every_frame=True)
+        emit.labels(CLASS_DOMAIN, list(subject.labels), every_frame=True)
 
 
 def _run(trace: Trace, emit: Emitter, options: RunOptions) -> ModelError | None:

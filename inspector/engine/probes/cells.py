@@ -25,6 +25,7 @@ from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import dtype_name
 from inspector.engine.trace.trace import Trace
+from inspector.engine.wording import told
 from inspector.records import Channel
 
 LIVE_STEPS, LIVE_SECONDS = 32, 0.05
@@ -200,7 +201,7 @@ class Cells:
             except CancelledError:
                 raise
             except Exception as fault:  # noqa: BLE001 - one cell may not take the others along
-                emit.refuse(f"{walk.place}:h", f"Opening {walk.place} failed ({type(fault).__name__}: {fault}).")
+                emit.refuse(f"{walk.place}:h", f"Opening {walk.place} failed ({told(fault)}).")
         recorder.walks.clear()
 
     def _open(self, walk: Walk, trace: Trace, emit: Emitter) -> None:

@@ -30,6 +30,7 @@ from inspector.engine.recurrent.fused.layers import Walk, class_name, lay_open
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
+from inspector.engine.wording import told
 
 MOST_WALKS = 64
 """Places that one module may fill in one run."""
@@ -169,7 +170,7 @@ class FusedRnn:
             except CancelledError:
                 raise
             except Exception as fault:  # noqa: BLE001 - one module may not take the others along
-                emit.refuse(f"{walk.place}:h", f"Opening {walk.place} failed ({type(fault).__name__}: {fault}).")
+                emit.refuse(f"{walk.place}:h", f"Opening {walk.place} failed ({told(fault)}).")
         recorder.walks.clear()
         recorder.open.clear()
 

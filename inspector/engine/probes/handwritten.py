@@ -29,7 +29,8 @@ from inspector.engine.recurrent.traced.record.recorder import Recorder
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
-from inspector.records import CARRIED, STATE, Labels
+from inspector.engine.wording import told
+from inspector.records import CARRIED, STATE, Labels, place_name
 
 FULL = (
     "The model makes more operations than are recorded, so loops after the first {:,} are not seen; a shorter sequence "
@@ -131,7 +132,7 @@ class Handwritten:
         except CancelledError:
             raise
         except Exception as fault:  # noqa: BLE001 - told instead of taking the run along
-            self._refused["model"] = f"Looking for hand-written recurrences failed ({type(fault).__name__}: {fault})."
+            self._refused["model"] = f"Looking for hand-written recurrences failed ({told(fault)})."
 
     def _search(self, trace: Trace, emit: Emitter) -> None:
         assert self._recorder is not None
@@ -179,8 +180,9 @@ class Handwritten:
             wanted.ask(trace)
             self._found.append((recurrence, wanted))
             recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
-            emit.sink.write(Labels(CARRIED + place, tuple(slot.written for slot in flow.slots), emit.frame))
-            emit.sink.write(Labels(STATE + place, tuple(slot.written for slot in state), emit.frame))
+            named = place_name(place)
+            emit.sink.write(Labels(CARRIED + named, tuple(slot.written for slot in flow.slots), emit.frame))
+            emit.sink.write(Labels(STATE + named, tuple(slot.written for slot in state), emit.frame))
             size = int(trace.batch.lengths.numel())
             if trace.editing:
                 trace.extra.setdefault("handwritten", []).append((place, flow, state, size))

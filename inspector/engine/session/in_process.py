@@ -6,22 +6,20 @@ import atexit
 import shutil
 import tempfile
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from inspector.capture import SUFFIX, Capture, Writer, open_capture
+from inspector.capture import SUFFIX, Capture, Writer, check_target, open_capture
 from inspector.engine.errors import InputError, ModelError
 from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_edits
 from inspector.engine.model.batching import of_value, pad
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
-from inspector.engine.opening.open_subject import Opened, open_subject, places
+from inspector.engine.opening.open_subject import Opened, open_subject
 from inspector.engine.pipeline import RunOptions, chosen_quantities, perform
 from inspector.engine.registries import INPUTS
-from inspector.records import Edit, Frame, InputSpec, Load, RunStart, RunStop, parse_edit
+from inspector.engine.session.starting import run_start
+from inspector.records import Edit, Frame, InputSpec, Load, RunStop, parse_edit
 
 
 def run_here(
@@ -29,6 +27,7 @@ def run_here(
     sequence: Any = None,
     *,
     out: Path | str | None = None,
+    overwrite: bool = False,
     checkpoint: str = "",
     arguments: Mapping[str, Any] | None = None,
     quantities: Sequence[str] = (),
@@ -40,10 +39,13 @@ def run_here(
 ) -> Capture:
     """See `inspector.run`. Raises InputError, ModelError or CaptureError; naming a file runs its code.
 
+    A capture at `out` is replaced only with `overwrite`, and only once the run has something to put in its place.
     `edits` ("rnn.l0:gate/forget[3]=0@10:20") make a second frame, the run with these changes.
 
     `device` is for a subject that is named; a model that is handed over stays where it is, and in the mode it is in.
     """
+    folder = Path(out).absolute() if out is not None else _temporary()
+    check_target(folder, overwrite)
     opened = _opened(subject, checkpoint, arguments or {}, seed, partial, device)
     options = RunOptions(only=tuple(quantities), seed=seed)
     chosen_quantities(options)
@@ -51,14 +53,10 @@ def run_here(
     batch = to_device(make_batch(opened.subject, sequence, seed, look_at), where)
     plan = _plan(opened.subject, batch, edits, options) if edits else None
     frame = Frame(index=0, label=batch.title)
-    folder = Path(out) if out is not None else _temporary()
-    start = RunStart(
-        run=uuid.uuid4().hex, title=f"{opened.title}: {batch.title}".rstrip(": "), created=time.time(), seed=seed,
-        subject=subject if isinstance(subject, str) else opened.title, checkpoint=opened.checkpoint,
-        places=places(opened.subject.model), meta={"torch": torch.__version__, "device": where},
-    )  # fmt: skip
+    named = subject if isinstance(subject, str) else opened.title
+    start = run_start(opened, batch, subject=named, seed=seed, device=where)
     began = time.monotonic()
-    with Writer(folder, start, overwrite=out is None) as writer:
+    with Writer(folder, start, overwrite=overwrite) as writer:
         try:
             if plan is not None:
                 perform_with_edits(opened.subject, batch, writer, plan, options, frame)

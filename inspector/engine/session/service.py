@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -20,6 +19,7 @@ from inspector.engine.opening.open_subject import Opened, open_subject, places
 from inspector.engine.opening.user_code import NotAgreedError, UserCode
 from inspector.engine.pipeline import RunOptions, chosen_quantities, perform, set_threads
 from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
+from inspector.engine.session.starting import run_start
 from inspector.records import (
     Analyse,
     Catalog,
@@ -33,7 +33,6 @@ from inspector.records import (
     NeedsTrust,
     Progress,
     Run,
-    RunStart,
     RunStop,
 )
 from inspector.registry import Registry
@@ -135,16 +134,15 @@ class Service:
         if request.input.kind not in INPUTS:
             raise InputError(f"There is no input {request.input.kind!r}; there are {', '.join(INPUTS)}.")
         batch = to_device(INPUTS[request.input.kind].make(subject, request.input, request.seed), self._load.device)
-        start = RunStart(
-            run=uuid.uuid4().hex, title=f"{self.opened.title}: {batch.title}" if batch.title else self.opened.title,
-            subject=self._load.subject, checkpoint=self.opened.checkpoint, created=time.time(), seed=request.seed,
-            places=places(subject.model), meta={"torch": torch.__version__, "device": self._load.device},
+        start = run_start(
+            self.opened, batch, subject=self._load.subject, seed=request.seed, device=self._load.device,
+            made_by=request.made_by,
         )  # fmt: skip
         step = self.opened.report.step if self.opened.report is not None else None
         frame = Frame(index=0, label=request.frame_label or batch.title, step=step)
         plan = plan_edits(subject, batch, request.edits, options) if request.edits else None
         began = time.monotonic()
-        writer = Writer(request.path, start, overwrite=True)  # a folder that cannot be used is bad input
+        writer = Writer(request.path, start, overwrite=request.overwrite)  # a folder that cannot be used is bad input
         try:
             with writer:
                 stop = self._perform(subject, batch, writer, options, frame, began, plan)
@@ -152,6 +150,8 @@ class Service:
                 writer.flush()
         except CaptureError as problem:  # a disk that fills meanwhile is not
             raise CaptureLostError(str(problem)) from None
+        if not writer.begun:
+            stop = replace(stop, message=f"{stop.message} Nothing was captured; {request.path} is as it was.".lstrip())
         refusal = self.code.refusal() if self.code is not None else None
         if refusal is None or stop.status == "done":
             self.send(Finished(path=request.path, stop=stop, generation=request.generation))

@@ -17,7 +17,7 @@ from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Attention, Recurrence, Trace
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Log
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Log, place_name
 
 EXPECTED = (
     "`answer` gave {}; expected ids ({}, t) with a negative id at padding, or the labels of each of the {} sequences."
@@ -81,7 +81,7 @@ def settle(trace: Trace, emit: Emitter) -> None:
     for recurrence in trace.recurrences:
         if runs_over(trace, recurrence.place, recurrence.steps):
             _lay_out(recurrence, answer)
-            emit.step_domains[recurrence.place] = ANSWER_DOMAIN
+            emit.step_domains[place_name(recurrence.place)] = ANSWER_DOMAIN
     for attention in trace.attentions:
         _lay_out_attention(trace, attention, answer)
 

@@ -79,6 +79,9 @@ def about(panel: Panel) -> dict[str, str]:
     if panel.capture is not None:
         found["Run"] = panel.capture.start.title
         found["Checkpoint"] = panel.capture.start.checkpoint
+        made_by = panel.capture.start.meta.get("made_by")
+        if isinstance(made_by, str):
+            found["Made by"] = made_by
     return found
 
 

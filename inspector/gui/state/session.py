@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -13,7 +12,8 @@ from typing import Any, Protocol
 
 import platformdirs
 
-from inspector.capture import SUFFIX, Capture, CaptureError, open_capture
+from inspector.capture import Capture, CaptureError, open_capture
+from inspector.capture.kept import KeptRuns
 from inspector.records import (
     Cancel,
     Catalog,
@@ -41,7 +41,7 @@ LOG_LINES = 5_000
 
 
 class Worker(Protocol):
-    """The parent's end of a worker (streams.process.WorkerProcess)."""
+    """The parent's end of a worker (transport.process.WorkerProcess)."""
 
     @property
     def alive(self) -> bool:
@@ -82,6 +82,7 @@ class Session:
         self.runs = (
             runs if runs is not None else Path(platformdirs.user_data_dir("inspector", appauthor=False)) / "runs"
         )
+        self._kept = KeptRuns(self.runs)
         self.worker: Worker | None = None
         self.catalog: Catalog | None = None
         self.loaded: Loaded | None = None
@@ -142,6 +143,7 @@ class Session:
         if self.capture is not None:
             self.capture.close()
             self.capture = None
+        self._kept.release()
 
     # -- what the user asks for
 
@@ -233,11 +235,9 @@ class Session:
         return self._run.edits if self._run is not None else ()
 
     def _request(self, spec: InputSpec) -> Run:
-        self.runs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.runs.chmod(0o700)
-        self._prune()
-        name = time.strftime("%Y%m%d-%H%M%S") + f"-{time.monotonic_ns() % 1_000_000:06d}{SUFFIX}"
-        return Run(path=str(self.runs / name), input=spec, generation=self._generation)
+        path = self._kept.next_path()
+        self._kept.prune(KEPT_RUNS)
+        return Run(path=str(path), input=spec, generation=self._generation)
 
     def _send_run(self, request: Run) -> None:
         assert self.worker is not None
@@ -247,6 +247,7 @@ class Session:
             quantities=self._quantities(),
             states=dict(self.states_of(self.subject)),
         )
+        self._hold(Path(self._run.path))
         self.running, self.progress, self._cancelled_at = True, None, None
         self._started_at = time.monotonic()
         self.sentence = "Running …"
@@ -265,22 +266,27 @@ class Session:
 
     def open_capture(self, path: Path | str) -> None:
         """Show a capture from disk. Raises CaptureError."""
-        self._show(open_capture(path))
+        self._hold(Path(path))  # before it is opened: from then on no window removes it
+        try:
+            capture = open_capture(path)
+        except CaptureError:
+            self._hold()
+            raise
         self._run = None
+        self._show(capture)
         self.sentence = ""
 
     def _show(self, capture: Capture) -> None:
         if self.capture is not None:
             self.capture.close()
         self.capture = capture
+        self._hold()
 
-    def _prune(self) -> None:
-        """Keep the newest runs of the window; captures that were saved elsewhere are never touched."""
-        found = sorted(self.runs.glob(f"*{SUFFIX}"))
-        shown = self.capture.path if self.capture is not None else None
-        for old in found[: -KEPT_RUNS or None] if len(found) > KEPT_RUNS else []:
-            if old != shown:
-                shutil.rmtree(old, ignore_errors=True)
+    def _hold(self, *also: Path) -> None:
+        """Say to other windows that what is shown, what runs and what is about to be opened is not to be removed."""
+        shown = [self.capture.path] if self.capture is not None else []
+        running = [Path(self._run.path)] if self._run is not None else []
+        self._kept.hold((*shown, *running, *also))
 
     @property
     def spec(self) -> InputSpec:
@@ -383,8 +389,10 @@ class Session:
                 pass  # it is being made: the next tick looks again
         elif self.capture is not None:
             if self.capture.changed():
+                run = self.capture.start.run
                 changes.channels = self.capture.refresh()
                 changes.state = True
+                changes.another_capture |= self.capture.start.run != run  # another run has replaced it at its path
             found = self.capture.check(CHECK_SECONDS)
             if found:
                 changes.channels, changes.state = changes.channels | found, True

@@ -1,0 +1,89 @@
+"""The page files of a capture that is being written: bytes are appended, and a full file is followed by another."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zlib
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from inspector.capture.layout import ALIGN, ROLL_BYTES, CaptureError, aligned, page_file
+from inspector.capture.private import private_file
+from inspector.capture.target import page_files
+from inspector.records import Page
+
+PAGE_FILES = 10_000
+Position = tuple[int, int, int, int]
+"""Where a page's bytes lie: file, offset, length, CRC-32."""
+
+
+class PageAppender:
+    """Page files of numbers that no other file in the folder has; the first is made with the first page."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.number = -1
+        self._file: BinaryIO | None = None
+
+    def place(self, page: Page) -> Position:
+        """Append one page's bytes. Raises OSError where the disk does not take them."""
+        array = page.array.astype(page.array.dtype.newbyteorder("<"), copy=False)
+        flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        view = memoryview(flat)
+        file = self._file_for(len(view))
+        gap = aligned(file.tell()) - file.tell()
+        if gap:
+            file.write(bytes(gap))
+        position = file.tell()
+        file.write(view)
+        assert position % ALIGN == 0
+        return self.number, position, len(view), zlib.crc32(view)
+
+    def _file_for(self, size: int) -> BinaryIO:
+        """The page file that the next bytes go to: the present one, or a new one where that is full."""
+        if self._file is not None and (not self._file.tell() or self._file.tell() + size <= ROLL_BYTES):
+            return self._file
+        self.close()
+        keep_standard_files_open()
+        taken = page_files(self.folder)
+        first = max(taken, default=-1) + 1 if self.number < 0 else self.number + 1
+        for step in range(PAGE_FILES):
+            number = (first + step) % PAGE_FILES
+            if number not in taken:
+                with contextlib.suppress(FileExistsError):  # another writer, or no regular file
+                    self._file = private_file(self.folder / page_file(number), fresh=True)
+                    self.number = number
+                    return self._file
+        raise CaptureError(f"{self.folder} has no name left for another page file.")
+
+    def flush(self) -> None:
+        """Hand what was appended to the system, so that readers find it."""
+        if self._file is not None:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the present file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def discard(self) -> None:
+        """Remove the present file: its pages will not be spoken of."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # what is left in its buffer does not fit on the disk
+                self.close()
+            self._file = None
+            (self.folder / page_file(self.number)).unlink(missing_ok=True)
+
+
+def keep_standard_files_open() -> None:
+    """Point descriptors 0 to 2 to nowhere where a model has closed them: a file of ours that got such a number would
+    receive whatever is printed."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number is this one

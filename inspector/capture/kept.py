@@ -1,0 +1,131 @@
+"""The runs that windows keep in one folder: their names in order, and which of them may go.
+
+Names begin with a number that only grows, so that a clock that is set back changes nothing. Every window says in a file
+of its own (its process in it, so that a dead window's word does not count) which captures it shows or waits for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from inspector.capture.layout import INDEX, SUFFIX
+from inspector.capture.owner import is_alive, own_lease
+from inspector.capture.target import in_use, index_files, is_ours, page_files
+
+HELD = ".held"
+GOING = ".going"
+"""What a capture's name ends with while it is being removed."""
+MAX_HELD_BYTES = 64 << 10
+_NUMBERED = re.compile(r"run-(\d{1,15})-")
+
+
+class KeptRuns:
+    """The runs in one folder, as one window sees them. No method raises for what other windows do meanwhile."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._pid, self._mark, token = own_lease()
+        self._word = folder / HELD / f"{self._pid}-{token}.json"
+        self._last = 0
+
+    def next_path(self) -> Path:
+        """The path of the next run; its number is higher than that of any run in the folder."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._last = max([self._last, *(_number(path) for path in self._found())]) + 1
+        name = f"run-{self._last:06d}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}{SUFFIX}"
+        return self.folder / name
+
+    def hold(self, paths: Iterable[Path]) -> None:
+        """Say which captures this window shows or waits for; those that lie elsewhere are nobody's to remove."""
+        names = sorted({path.name for path in paths if self._is_here(path)})
+        if not names:
+            self.release()
+            return
+        with suppress(OSError):  # a full disk: then nothing will be written that could be removed, either
+            self._word.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            partial = self._word.with_suffix(".part")
+            partial.write_text(json.dumps({"pid": self._pid, "started": self._mark, "names": names}), encoding="utf-8")
+            partial.replace(self._word)
+
+    def _is_here(self, path: Path) -> bool:
+        try:
+            return path.parent.resolve() == self.folder.resolve()
+        except (OSError, RuntimeError):
+            return False
+
+    def release(self) -> None:
+        """This window shows none of the runs any more."""
+        with suppress(OSError):
+            self._word.unlink(missing_ok=True)
+
+    def prune(self, keep: int) -> None:
+        """Remove all but the newest `keep` runs, except what a window shows and what is still being written."""
+        for path in self.folder.glob(f"*{SUFFIX}{GOING}"):
+            self._remove(path)  # another window began and was killed
+        found = sorted(self._found(), key=lambda path: (_number(path), path.name))
+        for path in found[: max(0, len(found) - keep)]:
+            going = path.with_name(path.name + GOING)
+            if path.name in self._held() or not _may_go(path):
+                continue
+            with suppress(OSError):  # another window was quicker, or the system keeps open files
+                path.rename(going)
+                self._remove(going)
+
+    def _remove(self, going: Path) -> None:
+        """Remove a capture under its last name; it gets its own name back if a window has asked for it meanwhile."""
+        own = going.with_name(going.name.removesuffix(GOING))
+        with suppress(OSError):
+            if own.name in self._held():
+                going.rename(own)
+                return
+            remove_capture(going)
+
+    def _found(self) -> list[Path]:
+        return [path for path in self.folder.glob(f"*{SUFFIX}") if path.is_dir() and not path.is_symlink()]
+
+    def _held(self) -> set[str]:
+        """Names that a living window holds; the files of dead ones are removed."""
+        names: set[str] = set()
+        for word in (self.folder / HELD).glob("*.json"):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                if word.stat().st_size <= MAX_HELD_BYTES:
+                    told = json.loads(word.read_text(encoding="utf-8"))
+                    if is_alive(int(told["pid"]), str(told["started"])):
+                        names.update(map(str, told["names"]))
+                    else:
+                        word.unlink(missing_ok=True)
+        return names
+
+
+def _may_go(folder: Path) -> bool:
+    """Whether a folder holds nothing, or a capture that nobody writes."""
+    try:
+        if not any(folder.iterdir()):
+            return True
+    except OSError:
+        return False
+    return is_ours(folder / INDEX) and not in_use(folder / INDEX)
+
+
+def remove_capture(folder: Path) -> None:
+    """Remove the files that a capture owns, then the folder if nothing else is in it. Anything else stays.
+
+    Raises OSError where the system does not let go of a file.
+    """
+    if is_ours(folder / INDEX):
+        for path in (*page_files(folder).values(), *reversed(index_files(folder))):
+            path.unlink(missing_ok=True)
+    with suppress(OSError):  # other files are in it
+        folder.rmdir()
+
+
+def _number(path: Path) -> int:
+    """The number that a run's name begins with; 0 for names of earlier versions, which begin with a date."""
+    found = _NUMBERED.match(path.name)
+    return int(found[1]) if found else 0

@@ -1,0 +1,244 @@
+"""The files of a capture that is being written: page bytes first, then one transaction of index rows.
+
+A capture that is replaced stays as it is until the new run has its first pages. These go to page files of other
+numbers, and then one transaction empties the old index, describes the new run and commits its first rows: whatever
+happens, even a kill, the folder holds the old capture or the new one. The index file stays the same file, so that
+whoever has it open sees the change as any other commit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from inspector.capture.appending import PageAppender, Position, keep_standard_files_open
+from inspector.capture.layout import INDEX, CaptureError
+from inspector.capture.owner import own_lease
+from inspector.capture.private import private_folder, private_index
+from inspector.capture.rows import Rows
+from inspector.capture.target import busy, index_files, is_damage, is_leased, is_locked, page_files
+from inspector.records import Page, RunStart, RunStop
+
+_LOST: list[sqlite3.Connection] = []
+"""Connections to captures that were moved or removed while they were written. They are never closed: SQLite would
+remove the write-ahead log by its name, and what bears that name now may be another capture's."""
+
+
+class Store:
+    """The files of a capture, used by the writer's thread alone. `replaces`: a capture lies there that will go."""
+
+    def __init__(self, path: Path, start: RunStart, *, replaces: bool) -> None:
+        self.path = path.absolute()  # the model may change the working directory
+        self.start = start
+        self.begun = False
+        self.pages = PageAppender(self.path)
+        self._lease = own_lease()
+        self._early: list[Any] = []
+        self._identity: tuple[int, int] | None = None
+        self._rows: Rows | None = None
+        if not replaces:
+            self._begin_anew()
+
+    # -- beginning
+
+    def _begin_anew(self) -> None:
+        """A capture with nothing in it but how the run began, in a folder where there is none."""
+        private_folder(self.path)
+        rows = self._connect("rwc")
+        rows.index.execute("PRAGMA synchronous=OFF")  # there is nothing in it yet that a power cut could take
+        try:
+            rows.index.execute("BEGIN EXCLUSIVE")
+            if rows.index.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise busy(self.path)
+            rows.describe(self.start, self._lease)
+            rows.index.execute("COMMIT")
+        except BaseException as problem:
+            rows.index.close()
+            self._rows = None
+            if not is_locked(problem):
+                self._leave()
+            raise
+        self._settle()
+
+    def _connect(self, mode: str) -> Rows:
+        keep_standard_files_open()
+        if mode == "rwc":
+            private_index(self.path / INDEX)
+        uri = f"{(self.path / INDEX).as_uri()}?mode={mode}"
+        index = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=5.0)
+        self._rows = Rows(index)
+        return self._rows
+
+    def _settle(self) -> None:
+        """From here on readers and the writer do not wait for each other.
+
+        WAL mode comes after the first transaction: the application id thereby lies in the file itself and not in its
+        log, and the capture of a run that was killed is known as one.
+        """
+        index = self._open().index
+        with contextlib.suppress(sqlite3.OperationalError):  # a reader that holds on: then they wait for each other
+            index.execute("PRAGMA journal_mode=WAL")
+        index.execute("PRAGMA synchronous=NORMAL")
+        self._identity = _identity(self.path / INDEX)
+        self.begun = True
+
+    def _leave(self) -> None:
+        """After a beginning that failed: an index without a byte in it would only be in the way."""
+        with contextlib.suppress(OSError):
+            if (self.path / INDEX).stat().st_size == 0:
+                (self.path / INDEX).unlink()
+                self.path.rmdir()
+
+    def _open(self) -> Rows:
+        assert self._rows is not None
+        return self._rows
+
+    # -- one transaction
+
+    def commit(self, records: list[Any]) -> None:
+        """Append the pages of `records`, then commit all their rows in one transaction."""
+        if not self.begun:
+            self._early += records
+            if not any(map(_counts, records)):
+                return
+            records, self._early = self._early, []
+            self._replace(records)
+        elif records:
+            try:
+                placed = self._places(records)
+            except OSError:
+                words = [record for record in records if not isinstance(record, Page)]
+                self._commit_rows(words, [None] * len(words))  # a full disk may still have room for what was said
+                raise
+            self._commit_rows(records, placed)
+
+    def _places(self, records: list[Any]) -> list[Position | None]:
+        """Append the bytes of all pages; where each lies."""
+        placed = [self.pages.place(record) if isinstance(record, Page) else None for record in records]
+        self.pages.flush()
+        return placed
+
+    def _commit_rows(self, records: list[Any], placed: list[Position | None]) -> None:
+        rows = self._open()
+        self._check_folder()
+        rows.index.execute("BEGIN IMMEDIATE")
+        try:
+            if rows.index.execute("SELECT token FROM lease").fetchall() != [(self._lease[2],)]:
+                raise busy(self.path)
+            for record, place in zip(records, placed, strict=True):
+                rows.write(record, place)
+            rows.index.execute("COMMIT")
+        except BaseException:
+            rows.index.execute("ROLLBACK")
+            raise
+
+    def _check_folder(self) -> None:
+        """SQLite goes on writing to a file that was removed or moved; nobody would find the numbers again."""
+        now = _identity(self.path / INDEX)
+        if now != self._identity and not self._is_mine():
+            raise CaptureError(
+                f"{self.path} was removed, moved or replaced while the run was writing to it; the capture ends there."
+            )
+        self._identity = now
+
+    def _is_mine(self) -> bool:
+        """Whether the index that lies at the path now is the one that is written: some disks number files anew."""
+        try:
+            other = sqlite3.connect(f"{(self.path / INDEX).as_uri()}?mode=ro", uri=True, timeout=1.0)
+            try:
+                return bool(other.execute("SELECT token FROM lease").fetchall() == [(self._lease[2],)])
+            finally:
+                other.close()
+        except sqlite3.Error:
+            return False
+
+    # -- taking the place of another capture
+
+    def _replace(self, records: list[Any]) -> None:
+        """In one transaction the old capture goes and the new one is there with its first rows."""
+        try:
+            placed = self._places(records)
+            rows = self._emptied()
+            rows.describe(self.start, self._lease)
+            for record, place in zip(records, placed, strict=True):
+                rows.write(record, place)
+            rows.index.execute("COMMIT")
+        except BaseException:
+            self._abandon()
+            raise
+        self._settle()
+        with contextlib.suppress(sqlite3.OperationalError):  # somebody reads: the free pages stay, which is no harm
+            rows.index.execute("VACUUM")
+        for number, path in page_files(self.path).items():
+            if number != self.pages.number:
+                with contextlib.suppress(OSError):  # open in another program, on Windows
+                    path.unlink()
+
+    def _emptied(self) -> Rows:
+        """The old index, within a transaction in which all it held is gone. Raises CaptureError if a run writes it."""
+        rows = self._connect("rw")
+        try:
+            rows.index.execute("BEGIN IMMEDIATE")
+            if is_leased(rows.index):
+                raise busy(self.path)
+            rows.drop_all()
+        except sqlite3.DatabaseError as problem:
+            if not is_damage(problem):
+                raise
+            rows = self._cleared()
+        return rows
+
+    def _cleared(self) -> Rows:
+        """An index that SQLite cannot change is of no use to anybody: it goes, as was asked for; a new one comes."""
+        self._open().index.close()
+        for path in index_files(self.path):
+            path.unlink()
+        rows = self._connect("rwc")
+        rows.index.execute("BEGIN EXCLUSIVE")
+        return rows
+
+    def _abandon(self) -> None:
+        """The old capture stays; what was written for the new one goes."""
+        if self._rows is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._rows.index.execute("ROLLBACK")
+            self._rows.index.close()
+            self._rows = None
+        self.pages.discard()
+
+    # -- the end
+
+    def close(self) -> None:
+        """End WAL mode so that the finished capture opens on read-only media; give up the lease."""
+        try:
+            self.pages.close()
+            if self.begun:
+                self._give_up_lease()
+        finally:
+            if self._rows is not None and self._rows.index not in _LOST:
+                self._rows.index.close()
+
+    def _give_up_lease(self) -> None:
+        index = self._open().index
+        index.execute("DELETE FROM lease WHERE token = ?", (self._lease[2],))
+        if _identity(self.path / INDEX) != self._identity:
+            _LOST.append(index)
+            return
+        index.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with contextlib.suppress(sqlite3.OperationalError):  # with a reader open it stays in WAL mode
+            index.execute("PRAGMA journal_mode=DELETE")
+
+
+def _counts(record: Any) -> bool:
+    """Whether a record is worth a capture: numbers, or the end of a run that had none to show."""
+    return isinstance(record, Page) or (isinstance(record, RunStop) and record.status == "done")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
