@@ -242,6 +242,18 @@ class Depth(Panel):
         place = {"place": names[round(y)]} if 0 <= round(y) < len(names) else {}
         self.looking.move(step=round(x), **place)
 
+    def clicked(self, plot: Any, x: float, y: float) -> None:
+        """In a plot over layers or modules the one that is clicked becomes the cursor's place."""
+        shapes = {self.gradient: ("statistic", "layer"), self.parameters: ("statistic", "module")}
+        of_rms = self.of(("layer",), log=False) if plot is self.rms else None
+        channel = self.of(shapes[plot]) if plot in shapes else of_rms
+        if channel is None:
+            self.pointed(plot, x, y)
+            return
+        names = channel.labels.get(channel.dims[-1], ())
+        if 0 <= round(x) < len(names):
+            self.looking.move(place=names[round(x)])
+
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The ratios, and the gradient of every layer at the step."""
         rows = []
