@@ -60,17 +60,24 @@ AIMS: dict[str, tuple[Aim, ...]] = {
         Aim(lambda p: p.together, (31, 0.5), {"step": 31}),
     ),
     "gates": (
-        Aim(lambda p: p.rows[1].plot, (117, 5), step_unit(), ("forget gate [117, 5]", of("rnn.l0:gate/forget", 117, 5))),
+        Aim(
+            lambda p: p.rows[1].plot, (117, 5), step_unit(), ("forget gate [117, 5]", of("rnn.l0:gate/forget", 117, 5))
+        ),
         Aim(lambda p: p.rows[0].plot, (118, 6), {"step": 118, "unit": 6}),
         Aim(
-            lambda p: p.scatter, lambda _p, c: tuple(c.array("rnn.l0:gate/input/saturation")[[1, 0], 20]),
+            lambda p: p.scatter,
+            lambda _p, c: tuple(c.array("rnn.l0:gate/input/saturation")[[1, 0], 20]),
             {"unit": 20, "place": L0},
         ),
-    ),  # fmt: skip
+    ),
     "openers": (
         Aim(lambda p: p.kept.plot, (117, 5), step_unit()),
-        Aim(lambda p: p.bars.plot, (2, 0.01), row=("forget gate by token, marked", lambda c: np.sort(c.array("rnn.l0:gate/forget/by_token").mean(1))[-3])),
-    ),  # fmt: skip
+        Aim(
+            lambda p: p.bars.plot,
+            (2, 0.01),
+            row=("forget gate by token, marked", lambda c: np.sort(c.array("rnn.l0:gate/forget/by_token").mean(1))[-3]),
+        ),
+    ),
     "dynamics": (
         Aim(lambda p: p.running.plot, (70, 0), {"step": 70, "place": L0}),
         Aim(lambda p: p.ranks, (3, 0), row=("λ₃ in nats a step  rnn.l0", of("rnn.l0:lyapunov/exponents", 2))),
@@ -78,11 +85,13 @@ AIMS: dict[str, tuple[Aim, ...]] = {
     ),
     "attention": (
         Aim(
-            lambda p: p.row.plot, (31, 87), {"step": 87, "key": 31, "head": 0, "place": "attn"},
+            lambda p: p.row.plot,
+            (31, 87),
+            {"step": 87, "key": 31, "head": 0, "place": "attn"},
             ("attention 87 → 31, head 0  attn", of("attn:attention", 0, 87, 31)),
         ),
         Aim(lambda p: p.strip, lambda p, c: (17, middle(p.strip)), {"step": 17}),
-    ),  # fmt: skip
+    ),
     "outputs": (
         Aim(lambda p: p.curves.plot, (41, 0.5), {"step": 41}, ("surprise [41]", of("output:surprise", 41))),
         Aim(lambda p: p.row.plot, (42, 1), {"step": 42}),
@@ -93,17 +102,20 @@ AIMS: dict[str, tuple[Aim, ...]] = {
         Aim(lambda p: p.fan.plot, (41, 0), {"step": 41, "place": L0}),
         Aim(lambda p: p.ranks, (4, -0.5), row=("σ₄ of Wₕₕ", of("rnn.l0:weight/hidden/singular_values", 3))),
         Aim(
-            lambda p: p.plane, lambda p, c: tuple(c.array("rnn.l0:weight/hidden/eigenvalues")[9]),
+            lambda p: p.plane,
+            lambda p, c: tuple(c.array("rnn.l0:weight/hidden/eigenvalues")[9]),
             row=("its modulus |λ|", lambda c: np.hypot(*c.array("rnn.l0:weight/hidden/eigenvalues")[9])),
         ),
-    ),  # fmt: skip
+    ),
     "lags": (
         Aim(lambda p: p.plot, (7, -1), row=("norm by lag, p10 [lag 7]", of("rnn.l0:jacobian/lag", 1, 7))),
         Aim(
-            lambda p: p.row.plot, (7, 3), {"step": 10, "key": 3, "place": L0},
+            lambda p: p.row.plot,
+            (7, 3),
+            {"step": 10, "key": 3, "place": L0},
             ("norm by start and lag [10, from 3]  rnn.l0", of("rnn.l0:jacobian/lag_map", 3, 7)),
         ),
-    ),  # fmt: skip
+    ),
     "paths": (
         Aim(lambda p: p.norms.plot, (41, 0), {"step": 41, "place": L0}),
         Aim(lambda p: p.open_units.plot, (117, 5), step_unit()),
@@ -112,14 +124,28 @@ AIMS: dict[str, tuple[Aim, ...]] = {
     ),
     "bptt": (
         Aim(lambda p: p.row.plot, (31, 187), {"step": 187, "key": 31, "place": L0}),
-        Aim(lambda p: p.plot, (9, 0), row=("norm of the sum [lag 9], weight_hh  rnn.l0", lambda c: c.array("rnn.l0:bptt/weight_hh/lag")[0, 9])),
-    ),  # fmt: skip
+        Aim(
+            lambda p: p.plot,
+            (9, 0),
+            row=("norm of the sum [lag 9], weight_hh  rnn.l0", lambda c: c.array("rnn.l0:bptt/weight_hh/lag")[0, 9]),
+        ),
+    ),
     "truncation": (
         Aim(lambda p: p.by_step, (41, 1), {"step": 41}),
-        Aim(lambda p: p.error, lambda p, c: (float(np.log10(truncations(c)[0, 3])), -1.0), row=("relative error [K = 4]  rnn.l0", lambda c: truncations(c)[1, 3])),
-        Aim(lambda p: p.rest, lambda p, c: (float(np.log10(truncations(c)[0, 8])), 0.5), row=("cosine [K = 9]  rnn.l0", lambda c: truncations(c)[2, 8])),
-    ),  # fmt: skip
-    "influence": (Aim(lambda p: p.plot, (12, -0.2), row=("influence/loss [lag 12]", of("input:influence/loss", 0, 12))),),
+        Aim(
+            lambda p: p.error,
+            lambda p, c: (float(np.log10(truncations(c)[0, 3])), -1.0),
+            row=("relative error [K = 4]  rnn.l0", lambda c: truncations(c)[1, 3]),
+        ),
+        Aim(
+            lambda p: p.rest,
+            lambda p, c: (float(np.log10(truncations(c)[0, 8])), 0.5),
+            row=("cosine [K = 9]  rnn.l0", lambda c: truncations(c)[2, 8]),
+        ),
+    ),
+    "influence": (
+        Aim(lambda p: p.plot, (12, -0.2), row=("influence/loss [lag 12]", of("input:influence/loss", 0, 12))),
+    ),
     "depth": (
         Aim(lambda p: p.row.plot, (117, 1), {"step": 117, "place": "rnn.l1"}),
         Aim(lambda p: p.gradient, (2, 0.2), {"place": "rnn.l2"}, hovered=False),
@@ -127,11 +153,18 @@ AIMS: dict[str, tuple[Aim, ...]] = {
         Aim(lambda p: p.parameters, (2, -0.5), {"place": "head"}, hovered=False),
     ),
     "clipping": (
-        Aim(lambda p: p.parameters, (-0.5, 2), row=("largest entry, gradient of", lambda c: next(c.array(n) for n, k in c.channels.items() if k.dims == NORMS)[2, 2])),
-    ),  # fmt: skip
+        Aim(
+            lambda p: p.parameters,
+            (-0.5, 2),
+            row=(
+                "largest entry, gradient of",
+                lambda c: next(c.array(n) for n, k in c.channels.items() if k.dims == NORMS)[2, 2],
+            ),
+        ),
+    ),
     "training": tuple(Aim(lambda p, n=n: p.shown[n], lambda p, c, n=n: (4321, middle(p.shown[n]))) for n in range(3)),
     "health": (),
-}  # fmt: skip
+}
 WITHOUT = {
     "openers": (lambda p: p.scales.plot,),  # a histogram: its bars are counted in its title
     "clipping": (lambda p: p.effect, lambda p: p.history),  # a threshold is dragged there
