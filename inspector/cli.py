@@ -157,19 +157,19 @@ def run_and_report(load: Load, request: Run, debug: bool) -> None:
             bar.n = told.done / told.total if told.total else 0.0
             bar.refresh()
 
-        outcome = run_and_wait(load, request, progress, lambda stream, line: _echo(stream, line, debug))
+        outcome = run_and_wait(load, request, progress, lambda stream, text: _echo(stream, text, debug))
     if outcome.code:
         if debug and outcome.details:
             click.echo(outcome.details, err=True)
         raise Fault(outcome.sentence, outcome.code)
 
 
-def _echo(stream: str, line: str, debug: bool) -> None:
+def _echo(stream: str, text: str, debug: bool) -> None:
     """The model's own prints go to stdout as they would without inspector; the worker's stderr with --debug."""
     if stream == "stdout":
-        click.echo(line)
+        click.echo(text, nl=False)
     elif debug:
-        click.echo(line, err=True)
+        click.echo(text, nl=False, err=True)
 
 
 def _json_object(text: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -70,12 +69,21 @@ class Service:
         self.send = send
         self.opened: Opened | None = None
         self._load: Load | None = None
-        self._cancelled = threading.Event()
+        self._received = self._served = self._cancelled = 0
+        """Requests that came in, that were begun, and up to which one all are cancelled."""
         self._told_at = 0.0
 
+    def received(self) -> None:
+        """One more request waits to be served: a cancel that comes before its turn is meant for it too."""
+        self._received += 1
+
     def cancel(self) -> None:
-        """Stop the run in progress at its next page."""
-        self._cancelled.set()
+        """Stop the run in progress at its next page, forget the model that is being opened, and whatever waits."""
+        self._cancelled = max(self._received, self._served)
+
+    def cancelled(self) -> bool:
+        """Whether the request that is served was cancelled."""
+        return self._served <= self._cancelled
 
     def close(self) -> None:
         """Let the model go."""
@@ -84,16 +92,19 @@ class Service:
     def serve(self, request: Any) -> None:
         """Do what a request asks; bad input and raising models are answered with a Failure."""
         name, generation = type(request).__name__, int(getattr(request, "generation", 0))
+        self._served += 1
         try:
             if isinstance(request, Load):
                 self._open(request)
             elif isinstance(request, (Run, Analyse)):
-                self._cancelled.clear()
                 self._run(request)
             else:
                 raise InputError(f"The worker does not know the request {name}.")
         except (InputError, CaptureError) as problem:
             self.send(Failure(message=str(problem), request=name, kind="input", generation=generation))
+        except CancelledError:
+            said = "Opening the model was cancelled." if isinstance(request, Load) else "Cancelled."
+            self.send(Failure(message=said, request=name, kind="cancelled", generation=generation))
         except CaptureLostError as problem:
             self.send(Failure(message=str(problem), request=name, kind="capture", generation=generation))
         except ModelError as problem:
@@ -104,9 +115,12 @@ class Service:
             )
 
     def _open(self, load: Load) -> None:
-        self.opened = None
+        """Open another model; until that has succeeded, and been agreed to, the one before stays open."""
         opened = open_subject(load)
-        self.opened, self._load = (None, None) if opened.pending else (opened, load)
+        if self.cancelled():
+            raise CancelledError
+        if not opened.pending:
+            self.opened, self._load = opened, load
         self.send(describe(opened, load))
 
     def _run(self, request: Run | Analyse) -> None:
@@ -148,7 +162,7 @@ class Service:
         """Run; a model that raises or a cancel ends the capture properly, with what was seen in it."""
         try:
             options: dict[str, Any] = {
-                "quantities": request.quantities, "cancelled": self._cancelled.is_set, "seed": request.seed,
+                "quantities": request.quantities, "cancelled": self.cancelled, "seed": request.seed,
                 "states": request.states,
                 "progress": lambda done, total, text: self._tell(done, total, text, request.generation), "frame": frame,
             }  # fmt: skip

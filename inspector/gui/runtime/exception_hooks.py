@@ -30,11 +30,11 @@ def install(window: Window) -> None:
 
     def from_thread(arguments: threading.ExceptHookArgs) -> None:
         text = "".join(traceback.format_exception(arguments.exc_type, arguments.exc_value, arguments.exc_traceback))
-        window.session._events.put(Log(text, "error", "thread"))
+        window.session.note(Log(text, "error", "thread"))
 
     def from_qt(kind: QtMsgType, context: QMessageLogContext, message: str) -> None:
         if not any(part in message for part in QUIET):
-            window.session._events.put(Log(message, "warning", "Qt"))
+            window.session.note(Log(message, "warning", "Qt"))
 
     sys.excepthook = report
     threading.excepthook = from_thread

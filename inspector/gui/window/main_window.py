@@ -13,8 +13,9 @@ from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, Difference
 from inspector.gui.dialogs.dialogs import OpenModelDialog, ReportDialog, ask_trust
 from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.state.cursor import Cursor, Position
+from inspector.gui.state.exchange import Changes
 from inspector.gui.state.player import Player
-from inspector.gui.state.session import Changes, Session
+from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.plain_text import clean, plain_box
