@@ -68,10 +68,7 @@ def test_what_a_model_prints_passes_through_and_takes_no_memory(command: list[st
     _, few, said, before = through(command, "{}")
     assert (few, said) == (8, b"the end\n")
     digest, length, end, most = through(command, arguments)
-    if "lines" in arguments:
-        printed = b"".join(b"line %d\n" % n for n in range(4_000_000))
-    else:
-        printed = b"x" * 100_000_000
+    printed = b"".join(b"line %d\n" % n for n in range(4000000)) if "lines" in arguments else b"x" * 100000000
     assert length == len(printed) + 8 and end.endswith(b"the end\n")
     assert digest == hashlib.sha256(printed + b"the end\n").digest()
     assert most - before < 30 << 20
