@@ -271,6 +271,20 @@ def test_a_worker_that_dies_while_opening_is_started_again_with_the_model_before
     session.close()
 
 
+def test_a_run_that_is_asked_for_while_the_model_is_opened_again_comes_after_it(session: Session) -> None:
+    fake = opened(session)
+    done(session, fake)
+    fake.alive = False
+    session.start_again()
+    session.run(InputSpec(kind="text", value="at once"))
+    again = Fake.made[-1]
+    assert [type(request) for request in again.sent] == [Load]
+    again.say(Loaded(subject="x", generation=again.sent[0].generation))
+    session.tick()
+    assert again.sent[-1].input.value == "at once" and session.running
+    session.close()
+
+
 def test_what_a_dead_worker_still_says_is_not_of_the_next_one(session: Session) -> None:
     fake = opened(session)
     done(session, fake)

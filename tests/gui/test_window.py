@@ -191,7 +191,7 @@ def test_copying_a_figure_from_the_menu(window: Window, a_capture: Path) -> None
 
 def test_every_action_has_a_name_and_the_usual_ones_a_key(window: Window) -> None:
     names = {action.text().replace("&", "") for action in window.menu_actions}
-    assert {"Open capture…", "Open model…", "Run again", "Cancel run", "Whole sequence", "Keys"} <= names
+    assert {"Open…", "Open model…", "Run again", "Cancel", "Whole sequence", "Keys"} <= names
     keys = [action.shortcut().toString() for action in window.menu_actions if not action.shortcut().isEmpty()]
     assert len(keys) == len(set(keys)), "two actions share a key"
     assert any("Copy figure" in name for name in names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import (
@@ -24,6 +25,9 @@ from inspector.capture import Capture
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.plain_text import clean, plain_label, token
 from inspector.records import STEP_DOMAIN, Edit, parse_edit
+
+if TYPE_CHECKING:
+    from inspector.gui.window.main_window import Window
 
 INPUT = "input"
 KINDS = ("state", "gate")
@@ -185,3 +189,17 @@ def signals_of(capture: Capture) -> dict[str, dict[str, str]]:
             place, _, signal = channel.name.partition(":")
             found.setdefault(place, {})[signal] = channel.name
     return found
+
+
+def ask_edits(window: Window, name: str) -> tuple[Edit, ...] | None:
+    """Ask for the changes of the run that is shown, begun with a channel or the "input" where one is named; or None."""
+    from inspector.gui.panel.availability import answering
+
+    capture = window.session.capture
+    if capture is None:
+        window.fail("Run a model first; then a token, a unit or a gate of that run can be changed.")
+        return None
+    place = name.rpartition(":")[0] or window.looking.position.place
+    row = window.answer if name != INPUT and place in answering(capture) else window.sequence
+    dialog = EditDialog(capture, row.looking.position, window.session.edits, window, name)
+    return dialog.edits() if dialog.exec() else None

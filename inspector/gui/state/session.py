@@ -134,6 +134,12 @@ class Session:
         self.sentence = f"Opening {load.subject} …"
         self.worker.send(self.opening)
 
+    def _opens_again(self) -> bool:
+        """Whether what is being opened is the model that was open, in a worker that was started again."""
+        if self.opening is None or self._load is None:
+            return False
+        return replace(self.opening, generation=self._load.generation) == self._load
+
     def agree(self) -> None:
         """Load what fits of the checkpoint that was asked about."""
         if self.opening is not None:
@@ -158,7 +164,9 @@ class Session:
 
     def run(self, spec: InputSpec, edits: tuple[Edit, ...] = ()) -> None:
         """Run the open model on a sequence, with changes if there are any; a run in progress is cancelled."""
-        if self.opening is not None:
+        if self.opening is not None and self._opens_again():
+            self._next = replace(self._request(spec), edits=edits)
+        elif self.opening is not None:
             self.sentence = f"{self.opening.subject} is still being opened; Esc cancels that."
         elif self._load is None:
             self.sentence = "Open a model first."
@@ -367,10 +375,11 @@ class Session:
             self._finished("")
             self.start_again("The model did not stop, so its worker was ended; what was captured so far is kept.")
             return
-        changes.not_opened = opening = self._not_opened("Opening the model was cancelled. Open a model first.")
+        again = self._opens_again()
+        changes.not_opened = self._not_opened("Opening the model was cancelled. Open a model first.")
         if self._load is None:
             self.start_worker()
-        elif opening is not None and replace(opening, generation=self._load.generation) == self._load:
+        elif again:
             self.start_worker()  # the model that was open does not open any more: once more on demand only
             self.sentence = f"Opening {self.subject} was cancelled; F5 opens it again."
         else:

@@ -10,8 +10,9 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
 
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, Difference
-from inspector.gui.dialogs.dialogs import OpenModelDialog, ReportDialog, ask_trust
+from inspector.gui.dialogs.dialogs import ask_trust
 from inspector.gui.dialogs.edit_dialog import INPUT
+from inspector.gui.opening import CHECKPOINTS, SEQUENCES, ModelOpening, is_capture
 from inspector.gui.state.cursor import Cursor, Position
 from inspector.gui.state.exchange import Changes
 from inspector.gui.state.player import Player
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 TICK_MS = 16
 READOUT_MS = 60
-SEQUENCES = (".txt", ".ids", ".npy", ".npz", ".csv", ".wav", ".flac")
-CHECKPOINTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 
 
 class Window(QMainWindow):
@@ -50,6 +49,7 @@ class Window(QMainWindow):
         self.theme = self._wanted_theme()
         self.panels: dict[str, Panel] = {}
         self.docking = Docking(self)
+        self.models = ModelOpening(self, self.open_model)
         self.setWindowTitle("inspector")
         self.setObjectName("window")
         self.setAcceptDrops(True)
@@ -136,13 +136,10 @@ class Window(QMainWindow):
         self._show_state()
 
     def open_model(self, load: Load | None = None) -> None:
-        """Ask which model; a file of code is asked about before it runs."""
+        """Open a model, or ask which; a file of code is asked about before it runs."""
         if load is None:
-            dialog = OpenModelDialog(self)
-            if not dialog.exec():
-                return
-            load = dialog.load()
-        if ask_trust(self, load.subject):
+            self.models.ask()
+        elif ask_trust(self, load.subject):
             self.settings.set_text("subject", load.subject)
             self.session.open_subject(load)
             self._show_state()
@@ -151,17 +148,15 @@ class Window(QMainWindow):
     def open_path(self, path: str) -> None:
         """Open whatever a file is: a capture, a model's code, a checkpoint, a sequence."""
         suffix = Path(path).suffix.lower()
-        if path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)):
+        if path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path):
             self.open_capture(path)
         elif suffix in SEQUENCES:
             self.input.show_file(path)
             self.run(InputSpec(kind="file", value=path))
-        elif suffix == ".py" or suffix in CHECKPOINTS:
-            dialog = OpenModelDialog(
-                self, *((f"{path}:", "") if suffix == ".py" else (self.settings.text("subject"), path))
-            )
-            if dialog.exec():
-                self.open_model(dialog.load())
+        elif suffix == ".py":
+            self.models.ask(path)
+        elif suffix in CHECKPOINTS:
+            self.models.ask(self.session.subject or self.settings.text("subject"), path)
         else:
             self.fail(
                 f"{Path(path).name} is nothing that can be opened here: a capture, a .py, a checkpoint or a sequence."
@@ -182,6 +177,16 @@ class Window(QMainWindow):
     def run(self, spec: InputSpec) -> None:
         """Run a sequence on the open model."""
         self.session.run(spec)
+        self.input.typed = self.input.typed and not self.session.running
+        self._show_state()
+
+    @Slot()
+    def run_again(self) -> None:
+        """Run what was typed since, or the same once more."""
+        if self.input.typed:
+            self.input.ask()
+        else:
+            self.session.again()
         self._show_state()
 
     @Slot(tuple)
@@ -197,18 +202,11 @@ class Window(QMainWindow):
 
     def edit(self, name: str = "") -> None:
         """Ask for changes, begun with a channel or the "input" where one is named; run as it is and with them."""
-        from inspector.gui.dialogs.edit_dialog import EditDialog
-        from inspector.gui.panel.availability import answering
+        from inspector.gui.dialogs.edit_dialog import ask_edits
 
-        capture = self.session.capture
-        if capture is None or self.session.spec is None:
-            self.fail("Run a model first; then a token, a unit or a gate of that run can be changed.")
-            return
-        place = name.rpartition(":")[0] or self.looking.position.place
-        row = self.answer if name != INPUT and place in answering(capture) else self.sequence
-        dialog = EditDialog(capture, row.looking.position, self.session.edits, self, name)
-        if dialog.exec():
-            self.session.run(self.session.spec, dialog.edits())
+        edits = ask_edits(self, name)
+        if edits is not None:
+            self.session.run(self.session.spec, edits)
             self._show_state()
 
     @Slot(int)
@@ -228,6 +226,9 @@ class Window(QMainWindow):
     def fail(self, sentence: str, details: str = "") -> None:
         """Say what went wrong, in one sentence, where the user looks."""
         self.session.sentence = sentence
+        self._tell(sentence, details)
+
+    def _tell(self, sentence: str, details: str) -> None:
         self._show_state()
         box = plain_box(self, "inspector", sentence, details)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -258,23 +259,20 @@ class Window(QMainWindow):
         if changes.loaded is not None and not changes.loaded.needs_consent:
             self.input.set_loaded(changes.loaded)
             self.input.show_spec(self.session.spec)
-        if changes.state or self.session.running:
+        if changes.state or self.session.busy:
             self._show_state()
         if changes.state:
             self.menu_actions += self.compute_menu.offer(self.session.catalog)
-        if changes.state and not self.session.running:
+        if changes.state and not self.session.busy:
             self.docking.raise_useful(self.panels)
             self.docking.label_tabs(self.panels)
         self._answer(changes)
 
     def _answer(self, changes: Changes) -> None:
         if changes.consent is not None and changes.consent.report is not None:
-            dialog = ReportDialog(changes.consent.report, self)
-            dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-            dialog.accepted.connect(self.session.agree)
-            dialog.open()
-        elif changes.failure is not None:
-            self.fail(changes.failure.message, changes.failure.details)
+            self.models.report(changes.consent.report, self.session.agree, self.session.refuse)
+        elif changes.failure is not None and not self.models.came_back(changes):
+            self._tell(changes.failure.message, changes.failure.details)
 
     def _new_capture(self) -> None:
         capture = self.session.capture
@@ -313,7 +311,7 @@ class Window(QMainWindow):
 
     def _show_state(self) -> None:
         self.status.show_state()
-        self.input.set_running(self.session.running)
+        self.input.set_busy(self.session.busy)
 
     # -- cursor
 
@@ -343,6 +341,8 @@ class Window(QMainWindow):
         """The whole input and the whole answer."""
         for steps in self._ranges():
             steps.show_all()
+        for key in self.docking.seen & set(self.panels):  # maps and curves with axes of their own
+            self.panels[key].redraw()
 
     def _ranges(self) -> tuple[StepRange, StepRange]:
         """What is in view of the input and of the answer."""
