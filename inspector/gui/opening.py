@@ -94,6 +94,9 @@ class OpenDialog(QFileDialog):
             self._take(found[0])
         elif found and Path(found[0]).name == INDEX and is_capture(str(Path(found[0]).parent)):
             self._take(str(Path(found[0]).parent))
+        elif found and Path(found[-1]).is_dir():
+            self.setDirectory(found[-1])
+            self.selectFile("")
         else:
             super().accept()
             if self.result() == QFileDialog.DialogCode.Accepted and found:

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Capture, CaptureError, Difference
+from inspector.capture.difference import RATIO
 from inspector.gui.panel.availability import answering, why_not
 from inspector.gui.panel.edit_trigger import EditHere
 from inspector.gui.panel.empty_page import EmptyPage, refused
@@ -372,9 +373,11 @@ class Panel(QWidget):
         return self.capture.labels(self.looking.domain, self.frame) if self.capture is not None else ()
 
     def told(self) -> list[tuple[str, str]]:
-        """The readout under the shared cursor; what is over the answer's steps says so."""
+        """The readout under the shared cursor; what is over the answer's steps, or a difference, says so."""
         word = "answer: " if self.looking.answers else ""
         rows = self.readout(self.looking.position)
+        if self.differs:
+            rows = [(what if what.startswith("Δ ") or RATIO in what else f"Δ {what}", value) for what, value in rows]
         return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
 
     def paint(self, painter: QPainter, rect: QRectF) -> None:

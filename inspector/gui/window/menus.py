@@ -146,9 +146,11 @@ def _copy(window: Window, panel: Panel) -> None:
     application.aboutToQuit.connect(forget_clipboard)
 
 
-def _save(window: Window, panel: object, key: str, save: Callable[..., Path], kinds: str) -> None:
+def _save(window: Window, panel: Panel, key: str, save: Callable[..., Path], kinds: str) -> None:
     first = kinds.partition("(*")[2].partition(")")[0]
-    path, chosen = QFileDialog.getSaveFileName(window, "Save", f"{key}{first}", kinds)
+    from inspector.gui.compared import for_file
+
+    path, chosen = QFileDialog.getSaveFileName(window, "Save", f"{key}{for_file(panel)}{first}", kinds)
     if not path:
         return
     if not Path(path).suffix:
@@ -199,6 +201,7 @@ def pack_as(window: Window) -> None:
 
 
 def _export_all(window: Window) -> None:
+    from inspector.gui.compared import for_file
     from inspector.gui.export.figure_files import save_figure
 
     folder = QFileDialog.getExistingDirectory(window, "Folder for the figures")
@@ -207,7 +210,7 @@ def _export_all(window: Window) -> None:
     try:
         for key, panel in window.panels.items():
             if panel.state == "figure":
-                save_figure(panel, Path(folder) / f"{key}.png")
+                save_figure(panel, Path(folder) / f"{key}{for_file(panel)}.png")
     except CaptureError as problem:
         window.fail(str(problem))
 

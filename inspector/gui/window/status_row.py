@@ -51,7 +51,7 @@ class StatusRow:
         self.bar.setTextVisible(False)
         self.stop, self.restart = QPushButton("Cancel"), QPushButton("Start again")
         self.stop.clicked.connect(session.cancel)
-        self.restart.clicked.connect(session.start_again)
+        self.restart.clicked.connect(lambda _checked=False: session.start_again())
         for hidden in (self.bar, self.stop, self.restart):
             hidden.hide()
         status.addWidget(self.sentence, 1)
