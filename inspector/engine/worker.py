@@ -66,6 +66,7 @@ def _listen(link: ParentLink, service: Service, requests: queue.SimpleQueue[Any]
         if isinstance(request, (Cancel, Quit)):
             service.cancel()
         if not isinstance(request, Cancel):
+            service.received()
             requests.put(request)
 
 
@@ -77,8 +78,11 @@ def _serve(link: ParentLink, service: Service, request: Any) -> None:
     try:
         service.serve(request)
     except Exception:  # noqa: BLE001 - the worker outlives any single request
-        details = traceback.format_exc()
-        link.send(Failure(message="The worker met a fault of its own; see the log.", details=details, kind="worker"))
+        told = Failure(
+            message="The worker met a fault of its own; see the log.", details=traceback.format_exc(), kind="worker",
+            request=type(request).__name__, generation=int(getattr(request, "generation", 0)),
+        )  # fmt: skip
+        link.send(told)
     finally:
         _heartbeat(False)
         for stream in (sys.stdout, sys.stderr):

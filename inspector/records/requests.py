@@ -12,7 +12,7 @@ from inspector.records.run import Place, RunStop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSpec:
-    """A sequence to run. `kind` is a key of the registry of inputs ("example", "text", "ids", "file", "generated"…).
+    """A sequence to run. `kind` is a key of the registry of inputs ("example", "text", "ids", "vectors", "file"…).
 
     `value` is the text, the ids, the file's path or the generator's name; `options` belong to that input
     (for example {"steps": 200, "at": 10} of an impulse). `look_at` is the sample of the batch to be shown.

@@ -6,6 +6,7 @@ the child knows; the child's stdout and stderr are log. The parent closes it in 
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import re
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,13 +24,15 @@ from multiprocessing.connection import Client, Connection, Listener
 from typing import IO, Any
 
 from inspector.records import BadRecordError, Failure, Quit, decode, encode, encoded
+from inspector.transport.lines import Lines
 
 MODULE = "inspector.engine.worker"
 ADDRESS, KEY = "INSPECTOR_WORKER_ADDRESS", "INSPECTOR_WORKER_KEY"
 MAX_MESSAGE = 64 << 20
 MAX_TOLD = 8 << 20
 """Bytes of one record that the worker tells; a request is never cut."""
-MAX_LINE = 4_000
+PIECE = 1 << 16
+"""Bytes of output that are read at a time."""
 KEPT_LINES = 80
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
 """glibc keeps freed memory: taking fresh pages from the system for every large tensor cost up to a third of a run."""
@@ -79,8 +83,11 @@ def explain(code: int, last: str = "", where: str = "") -> str:
 
 
 class WorkerProcess:
-    """The parent's end. Callbacks come from reader threads: `on_record(record)`, `on_output(stream, line)`,
+    """The parent's end. Callbacks come from reader threads: `on_record(record)`, `on_output(stream, text)`,
     `on_exit(Exit)` exactly once. Start it from the main thread: on Linux the worker dies with the starting thread.
+
+    Output comes in pieces as it is read, not by lines; an empty piece ends a stream. A callback that takes its time
+    makes the model wait; one that raises OSError (nobody reads the terminal any more) is not called again.
     """
 
     def __init__(
@@ -96,6 +103,9 @@ class WorkerProcess:
         self._lock = threading.Lock()
         self._closing = False
         self._errors: deque[str] = deque(maxlen=KEPT_LINES)
+        self._drains: dict[str, threading.Thread] = {}
+        self._drained_at = 0.0
+        self._telling: set[str] = set()
 
     @property
     def pid(self) -> int:
@@ -118,11 +128,12 @@ class WorkerProcess:
             [sys.executable, "-P", "-X", "faulthandler", "-m", MODULE],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **own_group,
         )  # fmt: skip
-        threads = [
-            threading.Thread(target=self._drain, args=(name, pipe), name=f"worker-{name}", daemon=True)
+        self._drains = {
+            name: threading.Thread(target=self._drain, args=(name, pipe), name=f"worker-{name}", daemon=True)
             for name, pipe in (("stdout", self._process.stdout), ("stderr", self._process.stderr))
-        ]
-        threads.append(threading.Thread(target=self._read, args=(listener,), name="worker-records", daemon=True))
+        }
+        reader = threading.Thread(target=self._read, args=(listener,), name="worker-records", daemon=True)
+        threads = [*self._drains.values(), reader]
         for thread in threads:
             thread.start()
         threading.Thread(target=self._wait, args=(listener, threads), name="worker-exit", daemon=True).start()
@@ -165,14 +176,39 @@ class WorkerProcess:
             else:
                 os.killpg(self._process.pid, number)
 
+    def drained(self, patience: float = 2.0) -> None:
+        """Wait until all output was passed on, as long as some still comes or its receiver is busy with it."""
+        for name, thread in self._drains.items():
+            while thread.is_alive() and (name in self._telling or time.monotonic() - self._drained_at < patience):
+                thread.join(0.05)
+
     def _drain(self, name: str, pipe: IO[bytes]) -> None:
-        """Read a stream to its end, whatever comes: an unread pipe would stop the model or fill the memory."""
+        """Read a stream to its end, whatever comes: an unread pipe would stop the model."""
+        decoder, lines, heard, more = codecs.getincrementaldecoder("utf-8")("replace"), Lines(), True, True
         with pipe:
-            while raw := pipe.readline(MAX_LINE):
-                line = raw.decode("utf-8", "replace").rstrip("\r\n")
-                if name == "stderr" and line.strip():
-                    self._errors.append(line[:400])
-                self.on_output(name, line)
+            while more:
+                raw = pipe.read1(PIECE)  # type: ignore[attr-defined]
+                more, self._drained_at = bool(raw), time.monotonic()
+                text = decoder.decode(raw, final=not more)
+                if name == "stderr":
+                    ended = [*lines.feed(text), *([] if more else lines.close())]
+                    self._errors.extend(line[:400] for line in ended if line.strip())
+                heard = heard and (not text or self._tell(name, text))
+        if heard:
+            self._tell(name, "")
+
+    def _tell(self, name: str, text: str) -> bool:
+        """Pass a piece of output on; False where nobody can be told any more."""
+        self._telling.add(name)
+        try:
+            self.on_output(name, text)
+        except UnicodeError:  # a terminal that cannot show this piece may show the next one
+            return True
+        except (OSError, ValueError):  # a pipe or a terminal that was closed
+            return False
+        finally:
+            self._telling.discard(name)
+        return True
 
     def _read(self, listener: Listener) -> None:
         try:
@@ -191,7 +227,7 @@ class WorkerProcess:
                     self.on_record(decode(connection.recv_bytes(MAX_MESSAGE)))
                 except BadRecordError as problem:
                     told = f"The worker said something unknown: {problem}"
-                    self.on_output("stderr", told)
+                    self._tell("worker", f"{told}\n")
                     self.on_record(Failure(message=told, kind="worker"))
                 except (OSError, EOFError):
                     break

@@ -25,9 +25,13 @@ class Outcome:
 def run_and_wait(
     load: Load, run: Run, progress: Callable[[Progress], None], output: Callable[[str, str], None]
 ) -> Outcome:
-    """Open, run, wait, close the worker. A worker that dies leaves the capture and one sentence."""
+    """Open, run, wait, close the worker. A worker that dies leaves the capture and one sentence.
+
+    `output(stream, text)` gets what the worker prints in pieces as they come, line breaks and all; while it is busy
+    with one the model waits.
+    """
     events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    worker = WorkerProcess(events.put, output, events.put)
+    worker = WorkerProcess(events.put, lambda stream, text: output(stream, text) if text else None, events.put)
     worker.start()
     worker.send(load)
     outcome = Outcome()
@@ -45,6 +49,7 @@ def run_and_wait(
                 return _ended(outcome, event)
     finally:
         worker.close()
+        worker.drained()
 
 
 def _ended(outcome: Outcome, event: Failure | NeedsTrust | Finished | Exit) -> Outcome:

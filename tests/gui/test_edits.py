@@ -7,12 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened import opened
+from PySide6.QtGui import QImage
 
 from inspector.capture import Difference, Writer, open_capture
 from inspector.gui.dialogs.edit_dialog import EditDialog, signals_of
+from inspector.gui.export.figure_files import save_data, save_figure
 from inspector.gui.export.offscreen import Stage
+from inspector.gui.panel.compared import for_file, in_short, in_words, meaning, named_data, number_title
 from inspector.gui.state.cursor import Position
+from inspector.gui.window.cursor_readout import rows_of
 from inspector.gui.window.frame_bar import DIFFERENCE, FrameBar
+from inspector.gui.window.side_docks import Readout
 from inspector.records import Channel, Edit, Frame, Page, RunStart, RunStop
 
 
@@ -175,3 +181,119 @@ def test_what_belongs_to_one_run_is_shown_of_the_second(edited: Path, qapp: Any)
         low, high = paths.shares.plot.vb.viewRange()[1]
         assert low < change.min() and high > change.max() and high - low < 1.3 * (change.max() - change.min())
         stage.close()
+
+
+# -- what is saved of a comparison says that it is one
+
+
+LABELLED = "frame 1 (rnn.l0:h[1]=0@2:)", "frame 0 (as it is)"
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "kind"),
+    [
+        ("states", "rnn.l0:h", "difference_frame_1_minus_frame_0"),
+        ("jacobians", "rnn.l0:jacobian/spectral_norm", "ratio_frame_1_by_frame_0"),
+    ],
+)
+def test_saved_numbers_of_two_runs_say_what_they_are(
+    two_frames: Path, tmp_path: Path, key: str, name: str, kind: str
+) -> None:
+    with open_capture(two_frames) as capture:
+        stage = Stage(capture, (700, 420))
+        panel = stage.panel(key)
+        plain = save_data(panel, tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()
+        assert plain[0].endswith(",value") and plain[1].startswith(f"{name},")
+        assert for_file(panel) == in_words(panel) == in_short(panel) == ""
+        panel.set_capture(Difference(capture, 0, 1))
+        title = kind.partition("_")[0]
+        rows = save_data(panel, tmp_path / "b.csv").read_text(encoding="utf-8").splitlines()
+        assert rows[0].endswith(f",{title}") and all(row.startswith(f"{name}:{kind},") for row in rows[1:])
+        with np.load(save_data(panel, tmp_path / "b.npz")) as archive:
+            (saved,) = archive.files
+            assert saved == f"{name}:{kind}".replace("/", "_")
+            np.testing.assert_array_equal(archive[saved], Difference(capture, 0, 1).array(name))
+        assert for_file(panel) == f"-{title}-of-frames-1-and-0"
+        sign = "/" if title == "ratio" else "−"
+        assert in_words(panel) == f"{title}: {LABELLED[0]} {sign} {LABELLED[1]}"
+        png = QImage(str(save_figure(panel, tmp_path / "b.png")))
+        assert png.text("Shown") == in_words(panel)
+        assert in_words(panel) in save_figure(panel, tmp_path / "b.svg").read_text(encoding="utf-8")
+        stage.close()
+
+
+def test_a_panel_that_shows_one_run_of_two_says_which(two_frames: Path, tmp_path: Path) -> None:
+    with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t")) as writer:
+        for frame in (0, 1):
+            writer.write(Frame(index=frame, label=("as it is", "edited")[frame]))
+            channel = Channel(name="rnn.l0:jacobian/eigenvalues", kind="spectrum", dims=("eigenvalue", "part"),
+                              shape=(3, 2), title="eigenvalues")  # fmt: skip
+            writer.write(channel)
+            writer.write(Page(channel.name, frame, (0, 0), np.full((3, 2), frame, np.float32)))
+        writer.write(RunStop("done"))
+    with open_capture(tmp_path / "a.inspect") as capture:
+        stage = Stage(capture, (700, 420))
+        panel = stage.panel("spectra")
+        panel.set_capture(Difference(capture, 0, 1))
+        names = list(named_data(panel))
+        assert all(name.endswith(":frame_1") for name in names) and number_title(panel) == "value"
+        assert for_file(panel) == "-frame-1" and in_words(panel) == "frame 1 (edited)"
+        panel.one_run.setCurrentIndex(1)
+        panel.one_run.activated.emit(1)
+        assert all(name.endswith(":frame_0") for name in named_data(panel)) and for_file(panel) == "-frame-0"
+        stage.close()
+
+
+def test_parts_of_channels_and_what_was_found_in_a_difference_are_told_apart(two_frames: Path) -> None:
+    with open_capture(two_frames) as capture:
+        both = Difference(capture, 0, 1)
+        assert meaning(both, "rnn.l0:h head 3") == "difference" and meaning(both, "spans") == "of_difference"
+        assert meaning(both, "rnn.l0:jacobian/spectral_norm") == "ratio"
+
+
+def test_numbers_that_are_read_and_copied_say_so_too(two_frames: Path, qtbot: Any) -> None:
+    with open_capture(two_frames) as capture:
+        stage = Stage(capture, (700, 420))
+        panels = {key: stage.panel(key) for key in ("states", "jacobians")}
+        stage.cursor.move(step=3, unit=1, place="rnn.l0")
+        table = Readout()
+        qtbot.addWidget(table)
+        table.show_rows(rows_of(capture, panels, panels, ()))
+        table.selectRow(1)
+        assert table.selected_text().startswith("h[3, 1]  rnn.l0\t")
+        for panel in panels.values():
+            panel.set_capture(Difference(capture, 0, 1))
+        rows = rows_of(capture, panels, panels, ())
+        assert [what for what, value in rows if not value] == [
+            "States: frame 1 against 0", "Jacobians: frame 1 against 0",
+        ]  # fmt: skip
+        difference = float(Difference(capture, 0, 1).array("rnn.l0:h")[3, 1])
+        assert rows[1][0] == "Δ h[3, 1]  rnn.l0" and float(rows[1][1]) == pytest.approx(difference, rel=1e-5)
+        assert ", edited / as it was" in rows[3][0]
+        table.show_rows(rows)
+        table.selectRow(1)
+        assert table.selected_text() == f"States: frame 1 against 0\n{rows[1][0]}\t{rows[1][1]}"
+        table.selectAll()
+        assert table.selected_text().count("frame 1 against 0") == 2
+        stage.close()
+
+
+def test_the_file_that_is_offered_is_named_by_the_comparison(
+    qtbot: Any, two_frames: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered = []
+
+    def choose(_parent: Any, _title: str, name: str, _kinds: str) -> tuple[str, str]:
+        offered.append(name)
+        return "", ""
+
+    monkeypatch.setattr("inspector.gui.window.menus.QFileDialog.getSaveFileName", choose)
+    monkeypatch.setattr("inspector.gui.window.menus.QFileDialog.getExistingDirectory", lambda *_: str(tmp_path))
+    with opened(qtbot) as window:
+        window.open_capture(str(two_frames))
+        window._choose_frame(DIFFERENCE)
+        for text in ("States: Save numbers…", "Jacobians: Save figure…"):
+            next(action for action in window.menu_actions if action.text() == text).trigger()
+        next(action for action in window.menu_actions if "Export all" in action.text()).trigger()
+    assert offered == ["states-difference-of-frames-1-and-0.npz", "jacobians-ratio-of-frames-1-and-0.png"]
+    assert "states-difference-of-frames-1-and-0.png" in {path.name for path in tmp_path.glob("*.png")}

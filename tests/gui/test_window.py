@@ -99,7 +99,7 @@ def test_bad_input_is_one_sentence_and_the_window_goes_on(window: Window, qtbot:
 def test_cancel_keeps_what_came(window: Window, qtbot: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "slow.py"
     file.write_text(MODEL)
-    monkeypatch.setattr("inspector.gui.window.main_window.ask_trust", lambda *_: True)
+    monkeypatch.setattr("inspector.gui.window.main_window.ask_trust", lambda _parent, asked, agreed, _refused: agreed(asked))
     window.open_model(Load(subject=f"{file}:Slow", trusted=True))
     qtbot.waitUntil(
         lambda: window.session.capture is not None and "cell:h" in window.session.capture.channels, timeout=60_000
@@ -191,7 +191,7 @@ def test_copying_a_figure_from_the_menu(window: Window, a_capture: Path) -> None
 
 def test_every_action_has_a_name_and_the_usual_ones_a_key(window: Window) -> None:
     names = {action.text().replace("&", "") for action in window.menu_actions}
-    assert {"Open capture…", "Open model…", "Run again", "Cancel run", "Whole sequence", "Keys"} <= names
+    assert {"Open…", "Open model…", "Run again", "Cancel", "Whole sequence", "Keys"} <= names
     keys = [action.shortcut().toString() for action in window.menu_actions if not action.shortcut().isEmpty()]
     assert len(keys) == len(set(keys)), "two actions share a key"
     assert any("Copy figure" in name for name in names)

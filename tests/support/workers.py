@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import queue
 import time
+from collections import deque
 from typing import Any
 
+from inspector.transport.inbox import Inbox
 from inspector.transport.process import WorkerProcess
 
 
@@ -14,9 +16,17 @@ class Parent:
 
     def __init__(self) -> None:
         self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.output: list[str] = []
-        self.worker = WorkerProcess(self.events.put, lambda _s, line: self.output.append(line), self.events.put)
+        self.inbox = Inbox()
+        self.lines: deque[str] = deque(maxlen=10_000)
+        self.worker = WorkerProcess(self.events.put, self.inbox.on_output, self.events.put)
         self.worker.start()
+
+    @property
+    def output(self) -> list[str]:
+        """What was printed, as far as it is kept."""
+        while more := self.inbox.lines(500):
+            self.lines += [line.text for line in more]
+        return list(self.lines)
 
     def wait(self, *kinds: type[Any], seconds: float = 60.0) -> Any:
         """The next event of some kinds."""

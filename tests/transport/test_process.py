@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -14,7 +16,20 @@ import pytest
 from workers import Parent
 
 from inspector.capture import open_capture
-from inspector.records import Cancel, Catalog, Failure, Finished, InputSpec, Load, Loaded, NeedsTrust, Progress, Run
+from inspector.records import (
+    Cancel,
+    Catalog,
+    Failure,
+    Finished,
+    InputSpec,
+    Load,
+    Loaded,
+    NeedsTrust,
+    Progress,
+    Quit,
+    Run,
+)
+from inspector.transport.lines import CUT, MOST_CHARACTERS
 from inspector.transport.process import Exit, explain
 
 MODELS = """
@@ -59,6 +74,23 @@ class Prints(Base):
         if t == 1: sys.stdout.write("x" * 3_000_000 + "\\n" + "hello\\n")
 class Asks(Base):
     def at(self, t): input("what now?")
+class Floods(Base):
+    def at(self, t):
+        if t == 1:
+            for n in range(64): os.write(1, b"".join(b"line %d\\n" % (n * 100_000 + i) for i in range(100_000)))
+class FloodsStderr(Base):
+    def at(self, t):
+        if t == 1:
+            for n in range(16): os.write(2, b"".join(b"line %d\\n" % (n * 100_000 + i) for i in range(100_000)))
+            os.write(2, b"not UTF-8: \\xff\\xfe!\\n")
+class NoEnd(Base):
+    def at(self, t):
+        if t == 1:
+            for _ in range(40): os.write(1, b"x" * 5_000_000)
+            os.write(1, b"\\nthe end\\n")
+class Bars(Base):
+    def at(self, t):
+        for percent in range(2000): os.write(2, b"\\r%3d %%|####      |" % (percent % 100))
 class Leaves(Base):
     def __init__(self):
         super().__init__()
@@ -163,9 +195,58 @@ def test_a_model_that_loops_for_ever_is_ended_by_closing(parent: Parent, start: 
 def test_floods_and_questions_do_not_stop_a_run(parent: Parent, start: Callable[[str], Path]) -> None:
     start("Prints")
     assert parent.wait(Finished).stop.status == "done"
-    assert "hello" in parent.output and max(map(len, parent.output)) <= 4000
+    output = parent.output
+    assert "hello" in output and max(map(len, output)) <= MOST_CHARACTERS + len(CUT)
     start("Asks")
     assert "EOFError" in parent.wait(Finished).stop.message
+
+
+def resident() -> int:
+    """Bytes of memory that this process has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def finished_within(parent: Parent, room: int) -> Finished:
+    """The end of the run, and at no time until then, nor after it, more than `room` bytes more than before."""
+    before, end = resident(), time.monotonic() + 120
+    found: Finished | None = None
+    while found is None and time.monotonic() < end:
+        assert resident() - before < room
+        with contextlib.suppress(queue.Empty):
+            event = parent.events.get(timeout=0.02)
+            found = event if isinstance(event, Finished) else None
+    assert found is not None
+    parent.worker.send(Quit())
+    parent.wait(Exit)
+    assert resident() - before < room
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+@pytest.mark.parametrize(("name", "last"), [("Floods", "line 6399999"), ("FloodsStderr", "not UTF-8: \ufffd\ufffd!")])
+def test_a_flood_of_lines_takes_no_memory_and_its_end_is_seen(
+    parent: Parent, start: Callable[[str], Path], name: str, last: str
+) -> None:
+    start(name)  # 77 and 19 MB
+    assert finished_within(parent, 60 << 20).stop.status == "done"
+    output = parent.output
+    assert "lines dropped" in output[0] and output[-1] == last
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_two_hundred_megabytes_without_a_line_break(parent: Parent, start: Callable[[str], Path]) -> None:
+    start("NoEnd")
+    assert finished_within(parent, 40 << 20).stop.status == "done"
+    assert parent.output == ["x" * MOST_CHARACTERS + CUT, "the end"]
+
+
+def test_progress_bars_do_not_pile_up(parent: Parent, start: Callable[[str], Path]) -> None:
+    start("Bars")
+    assert parent.wait(Finished).stop.status == "done"
+    parent.worker.close()
+    parent.worker.drained()
+    assert parent.output == [" 99 %|####      |"]
 
 
 def test_a_factory_that_raises_and_an_untrusted_file(parent: Parent, tmp_path: Path) -> None:

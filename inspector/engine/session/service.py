@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -65,6 +64,14 @@ class CaptureLostError(Exception):
     """The capture could not be written to its end; what was committed before stays readable (exit code 1)."""
 
 
+class _Waits(Exception):
+    """A checkpoint does not fit the model that was opened, which waits for the user's word."""
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__()
+        self.opened = opened
+
+
 class Service:
     """Holds the model that is open. `send` takes the answers; `cancel` may be called from another thread.
 
@@ -76,12 +83,21 @@ class Service:
         self.code = code
         self.opened: Opened | None = None
         self._load: Load | None = None
-        self._cancelled = threading.Event()
+        self._received = self._served = self._cancelled = 0
+        """Requests that came in, that were begun, and up to which one all are cancelled."""
         self._told_at = 0.0
 
+    def received(self) -> None:
+        """One more request waits to be served: a cancel that comes before its turn is meant for it too."""
+        self._received += 1
+
     def cancel(self) -> None:
-        """Stop the run in progress at its next page."""
-        self._cancelled.set()
+        """Stop the run in progress at its next page, forget the model that is being opened, and whatever waits."""
+        self._cancelled = max(self._received, self._served)
+
+    def cancelled(self) -> bool:
+        """Whether the request that is served was cancelled."""
+        return self._served <= self._cancelled
 
     def close(self) -> None:
         """Let the model go."""
@@ -90,11 +106,11 @@ class Service:
     def serve(self, request: Any) -> None:
         """Do what a request asks; bad input and raising models are answered with a Failure."""
         name, generation = type(request).__name__, int(getattr(request, "generation", 0))
+        self._served += 1
         try:
             if isinstance(request, Load):
                 self._open(request)
             elif isinstance(request, (Run, Analyse)):
-                self._cancelled.clear()
                 self._run(request)
             else:
                 raise InputError(f"The worker does not know the request {name}.")
@@ -102,6 +118,9 @@ class Service:
             self.send(NeedsTrust(files=problem.files, message=str(problem), request=name, generation=generation))
         except (InputError, CaptureError) as problem:
             self.send(Failure(message=str(problem), request=name, kind="input", generation=generation))
+        except CancelledError:
+            said = "Opening the model was cancelled." if isinstance(request, Load) else "Cancelled."
+            self.send(Failure(message=said, request=name, kind="cancelled", generation=generation))
         except CaptureLostError as problem:
             self.send(Failure(message=str(problem), request=name, kind="capture", generation=generation))
         except ModelError as problem:
@@ -111,15 +130,24 @@ class Service:
                 )
             )
 
-    def _open(self, load: Load) -> None:
-        self.opened = None
-        with self.code.opening(load) if self.code is not None else nullcontext():
-            opened = open_subject(load, self.code)
-        self.opened, self._load = (None, None) if opened.pending else (opened, load)
+    def _open(self, load: Load) -> bool:
+        """Open another model, and whether it is open: until it is, and was agreed to, the one before stays."""
+        try:
+            with self.code.opening(load) if self.code is not None else nullcontext():
+                opened = open_subject(load, self.code)
+                if self.cancelled():
+                    raise CancelledError
+                if opened.pending:
+                    raise _Waits(opened)  # so that the code of the model before stays loaded too
+        except _Waits as waiting:
+            self.send(describe(waiting.opened, load))
+            return False
+        self.opened, self._load = opened, load
         self.send(describe(opened, load))
+        return True
 
     def _run(self, request: Run | Analyse) -> None:
-        if self._opens_again(request.generation) and self.opened is None:
+        if not self._is_up_to_date(request.generation):
             return  # its checkpoint does not fit the edited model, which the window was told
         if self.opened is None or self._load is None:
             raise InputError("No model is open yet; open one first.")
@@ -127,7 +155,7 @@ class Service:
             raise InputError("More quantities are computed by running again with them; the model is still open.")
         subject = self.opened.subject
         options = RunOptions(
-            only=request.quantities, seed=request.seed, states=request.states, cancelled=self._cancelled.is_set,
+            only=request.quantities, seed=request.seed, states=request.states, cancelled=self.cancelled,
             progress=lambda done, total, text: self._tell(done, total, text, request.generation),
         )  # fmt: skip
         chosen_quantities(options)
@@ -158,23 +186,18 @@ class Service:
         if refusal is not None:
             raise refusal
 
-    def _opens_again(self, generation: int) -> bool:
+    def _is_up_to_date(self, generation: int) -> bool:
         """A run is of the code as it is now: an edited model is opened anew, and asked about where it must be.
 
-        Not for the command line, whose code has only just been loaded.
+        Not for the command line, whose code has only just been loaded. False where the edited model waits for an
+        answer; where it cannot be opened the one before stays, and the next run tries again.
         """
         if self.code is None or self._load is None or self.opened is None:
-            return False
+            return True
         self.code.refused = {}
         if self._load.trusted or not self.code.changed():
-            return False
-        kept = self.opened
-        try:
-            self._open(replace(self._load, generation=generation))
-        except BaseException:
-            self.opened = kept  # the next run asks, or tries what was corrected meanwhile
-            raise
-        return True
+            return True
+        return self._open(replace(self._load, generation=generation))
 
     def _perform(
         self,

@@ -1,32 +1,25 @@
-"""Questions to the user: a checkpoint that does not fit, which model to open, the keys."""
+"""Questions to the user: a checkpoint that does not fit; every action by name, the keys."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
-    QFileDialog,
-    QFormLayout,
-    QHBoxLayout,
     QHeaderView,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
     QTableWidget,
     QTableWidgetItem,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
 from inspector.gui.widgets.plain_text import clean, plain_box, plain_label
-from inspector.records import CheckpointReport, Load
-
-CHECKPOINTS = "Checkpoints (*.safetensors *.pt *.pth *.bin *.ckpt);;All files (*)"
+from inspector.records import CheckpointReport
 
 
 class ReportDialog(QDialog):
@@ -57,73 +50,6 @@ class ReportDialog(QDialog):
         buttons.rejected.connect(self.reject)
         layout.addWidget(buttons)
         self.resize(640, 360)
-
-
-class OpenModelDialog(QDialog):
-    """`file.py:callable` or `package.module:callable`, its arguments and a checkpoint."""
-
-    def __init__(self, parent: QWidget | None = None, subject: str = "", checkpoint: str = "") -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Open a model")
-        self.subject, self.arguments = QLineEdit(subject), QLineEdit("{}")
-        self.checkpoint = QLineEdit(checkpoint)
-        self.subject.setPlaceholderText("path/to/file.py:make_model, or package.module:Model")
-        self.problem = plain_label("")
-        form = QFormLayout()
-        form.addRow("Model", _with_button(self.subject, self._browse_model))
-        form.addRow("Arguments (JSON)", self.arguments)
-        form.addRow("Checkpoint", _with_button(self.checkpoint, self._browse_checkpoint))
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel)
-        buttons.accepted.connect(self._accept)
-        buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.addLayout(form)
-        layout.addWidget(self.problem)
-        layout.addWidget(buttons)
-        self.resize(620, 0)
-
-    def load(self) -> Load:
-        """The request that the fields make."""
-        return Load(
-            subject=self.subject.text().strip(), arguments=json.loads(self.arguments.text() or "{}"),
-            checkpoint=self.checkpoint.text().strip(),
-        )  # fmt: skip
-
-    def _accept(self) -> None:
-        try:
-            good = isinstance(json.loads(self.arguments.text() or "{}"), dict)
-        except ValueError:
-            good = False
-        if not good:
-            self.problem.setText('The arguments are not a JSON object; expected for example {"hidden": 64}.')
-        elif ":" not in self.subject.text():
-            self.problem.setText("Name the callable too: file.py:callable or package.module:callable.")
-        else:
-            self.accept()
-
-    def _browse_model(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(self, "A Python file", "", "Python (*.py)")
-        if path:
-            self.subject.setText(f"{path}:")
-            self.subject.setFocus()
-
-    def _browse_checkpoint(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(self, "A checkpoint", "", CHECKPOINTS)
-        if path:
-            self.checkpoint.setText(path)
-
-
-def _with_button(line: QLineEdit, browse: object) -> QWidget:
-    holder = QWidget()
-    layout = QHBoxLayout(holder)
-    layout.setContentsMargins(0, 0, 0, 0)
-    button = QToolButton()
-    button.setText("…")
-    button.setAccessibleName("Choose a file")
-    button.clicked.connect(browse)
-    layout.addWidget(line)
-    layout.addWidget(button)
-    return holder
 
 
 class Palette(QDialog):
@@ -173,9 +99,9 @@ KEYS = (
     ("Double-click", "on a token: another one there; on a row of States or Gates: hold that unit from there on"),
     ("F9", "one panel gets the room of all, or all again"),
     ("Enter in the text", "run it"),
-    ("F5", "run again"),
-    ("Esc", "cancel the run"),
-    ("Ctrl+O", "open a capture"),
+    ("F5", "run again, or what was typed"),
+    ("Esc", "cancel the run, or the opening of a model"),
+    ("Ctrl+O", "open a capture, a packed one, a model, a checkpoint or a sequence"),
     ("Ctrl+M", "open a model"),
     ("Ctrl+Shift+P", "do anything by its name"),
 )

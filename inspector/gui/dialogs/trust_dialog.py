@@ -70,9 +70,12 @@ def _table(files: list[CodeFile]) -> QTableWidget:
     return table
 
 
-def ask_trust(parent: QWidget, asked: NeedsTrust, agreed: Callable[[NeedsTrust], None]) -> None:
-    """Ask; `agreed` is called with the same files when the user wants them to run."""
+def ask_trust(
+    parent: QWidget, asked: NeedsTrust, agreed: Callable[[NeedsTrust], None], refused: Callable[[], None]
+) -> None:
+    """Ask; `agreed` is called with the same files when the user wants them to run, `refused` when not."""
     dialog = TrustDialog(asked, parent)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.accepted.connect(lambda: agreed(asked))
+    dialog.rejected.connect(refused)
     dialog.open()

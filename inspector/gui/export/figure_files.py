@@ -9,16 +9,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QMimeData, QRectF, QSize, QSizeF
-from PySide6.QtGui import QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QMimeData, QRectF, QSize, QSizeF, Qt
+from PySide6.QtGui import QColor, QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter
 from PySide6.QtSvg import QSvgGenerator
 
 from inspector.capture import CaptureError, csv_bytes, write_atomically
 from inspector.gui.panel.base import Panel
+from inspector.gui.panel.compared import in_words, named_data, number_title
 from inspector.gui.panel.damaged import note_height, paint_note
+from inspector.gui.widgets.plain_text import clean
 
 FIGURES = (".png", ".svg", ".pdf")
 NUMBERS = (".csv", ".npz")
+CAPTION = 22.0
+"""Pixels of height of the line that says which runs are compared."""
 SCALE = 2.0
 """Pixels of a PNG for each logical pixel."""
 
@@ -50,12 +54,23 @@ def _size(panel: Panel) -> QSizeF:
 
 
 def _paint(panel: Panel, painter: QPainter, size: QSizeF) -> None:
-    """Draw the panel, and let go of the device whatever happens: Qt cannot free one that is being painted."""
-    below = note_height(panel)
+    """Draw the panel, below it a line where two runs are compared, and a note where something is damaged.
+
+    It lets go of the device whatever happens: Qt cannot free one that is being painted.
+    """
+    words, note = clean(in_words(panel)), note_height(panel)
+    caption = CAPTION if words else 0.0
+    bottom = size.height() - note
     try:
-        panel.paint(painter, QRectF(0, 0, size.width(), size.height() - below))
-        if below:
-            paint_note(panel, painter, QRectF(0, size.height() - below, size.width(), below))
+        panel.paint(painter, QRectF(0, 0, size.width(), bottom - caption))
+        if words:
+            strip = QRectF(0, bottom - caption, size.width(), caption)
+            painter.fillRect(strip, QColor(panel.theme.window))
+            painter.setPen(QColor(panel.theme.muted))
+            shown = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, int(strip.width()) - 16)
+            painter.drawText(strip, int(Qt.AlignmentFlag.AlignCenter), shown)
+        if note:
+            paint_note(panel, painter, QRectF(0, bottom, size.width(), note))
     finally:
         painter.end()
 
@@ -82,7 +97,15 @@ def about(panel: Panel) -> dict[str, str]:
         made_by = panel.capture.start.meta.get("made_by")
         if isinstance(made_by, str):
             found["Made by"] = made_by
+    if in_words(panel):
+        found["Shown"] = in_words(panel)
     return found
+
+
+def _title(panel: Panel) -> str:
+    """What a document is called: panel, run, and which runs are compared."""
+    known = about(panel)
+    return f"{panel.title}: {known.get('Run', '')}" + (f" ({known['Shown']})" if "Shown" in known else "")
 
 
 def png_bytes(panel: Panel) -> bytes:
@@ -105,7 +128,7 @@ def svg_bytes(panel: Panel) -> bytes:
     generator.setResolution(panel.logicalDpiX())  # axes are drawn for this resolution; another shrinks them
     generator.setSize(size.toSize())
     generator.setViewBox(QRectF(0, 0, size.width(), size.height()))
-    generator.setTitle(f"{panel.title}: {about(panel).get('Run', '')}")
+    generator.setTitle(_title(panel))
     painter = QPainter(generator)
     _paint(panel, painter, size)
     return bytes(data.data())
@@ -119,7 +142,7 @@ def pdf_bytes(panel: Panel) -> bytes:
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     writer = QPdfWriter(buffer)
     writer.setResolution(dpi)
-    writer.setTitle(f"{panel.title}: {about(panel).get('Run', '')}")
+    writer.setTitle(_title(panel))
     writer.setCreator("inspector")
     inches = QSizeF(size.width() / dpi, size.height() / dpi)
     page = QPageSize(inches, QPageSize.Unit.Inch, "figure", QPageSize.SizeMatchPolicy.ExactMatch)
@@ -152,7 +175,7 @@ def save_data(panel: Panel, path: Path | str) -> Path:
     Raises CaptureError in one sentence.
     """
     target = Path(path)
-    found = marked(panel, panel.data())
+    found = named_data(panel, marked(panel, panel.data()))
     if not found:
         raise CaptureError(f"{panel.title} shows nothing, so there are no numbers to write.")
     if target.suffix.lower() == ".npz":
@@ -160,7 +183,7 @@ def save_data(panel: Panel, path: Path | str) -> Path:
         np.savez(out, **_with_masks(found))  # type: ignore[arg-type]
         data = out.getvalue()
     elif target.suffix.lower() == ".csv":
-        data = _csv(found)
+        data = _csv(found, number_title(panel))
     else:
         raise CaptureError(f"Cannot write numbers as {target.suffix or target.name!r}; there are {', '.join(NUMBERS)}.")
     write_atomically(target, data)
@@ -193,10 +216,10 @@ def _key(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.:-]", "_", name)
 
 
-def _csv(found: dict[str, npt.NDArray[Any]]) -> bytes:
+def _csv(found: dict[str, npt.NDArray[Any]], title: str) -> bytes:
     """Long form, one row a number: channel, indices, value; several channels fit into one table that way."""
     axes = max(array.ndim for array in found.values())
-    rows = [["channel", *(f"index {axis}" for axis in range(axes)), "value"]]
+    rows = [["channel", *(f"index {axis}" for axis in range(axes)), title]]
     for name, array in found.items():
         for place in np.ndindex(array.shape):
             index = [str(i) for i in place] + [""] * (axes - array.ndim)

@@ -6,7 +6,7 @@ import traceback
 from typing import Any, ClassVar
 
 import numpy.typing as npt
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QComboBox,
@@ -19,10 +19,12 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Capture, CaptureError, Difference
+from inspector.capture.difference import RATIO
 from inspector.gui.panel.availability import answering, why_not
 from inspector.gui.panel.edit_trigger import EditHere
 from inspector.gui.panel.empty_page import EmptyPage, refused
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
+from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, readable
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.step_range import EitherRange, StepRange
@@ -67,6 +69,7 @@ class Panel(QWidget):
         self._drawn = 0
         self.plots: list[StepPlot] = []
         self.read: set[tuple[str, int]] = set()  # (channel, frame) of all that the picture was drawn from
+        self.marked = Marks(self)
         self.computed = False
         """Whether the run that is shown was asked for `extra`."""
         self.setObjectName(f"panel-{self.key}")
@@ -78,8 +81,8 @@ class Panel(QWidget):
         self.build()
         self.controls.addStretch(1)
         self.controls.addWidget(self.one_run)
-        self.figure.scene().sigMouseMoved.connect(self._hover)
         self.looking.moved.connect(self._cursor_moved)
+        self.marked.changed.connect(self.drawn)
         self.set_theme(theme)
 
     def _make_controls(self) -> None:
@@ -99,7 +102,10 @@ class Panel(QWidget):
         guard_painting()
         self.figure = Figure(self._broken)
         self.figure.setFocusProxy(self)
-        EditHere(self.figure, self._held_at).asked.connect(self.editing)
+        EditHere(self.figure, self.held, self.pointed).asked.connect(self.editing)
+        pointing = Pointing(self.figure)
+        pointing.hovered.connect(self.pointed)
+        pointing.clicked.connect(self.clicked)
 
     def _make_pages(self) -> None:
         """The empty page, the picture and the error page, below the controls."""
@@ -147,7 +153,11 @@ class Panel(QWidget):
         """The cursor moved; vertical lines have already followed."""
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
-        """The mouse is over a plot, at data coordinates."""
+        """The mouse is over a plot, at data coordinates: the cursor goes there, or the place is marked in the plot."""
+
+    def clicked(self, plot: Any, x: float, y: float) -> None:
+        """A plot was clicked, at data coordinates: the same, unless a subclass means more by it."""
+        self.pointed(plot, x, y)
 
     def held(self, plot: Any) -> Channel | None:
         """The channel of units whose map a plot is, where a unit of it can be held at a value; else None."""
@@ -176,6 +186,7 @@ class Panel(QWidget):
         self.source = capture
         self.capture, self._second = readable(capture, self.accepts)
         self.one_run.offer(capture, self._second)
+        self.marked.clear()
         self.reset()
         self._turned(self.looking.position.place)
         self.redraw()
@@ -330,27 +341,6 @@ class Panel(QWidget):
             if plot.steps is not None:
                 plot.show_cursor(step)
 
-    @Slot(object)
-    def _hover(self, position: QPointF) -> None:
-        plot = self._plot_at(position)
-        if plot is not None:
-            point = plot.vb.mapSceneToView(position)
-            self.pointed(plot, point.x(), point.y())
-
-    def _plot_at(self, position: QPointF) -> Any:
-        """The plot under a position of the scene, or None."""
-        seen = (item for item in self.figure.ci.items if getattr(item, "vb", None) is not None and item.isVisible())
-        return next((item for item in seen if item.vb.sceneBoundingRect().contains(position)), None)
-
-    def _held_at(self, position: QPointF) -> tuple[str, str] | None:
-        """(name, title) of what can be held under a position, the cursor moved there; None for nothing."""
-        plot = self._plot_at(position)
-        channel = None if plot is None else self.held(plot)
-        if channel is None:
-            return None
-        self._hover(position)
-        return channel.name, channel.title
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Left and right walk the steps (with Shift by ten), Home and End jump, up and down change the unit."""
         key, many = Qt.Key(event.key()), 10 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
@@ -385,9 +375,11 @@ class Panel(QWidget):
         return self.capture.labels(self.looking.domain, self.frame) if self.capture is not None else ()
 
     def told(self) -> list[tuple[str, str]]:
-        """The readout under the shared cursor; what is over the answer's steps says so."""
+        """The readout under the shared cursor; what is over the answer's steps, or a difference, says so."""
         word = "answer: " if self.looking.answers else ""
         rows = self.readout(self.looking.position)
+        if self.differs:
+            rows = [(what if what.startswith("Δ ") or RATIO in what else f"Δ {what}", value) for what, value in rows]
         return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
 
     def paint(self, painter: QPainter, rect: QRectF) -> None:

@@ -9,20 +9,24 @@ from PySide6.QtCore import QObject, QPoint, Qt, Signal, Slot
 from PySide6.QtWidgets import QMenu
 
 from inspector.gui.panel.figure import Figure
+from inspector.gui.panel.pointing import data_at, plot_at
 from inspector.gui.widgets.plain_text import clean
+from inspector.records import Channel
 
 
 class EditHere(QObject):
     """`asked(channel)` when the unit and step under the mouse are to be edited.
 
-    `find(scene position)` gives the (name, title) of the channel whose map is there, or None, and moves the cursor.
+    `held(plot)` gives the channel whose map a plot is, or None; `pointed(plot, x, y)` moves the cursor there.
     """
 
     asked = Signal(str)
 
-    def __init__(self, figure: Figure, find: Callable[[Any], tuple[str, str] | None]) -> None:
+    def __init__(
+        self, figure: Figure, held: Callable[[Any], Channel | None], pointed: Callable[[Any, float, float], None]
+    ) -> None:
         super().__init__(figure)
-        self.figure, self.find = figure, find
+        self.figure, self.held, self.pointed = figure, held, pointed
         self.menu: QMenu | None = None
         figure.scene().sigMouseClicked.connect(self._clicked)
 
@@ -31,14 +35,16 @@ class EditHere(QObject):
         button = event.button()
         if not (event.double() and button == Qt.MouseButton.LeftButton) and button != Qt.MouseButton.RightButton:
             return
-        found = self.find(event.scenePos())
-        if found is None:
+        plot = plot_at(self.figure, event.scenePos())
+        channel = None if plot is None else self.held(plot)
+        if channel is None:
             return
+        self.pointed(plot, *data_at(plot, event.scenePos()))
         event.accept()
         if button == Qt.MouseButton.RightButton:
-            self._offer(*found, event.screenPos().toPoint())
+            self._offer(channel.name, channel.title, event.screenPos().toPoint())
         else:
-            self.asked.emit(found[0])
+            self.asked.emit(channel.name)
 
     def _offer(self, name: str, title: str, where: QPoint) -> None:
         self.menu = QMenu(self.figure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -76,6 +77,8 @@ class Attention(Panel):
         layout.setRowStretchFactor(0, 4)
         layout.setRowStretchFactor(1, 1)
         self.plots = [self.row.plot, self.strip]
+        self._large = ("", 0)
+        """The place and head that are drawn large."""
         self._thumbnails: dict[str, tuple[int, list[npt.NDArray[np.uint8]]]] = {}
 
     def reset(self) -> None:
@@ -136,9 +139,13 @@ class Attention(Panel):
             known = self._thumbnails[channel.name] = (revision, pictures)
         return known[1]
 
+    def _map(self) -> Channel | None:
+        """The maps of the chosen place."""
+        place = self.place()
+        return next((channel for channel in self.maps() if channel.place == place), None)
+
     def _weights(self) -> Array | None:
-        place, head = self.place(), self.head()
-        channel = next((channel for channel in self.maps() if channel.place == place), None)
+        channel, head = self._map(), self.head()
         if channel is None or self.capture is None:
             return None
         block: Array = self.capture.block(channel.name, self.frame, (slice(head, head + 1),))[0]
@@ -146,6 +153,7 @@ class Attention(Panel):
 
     def _draw_head(self) -> None:
         weights, place, head = self._weights(), self.place(), self.head()
+        self._large = (place, head)
         places = [channel.place for channel in self.maps()]
         if place in places:
             self.atlas.select(places.index(place), head)
@@ -199,7 +207,7 @@ class Attention(Panel):
 
     def _key_names(self) -> tuple[str, ...]:
         """The labels of the keys: a decoder may look at the input from the steps of its answer."""
-        channel = next((channel for channel in self.maps() if channel.place == self.place()), None)
+        channel = self._map()
         if channel is None or self.capture is None or not self.looking.answers:
             return self.step_names()
         return self.capture.labels(channel.domain("key"), self.frame)
@@ -221,19 +229,27 @@ class Attention(Panel):
 
     def follow(self, new: Position, old: Position) -> None:
         """Another head is drawn large; the query and key are marked."""
-        if (new.place, new.head) != (old.place, old.head):
+        if (self.place(), self.head()) != self._large:  # drawn again, a map that was zoomed into would be left
             set_options(self.which, [channel.title for channel in self.statistics()])
             self._draw_head()
         self.row.plot.show_cursor(new.key)
         self.row.show_row(new.step)
-        self.lines.set_query(new.step)
+        self.lines.set_cursor(new.step, new.key)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
-        """Over the map: query and key; over the strip: the query."""
-        if plot is self.row.plot:
-            self.looking.move(step=round(y), key=max(0, round(x)), place=self.place(), head=self.head())
-        elif plot is self.strip:
+        """Over the map or the lines: query and key, down and across; over the strip: the query."""
+        if plot is self.strip:
             self.looking.move(step=round(x))
+            return
+        channel = self._map()
+        if channel is None or self.capture is None:
+            return
+        changes: dict[str, Any] = {"place": channel.place, "head": self.head()}
+        _, queries, keys = self.capture.extent(channel.name, self.frame)
+        for name, at, count in (("step", y, queries), ("key", x, keys)):
+            if not math.isnan(at):
+                changes[name] = min(max(0, round(at)), count - 1)
+        self.looking.move(**changes)
 
     def walk(self, rows: int) -> None:
         """Up and down: the next head."""
@@ -242,10 +258,14 @@ class Attention(Panel):
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The weight at query and key, and every statistic of the head at the query."""
         rows: list[tuple[str, str]] = []
-        weights, head = self._weights(), self.head()
+        channel, head = self._map(), self.head()
         q, k = position.step, position.key
-        if weights is not None and q is not None and k is not None and q < weights.shape[0] and k < weights.shape[1]:
-            rows.append((f"attention {q} → {k}, head {head}  {self.place()}", number(weights[q, k])))
+        if channel is not None and self.capture is not None and q is not None and k is not None:
+            _, queries, keys = self.capture.extent(channel.name, self.frame)
+            if q < queries and k < keys:
+                cut = (slice(head, head + 1), slice(q, q + 1), slice(k, k + 1))
+                weight = self.capture.block(channel.name, self.frame, cut)[0, 0, 0]
+                rows.append((f"attention {q} → {k}, head {head}  {channel.place}", number(weight)))
         for channel in self.statistics():
             assert self.capture is not None
             if q is not None and q < self.capture.extent(channel.name, self.frame)[1]:

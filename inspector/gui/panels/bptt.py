@@ -168,9 +168,12 @@ class Bptt(Panel):
         self.row.plot.show_cursor(new.key)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
-        """Over the map: the step of the loss, and the step of the use."""
-        if plot is self.row.plot:
-            self.looking.move(step=max(0, round(y)), key=max(0, round(x)))
+        """Over the map: the step of the loss, and the step of the use; over the sums a lag is marked."""
+        if plot is self.plot:
+            self.marked.set(plot, max(0, round(x)))
+        elif self.capture is not None and (channel := self.shown(MAP)) is not None:
+            last = self.capture.extent(channel.name, self.frame)[0] - 1
+            self.looking.move(step=min(max(0, round(y)), last), key=min(max(0, round(x)), last), place=channel.place)
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The item under the cursor, and the check."""
@@ -183,8 +186,20 @@ class Bptt(Panel):
         if t is not None and k is not None and t < size and k < size:
             value = self.capture.block(channel.name, self.frame, (slice(t, t + 1), slice(k, k + 1)))[0, 0]
             rows.append((f"gradient of loss {t} through the use at {k}, {what}", number(value)))
+        rows += self._sums_at_lag(what)
         rows.append((f"sum of all items against autograd, {what}", f"{self.scalar('check_error'):.1e}"))
         return rows
+
+    def _sums_at_lag(self, what: str) -> list[tuple[str, str]]:
+        """Both sums at the lag that is marked."""
+        channel = self.shown(LAG)
+        if channel is None or self.capture is None:
+            return []
+        lag = self.marked.at(self.plot, self.capture.extent(channel.name, self.frame)[1])
+        if lag is None:
+            return []
+        values = self.capture.block(channel.name, self.frame, (slice(0, 2), slice(lag, lag + 1)))[:, 0]
+        return [(f"{name} [lag {lag}], {what}", number(value)) for name, value in zip(NAMES, values, strict=True)]
 
     def data(self) -> dict[str, Array]:
         """Map and sums of the chosen place and parameter."""

@@ -92,6 +92,9 @@ class Clipping(Panel):
         self.line = pg.InfiniteLine(angle=90, movable=True)
         self.level = pg.InfiniteLine(angle=0, movable=True)
         self.global_norm, self.dash = pg.InfiniteLine(angle=90), pg.PlotDataItem()
+        self.row_line = pg.InfiniteLine(angle=0)
+        self.row_line.hide()
+        self.parameters.addItem(self.row_line, ignoreBounds=True)
         for plot, mark in ((self.effect, self.line), (self.history, self.level), (self.parameters, self.global_norm)):
             mark.setZValue(60)
             plot.addItem(mark, ignoreBounds=True)
@@ -102,6 +105,7 @@ class Clipping(Panel):
 
     def reset(self) -> None:
         """Another capture has another threshold."""
+        self.row_line.hide()
         self.threshold = math.nan
 
     def set_theme(self, theme: Theme) -> None:
@@ -117,6 +121,7 @@ class Clipping(Panel):
         for mark in (self.line, self.level):
             mark.setPen(pg.mkPen(theme.cursor, width=2))
             mark.setHoverPen(pg.mkPen(theme.cursor, width=4))
+        self.row_line.setPen(pg.mkPen(theme.cursor, width=1))
         for dashed in (self.global_norm, self.dash):
             dashed.setPen(pg.mkPen(theme.muted, width=1, style=Qt.PenStyle.DashLine))
         for legend in self.legends:
@@ -271,11 +276,33 @@ class Clipping(Panel):
         noted = self.noted_norms()
         return "" if noted is None else clipping_verdict(noted[1], self.threshold, self.scalar("used")).sentence
 
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """A parameter is marked."""
+        if plot is self.parameters and 0 <= round(y) < len(self.names()):
+            self.marked.set(self.name_axis, round(y))
+            self.row_line.setPos(round(y))
+            self.row_line.show()
+
+    def _marked_rows(self) -> list[tuple[str, str]]:
+        """Norm and largest entry of the gradient of the parameter that is marked."""
+        norms, names = self.values(NORMS), self.names()
+        at = self.marked.at(self.name_axis, len(names))
+        if norms is None or at is None:
+            return []
+        return [
+            (f"{what}, gradient of {names[at]}", number(norms[row, at]))
+            for row, what in ((0, "norm"), (2, "largest entry"))
+        ]
+
     def readout(self, position: Position) -> list[tuple[str, str]]:
-        """The threshold and what it does."""
+        """The parameter that is marked, the threshold and what it does."""
         if self.state != "figure":
             return []
-        rows = [("clipping threshold", number(self.threshold)), ("gradient norm", number(self.scalar("gradient_norm")))]
+        rows = [
+            *self._marked_rows(),
+            ("clipping threshold", number(self.threshold)),
+            ("gradient norm", number(self.scalar("gradient_norm"))),
+        ]
         counts = self.clipped()
         if counts is not None:
             rows.append(("training steps above the threshold", f"{counts[0]:,} of {counts[1]:,}"))

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
+from inspector.capture.difference import RATIO
 from inspector.gui.panel.base import Panel, number
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -244,14 +245,27 @@ class Depth(Panel):
         place = {"place": names[round(y)]} if 0 <= round(y) < len(names) else {}
         self.looking.move(step=round(x), **place)
 
+    def clicked(self, plot: Any, x: float, y: float) -> None:
+        """In a plot over layers or modules the one that is clicked becomes the cursor's place."""
+        shapes = {self.gradient: ("statistic", "layer"), self.parameters: ("statistic", "module")}
+        of_rms = self.of(("layer",), log=False) if plot is self.rms else None
+        channel = self.of(shapes[plot]) if plot in shapes else of_rms
+        if channel is None:
+            self.pointed(plot, x, y)
+            return
+        names = channel.labels.get(channel.dims[-1], ())
+        if 0 <= round(x) < len(names):
+            self.looking.move(place=names[round(x)])
+
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The ratios, and the gradient of every layer at the step."""
         rows = []
+        of_runs = RATIO if self.differs else ""
         ratio, grid = self.of(("layer",)), self.of(("step", "layer"))
         if ratio is not None:
             names = ratio.labels.get("layer", ())
             rows = [
-                (f"gradient ratio {name}", number(value))
+                (f"gradient ratio {name}{of_runs}", number(value))
                 for name, value in zip(names, self.values(ratio), strict=False)
             ]
         step = position.step
@@ -259,13 +273,15 @@ class Depth(Panel):
             values = self.capture.block(grid.name, self.frame, (slice(step, step + 1),))
             names = grid.labels.get("layer", ())
             rows += [
-                (f"‖∂L/∂h‖ [{step}]  {name}", number(value))
+                (f"‖∂L/∂h‖ [{step}]  {name}{of_runs}", number(value))
                 for name, value in zip(names, values.reshape(-1), strict=False)
             ]
         modules = self.of(("statistic", "module"))
         if modules is not None:
             named = zip(modules.labels.get("module", ()), self.values(modules)[0], strict=False)
-            rows += [(f"parameter gradient {i}  {name}", number(value)) for i, (name, value) in enumerate(named)]
+            rows += [
+                (f"parameter gradient {i}  {name}{of_runs}", number(value)) for i, (name, value) in enumerate(named)
+            ]
         return rows[:MOST_ROWS]
 
     def data(self) -> dict[str, Array]:

@@ -13,7 +13,7 @@ from inspector.gui.panel.base import Panel, caption, chooser, number, set_option
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.colourbar import ColourBar
-from inspector.gui.widgets.fan import Fan
+from inspector.gui.widgets.fan import Fan, subscript
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.plane import WAY_COLOURS, Plane
 from inspector.gui.widgets.quantise import Levels
@@ -247,7 +247,13 @@ class Dynamics(Panel):
         self.plane.show_here(float(x), float(y))
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
-        """The cursor goes to the step under the mouse, or to that of the nearest point of the trajectory."""
+        """The cursor goes to the step under the mouse, or to that of the nearest point of the trajectory.
+
+        In the spectrum an exponent is marked.
+        """
+        if plot is self.ranks:
+            self.marked.set(plot, max(0, round(x) - 1), max(1, round(x)))
+            return
         step = round(x) if plot is self.running.plot else self.plane.nearest(x, y) if plot is self.plane else None
         if step is not None:
             self.looking.move(step=step, place=self.where.currentText())
@@ -255,10 +261,12 @@ class Dynamics(Panel):
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """Exponents, dimension and entropy; position and speed at the step."""
         rows: list[tuple[str, str]] = []
-        step = position.step
+        step, values = position.step, self.values("lyapunov", "exponent")
+        at = self.marked.at(self.ranks, 0 if values is None else len(values))
+        if values is not None and at is not None and (at > 0 or step is None):
+            rows.append((f"λ{subscript(str(at + 1))} in nats a step  {self.where.currentText()}", number(values[at])))
         if step is None:
             return rows
-        values = self.values("lyapunov", "exponent")
         if values is not None and len(values):
             rows.append((f"λ₁ in nats a step  {self.where.currentText()}", number(values[0])))
         for name, words in NUMBERS.items():

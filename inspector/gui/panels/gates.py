@@ -25,6 +25,8 @@ SATURATION = ("left", "right", "graded")
 MOST_ROWS = 6
 SCATTER = 220
 """Pixels of width that the scatter needs."""
+NEAR = 9.0
+"""Pixels from a dot's middle within which the mouse is on it; dots have a radius of 3."""
 
 
 @PANELS.register("gates")
@@ -179,12 +181,27 @@ class Gates(Panel):
             row.show_row(new.unit)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
-        """The cursor goes to the step and unit under the mouse."""
-        if plot in self.plots:
+        """The cursor goes to the step and unit under the mouse, over the scatter to the unit of a dot."""
+        if plot is self.scatter:
+            unit = self._dot_at(x, y)
+            if unit is not None:
+                self.looking.move(unit=unit, place=self.where.currentText())
+        elif plot in self.plots:
             gates = self.shown()
             extent = self.capture.extent(gates[0].name, self.frame) if self.capture is not None and gates else (0, 0)
             unit = round(y) if 0 <= round(y) < extent[1] else None
             self.looking.move(step=round(x), unit=unit, place=self.where.currentText())
+
+    def _dot_at(self, x: float, y: float) -> int | None:
+        """The unit of the nearest dot, if it is under the mouse."""
+        width, height = self.scatter.vb.viewPixelSize()
+        found: tuple[float, int] | None = None
+        for dots in self.dots:
+            xs, ys = dots.getData()
+            away = np.hypot((xs - x) / width, (ys - y) / height)
+            if len(away) and np.isfinite(away).any() and (found is None or np.nanmin(away) < found[0]):
+                found = float(np.nanmin(away)), int(np.nanargmin(away))
+        return found[1] if found is not None and found[0] <= NEAR else None
 
     def held(self, plot: Any) -> Channel | None:
         """The gate whose map it is."""

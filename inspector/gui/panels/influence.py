@@ -158,9 +158,20 @@ class Influence(Panel):
         for sample, (_, name) in zip(self.samples, LEVELS, strict=True):
             self.legend.addItem(sample, name)
 
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """A lag is marked."""
+        self.marked.set(self.plot, max(0, round(x)))
+
     def readout(self, position: Position) -> list[tuple[str, str]]:
-        """How far both reach."""
+        """Every curve at the lag that is marked, and how far both reach."""
         rows = []
+        for channel in self.channels():
+            assert self.capture is not None
+            lag = self.marked.at(self.plot, self.capture.extent(channel.name, self.frame)[1])
+            if lag is not None:
+                value, error = self.capture.block(channel.name, self.frame, (slice(0, 2), slice(lag, lag + 1)))[:, 0]
+                spread = f" ± {number(error)}" if math.isfinite(error) else ""
+                rows.append((f"{channel.title} [lag {lag}]", f"{number(value)}{spread}"))
         for what, name in (("influence on the loss ≥ 5 %", "influence"), ("gradient ≥ 10⁻³", "gradient")):
             value = self.scalar(f"input:{name}/reach")
             rows.append((f"{what} up to lag", number(value) if math.isfinite(value) else "none"))

@@ -89,7 +89,7 @@ class Lags(Panel):
         maps = self.of_kind("map")
         set_options(self.which, [channel.title for channel in maps])
         self._draw_curve(next(iter(self.of_kind("lag")), None))
-        self._draw_map(next((c for c in maps if c.title == self.which.currentText()), None))
+        self._draw_map(self.map_shown())
 
     def _draw_curve(self, channel: Channel | None) -> None:
         assert self.capture is not None
@@ -143,7 +143,7 @@ class Lags(Panel):
         levels = replace(levels_of(values, channel.scale, channel.limits), masked=True)
         shown = np.array(values, dtype=np.float64)
         if channel.dims == ("step", "source"):
-            shown[np.triu_indices(len(shown), 1)] = -np.inf  # the future cannot be felt
+            shown[np.triu(np.ones(shown.shape, dtype=bool), 1)] = -np.inf  # the future cannot be felt
         elif channel.dims == ("start", "lag"):
             shown[np.isnan(shown) & self._beyond(channel, shown.shape)] = -np.inf
         gaps = gaps_of(self.capture, channel.name, self.frame, x=1, y=0)
@@ -157,14 +157,84 @@ class Lags(Panel):
 
     def _beyond(self, channel: Channel, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
         """(start, lag) True where the sequence ends before the lag: there is nothing, rather than a NaN."""
-        starts = np.array([int(name) for name in channel.labels.get("start", ())] or range(shape[0]))
+        starts = np.array(self._starts(channel))
         last = self.steps.length - 1
         room = starts if channel.place.endswith(".reverse") else last - starts
         return np.arange(shape[1])[None, :] > room[: shape[0], None]
 
+    # -- cursor and readout
+
+    def _starts(self, channel: Channel) -> list[int]:
+        """The steps at which the rows of a (start, lag) map start."""
+        assert self.capture is not None
+        names = channel.labels.get("start", ())
+        return [int(name) for name in names] or list(range(self.capture.extent(channel.name, self.frame)[0]))
+
+    def _steps_of(self, channel: Channel, row: int, column: int) -> tuple[int, int]:
+        """(step where it is felt, step where it came from) of an entry of a map."""
+        if channel.dims != ("start", "lag"):
+            return row, column
+        start = self._starts(channel)[row]
+        return (start - column if channel.place.endswith(".reverse") else start + column), start
+
+    def _entry_of(self, channel: Channel, position: Position) -> tuple[int, int] | None:
+        """(row, column) of a map at the step and the source step of the cursor, or None."""
+        step, source = position.step, position.key
+        if step is None or source is None or self.capture is None:
+            return None
+        row, column = step, source
+        if channel.dims == ("start", "lag"):
+            starts = self._starts(channel)
+            row = starts.index(source) if source in starts else -1
+            column = source - step if channel.place.endswith(".reverse") else step - source
+        rows, columns = self.capture.extent(channel.name, self.frame)
+        return (row, column) if 0 <= row < rows and 0 <= column < columns else None
+
+    def map_shown(self) -> Channel | None:
+        """The map that is drawn."""
+        return next((c for c in self.of_kind("map") if c.title == self.which.currentText()), None)
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """Over the curve a lag is marked; over the map the cursor goes to the step and to where it came from."""
+        if plot is self.plot:
+            self.marked.set(plot, max(0, round(x)))
+            return
+        channel = self.map_shown()
+        if channel is None or self.capture is None:
+            return
+        rows, columns = self.capture.extent(channel.name, self.frame)
+        step, source = self._steps_of(channel, min(max(0, round(y)), rows - 1), min(max(0, round(x)), columns - 1))
+        if 0 <= step < max(1, self.steps.length):  # beyond the end of the sequence there is nothing
+            self.looking.move(step=step, key=source, place=channel.place)
+
+    def follow(self, new: Position, old: Position) -> None:
+        """A chosen place follows the cursor's place; the entry of the map is marked."""
+        if new.place != old.place and self.where.findText(new.place) >= 0:
+            self.where.setCurrentText(new.place)
+        channel = self.map_shown()
+        row, column = (None if channel is None else self._entry_of(channel, new)) or (None, None)
+        self.row.show_row(row)
+        self.row.plot.show_cursor(column)
+
     def readout(self, position: Position) -> list[tuple[str, str]]:
-        """The horizon, and how the numbers were found."""
-        rows = []
+        """The entry of the map at the cursor, the curve at the lag that is marked, and the horizon."""
+        rows: list[tuple[str, str]] = []
+        channel = self.map_shown()
+        entry = None if channel is None else self._entry_of(channel, position)
+        if channel is not None and entry is not None and self.capture is not None:
+            cut = tuple(slice(at, at + 1) for at in entry)
+            value = self.capture.block(channel.name, self.frame, cut)[0, 0]
+            where = f"[{position.step}, from {position.key}]"
+            rows.append((f"{channel.title} {where}  {channel.place}", number(value)))
+        for channel in self.of_kind("lag"):
+            assert self.capture is not None
+            lag = self.marked.at(self.plot, self.capture.extent(channel.name, self.frame)[1])
+            if lag is None:
+                continue
+            values = self.capture.block(channel.name, self.frame, (slice(None), slice(lag, lag + 1)))[:, 0]
+            names = channel.labels.get("statistic", ("mean", "p10", "p90"))
+            for name, value in zip(names, values, strict=False):
+                rows.append((f"{channel.title}, {name} [lag {lag}]", number(value)))
         for channel in self.of_kind("lag") if not self.differs else ():
             horizon = self.horizon_of(channel)
             rows.append(

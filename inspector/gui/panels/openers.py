@@ -314,7 +314,10 @@ class Openers(Panel):
                 self._draw_bars()
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
-        """Over the retention, the cursor goes to the step and unit under the mouse."""
+        """Over the retention, the cursor goes to the step and unit under the mouse; a bar is marked."""
+        if plot is self.bars.plot:
+            self.marked.set(plot, self.bars.at(x), round(x))
+            return
         found = self.keeping() if self.capture is not None else None
         if plot is self.kept.plot and found is not None and self.capture is not None:
             units = self.capture.extent(found[0].name, self.frame)[1]
@@ -323,11 +326,12 @@ class Openers(Panel):
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """What opens the chosen gate most and least, the retention at step and unit, and the unit's timescale."""
         rows: list[tuple[str, str]] = []
-        if position.step is None:
-            return rows
         names, values, counts, _ = self.sorted_table()
-        for what, i in (("opens it most", 0), ("opens it least", len(names) - 1)):
-            if names:
+        marked = self.marked.at(self.bars.plot, len(names))
+        if marked is None and position.step is None:
+            return rows
+        for what, i in (("marked", marked), ("opens it most", 0), ("opens it least", len(names) - 1)):
+            if names and i is not None:
                 times = f" (×{counts[i]:,})" if counts else ""
                 rows.append((f"{self.which.currentText()}, {what}", f"{names[i]!r}: {number(values[i])}{times}"))
         found = self.keeping() if self.capture is not None else None

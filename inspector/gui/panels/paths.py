@@ -211,8 +211,9 @@ class Paths(Panel):
         self._mark_unit(new.unit)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
-        """The cursor goes to the step and, over the mask, the unit under the mouse."""
+        """The cursor goes to the step and, over the mask, the unit under the mouse; over the lags one is marked."""
         if plot is self.lags.plot:
+            self.marked.set(plot, max(0, round(x)))
             return
         changes: dict[str, Any] = {"step": round(x), "place": self.where.currentText()}
         mask = next(iter(self.shown(("step", "unit"))), None)
@@ -223,7 +224,7 @@ class Paths(Panel):
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The paths of the step, whether the unit is open there, and what the unit keeps over some lags."""
-        rows: list[tuple[str, str]] = []
+        rows = self._at_lag()
         step, unit = position.step, position.unit
         if self.capture is None or step is None:
             return rows
@@ -245,6 +246,13 @@ class Paths(Panel):
             rows += [(f"unit {unit} keeps over {lag} step{'' if lag == 1 else 's'}", number(kept[lag])) for lag in lags]
         thinned = [channel for channel in self.shown(*BY_LAG) if not channel.method.startswith(EXACT)]
         return rows + [(f"{channel.title}, how", channel.method) for channel in thinned[:2]]
+
+    def _at_lag(self) -> list[tuple[str, str]]:
+        """Every curve by lag, at the lag that is marked."""
+        curves = self.lags.curves
+        lag = self.marked.at(self.lags.plot, max((len(one.mean) for one in curves), default=0))
+        there = [one for one in curves if lag is not None and lag < len(one.mean)]
+        return [(f"{one.title} [lag {lag}]", number(one.mean[lag])) for one in there]
 
     def data(self) -> dict[str, Array]:
         """Everything of the chosen place."""

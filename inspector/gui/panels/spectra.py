@@ -55,6 +55,7 @@ class Spectra(Panel):
         for widget in (caption("Layer"), self.where, caption("Matrix"), self.which):
             self.controls.addWidget(widget)
         self.where.currentTextChanged.connect(self._chosen)
+        self.which.currentTextChanged.connect(lambda _name: self.marked.clear())
         self.which.currentTextChanged.connect(self.redraw)
         self.fan = Fan(self.steps, self.theme, label="singular value", symbol="σ", log=True, level=0.0)
         self.ranks = RankPlot(self.theme, label="singular value", bottom="rank", log=True, level=0.0)
@@ -180,6 +181,7 @@ class Spectra(Panel):
         values, title = self.eigenvalues()
         self.plane.setVisible(channel is not None)
         self.plane.show_dots(values[:, 0], values[:, 1])
+        self._ring()
         self.plane.set_title(title + ("" if np.isfinite(values).all() else "  (not finite)"))
         singular = self.singular_values()
         self.ranks.setVisible(len(singular) > 0)
@@ -228,13 +230,42 @@ class Spectra(Panel):
             self._draw_matrix()
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
-        """The cursor goes to the step under the mouse, over the fan."""
+        """Over the fan, the cursor goes to the step under the mouse; a rank or the nearest eigenvalue is marked."""
         if plot is self.fan.plot:
             self.looking.move(step=round(x), place=self.where.currentText())
+        elif plot is self.ranks:
+            ranks = self.ranks_shown(len(self.singular_values()))
+            if len(ranks):
+                at = int(np.argmin(np.abs(ranks - x)))
+                self.marked.set(plot, at, float(ranks[at]))
+        elif plot is self.plane:
+            self.marked.set(plot, self.plane.nearest(x, y))
+            self._ring()
+
+    def _ring(self) -> None:
+        """A ring around the eigenvalue that is marked."""
+        values, _ = self.eigenvalues()
+        at = self.marked.at(self.plane, len(values))
+        self.plane.show_here(*(values[at] if at is not None else (math.nan, math.nan)))
+
+    def _marked_rows(self) -> list[tuple[str, str]]:
+        """The singular value and the eigenvalue that are marked."""
+        rows: list[tuple[str, str]] = []
+        singular, (values, title) = self.singular_values(), self.eigenvalues()
+        at = self.marked.at(self.ranks, len(singular))
+        if at is not None:
+            rank = self.ranks_shown(len(singular))[at]
+            rows.append((f"σ{subscript(str(rank))} of {self.symbol()}", number(singular[at])))
+        at = self.marked.at(self.plane, len(values))
+        if at is not None:
+            real, imaginary = values[at]
+            shown = f"{number(real)} {'−' if imaginary < 0 else '+'} {number(abs(imaginary))} i"
+            rows += [(f"eigenvalue, {title}", shown), ("its modulus |λ|", number(np.hypot(real, imaginary)))]
+        return rows
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """Largest and smallest value at the step, and the numbers of the matrix."""
-        rows: list[tuple[str, str]] = []
+        rows = self._marked_rows()
         step = position.step
         if step is None:
             return rows

@@ -101,6 +101,7 @@ class Training(Panel):
 
     def _make_plots(self, groups: tuple[str, ...]) -> None:
         self.figure.clear()
+        self.marked.clear()
         self.groups, self.shown, self.legends, self.mark = groups, [], [], []
         for row, _group in enumerate(groups):
             plot = StepPlot(None, self.theme, bottom="training step" if row == len(groups) - 1 else "")
@@ -154,11 +155,25 @@ class Training(Panel):
         frames = {frame.index: frame.step for frame in self.capture.frames}
         return frames.get(self.frame if self.frame in frames else max(frames, default=-1))
 
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """A training step is marked in every plot."""
+        for each in self.shown:
+            self.marked.set(each, max(0, round(x)))
+
+    def marked_step(self) -> int | None:
+        """The training step that is marked, or None."""
+        last = max((float(np.nanmax(c.steps)) for c in self.columns() if np.isfinite(c.steps).any()), default=-1.0)
+        return self.marked.at(self.shown[0], int(last) + 1) if self.shown else None
+
     def readout(self, position: Position) -> list[tuple[str, str]]:
-        """Every column at this checkpoint, or at the end of training; of what was measured less often, the last."""
+        """Every column at the step that is marked, else at this checkpoint, else at the end of training.
+
+        Of what was measured less often, the last before it.
+        """
         if self.state != "figure":
             return []
-        step, rows = self.step(), []
+        marked, rows = self.marked_step(), []
+        step = self.step() if marked is None else marked
         for column in self.columns():
             known = np.flatnonzero(column.steps <= (math.inf if step is None else step))
             if len(known):

@@ -172,14 +172,21 @@ class Truncation(Panel):
             self.where.setCurrentText(new.place)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
-        """Over the steps, the cursor goes to the step under the mouse."""
+        """Over the steps, the cursor goes to the step under the mouse; over the curves the nearest K is marked."""
+        channel = self.shown()
         if plot is self.by_step:
             self.looking.move(step=max(0, round(x)))
+        elif channel is not None and self.capture is not None:
+            known = logarithm(self.capture.array(channel.name, self.frame)[0])
+            at = int(np.argmin(np.abs(known - x)))
+            for each in (self.error, self.rest):
+                self.marked.set(each, at, float(known[at]))
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The smallest K, overall and at the step."""
         rows: list[tuple[str, str]] = []
         channel, step = self.shown(), position.step
+        rows += self._at_k(channel)
         for n, (_, text) in enumerate(TOLERANCES):
             if channel is not None:
                 rows.append((f"smallest K within {text}  {channel.place}", number(self.smallest(channel, n))))
@@ -189,6 +196,17 @@ class Truncation(Panel):
                 values = self.capture.block(channel.name, self.frame, (slice(None), slice(step, step + 1)))[:, 0]
                 rows.append((f"smallest K [{step}] 10 % / 1 %", " / ".join(number(v) for v in values)))
         return rows
+
+    def _at_k(self, channel: Channel | None) -> list[tuple[str, str]]:
+        """What a truncation to the K that is marked would lose and cost."""
+        if channel is None or self.capture is None:
+            return []
+        at = self.marked.at(self.error, self.capture.extent(channel.name, self.frame)[1])
+        if at is None:
+            return []
+        k, error, cosine, cost = self.capture.array(channel.name, self.frame)[:4, at]
+        named = (("relative error", error), ("cosine", cosine), ("share of the cost", cost))
+        return [(f"{name} [K = {k:g}]  {channel.place}", number(value)) for name, value in named]
 
     def data(self) -> dict[str, Array]:
         """The curve that is shown, and the smallest K by step."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import queue
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import platformdirs
 
 from inspector.capture import Capture, CaptureError, open_capture
 from inspector.capture.kept import KeptRuns
+from inspector.gui.state.exchange import Changes, Make, Worker
 from inspector.records import (
     Cancel,
     Catalog,
@@ -28,6 +28,7 @@ from inspector.records import (
     Progress,
     Run,
 )
+from inspector.transport.inbox import MOST_LINES, Inbox
 from inspector.transport.process import Exit
 from inspector.workspace.trust import agree, agreed_files
 
@@ -36,42 +37,10 @@ CANCEL_PATIENCE = 2.0
 """Seconds that a model may go on after a cancel; then its worker is ended."""
 CHECK_SECONDS = 0.003
 """How long a tick goes on checking pages that nobody has drawn yet."""
-MOST_EVENTS = 500
+TICK_SECONDS = 0.008
+"""What a tick may spend on records: half of the time between two ticks."""
+TICK_LINES = 500
 LOG_LINES = 5_000
-
-
-class Worker(Protocol):
-    """The parent's end of a worker (transport.process.WorkerProcess)."""
-
-    @property
-    def alive(self) -> bool:
-        """True while it runs."""
-
-    def start(self) -> None:
-        """Start it."""
-
-    def send(self, request: Any) -> None:
-        """Send a request."""
-
-    def close(self, patience: float = 1.0) -> None:
-        """End it."""
-
-
-Make = Callable[[Callable[[Any], None], Callable[[str, str], None], Callable[[Any], None]], Worker]
-
-
-@dataclass(slots=True)
-class Changes:
-    """What one tick brought: channels with new data, log lines, and whether the rest of the state moved."""
-
-    channels: frozenset[str] = frozenset()
-    another_capture: bool = False
-    state: bool = False
-    lines: list[Log] = field(default_factory=list)
-    failure: Failure | None = None
-    consent: Loaded | None = None
-    untrusted: NeedsTrust | None = None
-    loaded: Loaded | None = None
 
 
 class Session:
@@ -86,6 +55,9 @@ class Session:
         self.worker: Worker | None = None
         self.catalog: Catalog | None = None
         self.loaded: Loaded | None = None
+        """What the worker said of the model that is open in it."""
+        self.opening: Load | None = None
+        """The model that is being opened, or waits for the user's word."""
         self.capture: Capture | None = None
         self.progress: Progress | None = None
         self.running = False
@@ -96,13 +68,22 @@ class Session:
         self.states_of: Callable[[str], Mapping[str, tuple[str, ...]]] = lambda _subject: {}
         """What the user named as the states of a subject's hand-written cells."""
         self.log: deque[Log] = deque(maxlen=LOG_LINES)
-        self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._inbox = Inbox()
+        self._left: list[Log] = []
+        """What a worker said before another took its place."""
         self._load: Load | None = None
+        """How the model that is open was opened; a worker that is started again opens it again."""
+        self._asked: dict[int, Load] = {}
         self._agreed: dict[str, str] = {}
-        """What could not be remembered for other windows."""
+        """Code that may run, whose agreement could not be remembered for other windows."""
         self._run: Run | None = None
+        self._made_by = ""
         self._next: Run | None = None
         self._generation = 0
+        self._why = ""
+        """Why a worker had to be started again, until its model is open again."""
+        self._waiting = False
+        """Whether what is being opened waits for the user's word."""
         self._cancelled_at: float | None = None
         self._started_at = 0.0
         self._seconds = 0.0
@@ -114,26 +95,24 @@ class Session:
         if self.worker is not None and self.worker.alive:
             return
         self.worker_state = "starting"
-        epoch = self._generation
-
-        def output(stream: str, line: str) -> None:
-            self._events.put(Log(line, "info", "model" if stream == "stdout" else "stderr"))
-
-        self.worker = self._make(self._events.put, output, lambda ended: self._events.put((epoch, ended)))
+        self._left += self._inbox.lines(MOST_LINES)
+        self._inbox.close()
+        self._inbox = inbox = Inbox()  # what another worker still says is not of this one
+        self._asked.clear()
+        self.worker = self._make(inbox.on_record, inbox.on_output, inbox.on_exit)
         self.worker.start()
 
-    def note(self, line: Log) -> None:
-        """Put a line into the log at the next tick; may be called from any thread."""
-        self._events.put(line)
-
-    def start_again(self) -> None:
+    def start_again(self, why: str = "") -> None:
         """A fresh worker with the model that was open; nothing runs until it is asked for."""
         self.start_worker()
-        if self._load is not None and self.worker is not None:
-            self._generation += 1
-            self._next = None
-            self._load = replace(self._load, generation=self._generation)
-            self._send_load(self._load)
+        self._why = why
+        if self._load is not None:
+            self._open(self._load, None)
+            self.sentence = f"{why} Opening {self.subject} again …".lstrip()
+
+    def note(self, line: Log) -> None:
+        """Put a line into the log, from any thread."""
+        self._inbox.on_record(line)
 
     def close(self) -> None:
         """End the worker (at most three seconds) and close the capture."""
@@ -147,29 +126,35 @@ class Session:
 
     # -- what the user asks for
 
-    def open_subject(self, load: Load, then: InputSpec | None = None) -> None:
-        """Open a model; its first example, or `then`, runs as soon as it is open."""
+    def open_subject(self, load: Load, then: InputSpec | None = None, edits: tuple[Edit, ...] = ()) -> None:
+        """Open a model; its first example, or `then`, runs as soon as it is open. Until then the one before stays."""
         self.start_worker()
         self._interrupt()
-        self._generation += 1
-        self.loaded = None
-        self._load = replace(load, generation=self._generation)
-        self._next = self._request(then if then is not None else InputSpec())
-        self._send_load(self._load)
-        self.sentence = f"Opening {load.subject} …"
+        self._finished("")
+        self._open(load, then if then is not None else InputSpec(), edits)
 
-    def _send_load(self, load: Load) -> None:
-        """Open a model; all code that was agreed to may run, and nothing else."""
+    def _open(self, load: Load, then: InputSpec | None, edits: tuple[Edit, ...] = ()) -> None:
         assert self.worker is not None
+        self._generation += 1
+        self.opening = self._asked[self._generation] = replace(load, generation=self._generation)
+        self._next = replace(self._request(then), edits=edits) if then is not None else None
+        self._waiting, self._started_at = False, time.monotonic()
+        self.sentence = f"Opening {load.subject} …"
         known, problem = agreed_files()
         if problem:
-            self._events.put(Log(problem, "warning"))
-        self.worker.send(replace(load, agreed={**known, **self._agreed}))
+            self.note(Log(problem, "warning"))
+        self.worker.send(replace(self.opening, agreed={**known, **self._agreed}))
+
+    def _opens_again(self) -> bool:
+        """Whether what is being opened is the model that was open, in a worker that was started again."""
+        if self.opening is None or self._load is None:
+            return False
+        return replace(self.opening, generation=self._load.generation) == self._load
 
     def agree(self) -> None:
         """Load what fits of the checkpoint that was asked about."""
-        if self._load is not None:
-            self._open_again(replace(self._load, partial=True), self._next)
+        if self.opening is not None:
+            self._ask_again(replace(self.opening, partial=True), self._next)
 
     def agree_to_code(self, asked: NeedsTrust) -> None:
         """The code that was asked about may run: remember it, and go on with what waits for it."""
@@ -179,34 +164,58 @@ class Session:
         except OSError as problem:
             self._agreed.update(files)
             text = f"The answer could not be remembered ({problem.strerror or problem}); it holds for this window."
-            self._events.put(Log(text, "warning"))
-        if self._load is not None:
-            self._open_again(self._load, self._run if asked.request == "Run" else self._next)
+            self.note(Log(text, "warning"))
+        if self.opening is not None:
+            self._ask_again(self.opening, self._next)
+        elif self._load is not None:
+            self._ask_again(self._load, self._run)
 
-    def _open_again(self, load: Load, then: Run | None) -> None:
-        """Open the same model otherwise, and make the run that waits for it, if there is one."""
-        self.open_subject(load, then.input if then is not None else None)
-        assert self._next is not None
-        self._next = replace(self._next, edits=then.edits) if then is not None else None
+    def _ask_again(self, load: Load, then: Run | None) -> None:
+        """Open a model after the user's word, and make the run that waits for it, if there is one."""
+        if then is not None:
+            self.open_subject(load, then.input, then.edits)
+        else:
+            self._open(load, None)
+
+    def refuse(self) -> None:
+        """Do not open what was asked about: a checkpoint that does not fit, or code that is not to run."""
+        if self._waiting:
+            self._not_opened(f"The model was not opened{self._still()}.")
+
+    def _not_opened(self, sentence: str) -> Load | None:
+        """Nothing is being opened any more; what was."""
+        opening, self.opening = self.opening, None
+        self._next, self._waiting = None, False
+        self._finished(sentence)
+        return opening
+
+    def _still(self) -> str:
+        """What is open all the same, to be added to a sentence."""
+        return f"; {self.loaded.title or self.loaded.subject} is still open" if self.loaded is not None else ""
 
     def run(self, spec: InputSpec, edits: tuple[Edit, ...] = ()) -> None:
         """Run the open model on a sequence, with changes if there are any; a run in progress is cancelled."""
-        if self._load is None:
+        if self.opening is not None and self._opens_again():
+            self._next = replace(self._request(spec), edits=edits)
+        elif self.opening is not None:
+            self.sentence = f"{self.opening.subject} is still being opened; Esc cancels that."
+        elif self._load is None:
             self.sentence = "Open a model first."
-            return
-        if self.worker is None or not self.worker.alive:
-            self.open_subject(self._load, spec)
-            assert self._next is not None
-            self._next = replace(self._next, edits=edits)
-            return
-        self._interrupt()
-        self._generation += 1
-        self._send_run(replace(self._request(spec), edits=edits))
+        elif self.worker is None or not self.worker.alive or self.loaded is None:
+            self.open_subject(self._load, spec, edits)
+        else:
+            self._interrupt()
+            self._generation += 1
+            self._send_run(replace(self._request(spec), edits=edits))
 
     def again(self) -> None:
         """Run the same sequence once more."""
-        if self._run is not None:
+        if self._run is None:
+            self.sentence = "Nothing was run here yet: choose or type a sequence and press Enter."
+        elif self._made_by == self.subject:
             self.run(self._run.input, self._run.edits)
+        else:  # of another model that was open
+            self.run(InputSpec())
 
     def _quantities(self) -> tuple[str, ...]:
         """The default ones and those that were asked for; empty where that is the default."""
@@ -227,7 +236,7 @@ class Session:
     @property
     def can_run_again(self) -> bool:
         """Whether the run that is shown was made by the model that is open."""
-        return self._run is not None and self._load is not None
+        return self._run is not None and self._load is not None and self._made_by == self.subject
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -247,21 +256,27 @@ class Session:
             quantities=self._quantities(),
             states=dict(self.states_of(self.subject)),
         )
+        self._made_by = self.subject
         self._hold(Path(self._run.path))
         self.running, self.progress, self._cancelled_at = True, None, None
         self._started_at = time.monotonic()
         self.sentence = "Running …"
         self.worker.send(self._run)
 
+    @property
+    def busy(self) -> bool:
+        """Whether something runs or is being opened, so that there is something to cancel."""
+        return self.running or (self.opening is not None and not self._waiting)
+
     def cancel(self) -> None:
-        """Stop the run; what came so far stays. A model that does not let go loses its worker."""
-        if self.running and self._cancelled_at is None:
+        """Stop the run, or the opening; what came so far stays. A model that does not let go loses its worker."""
+        if self.busy and self._cancelled_at is None:
             self._interrupt()
             self._cancelled_at = time.monotonic()
             self.sentence = "Cancelling …"
 
     def _interrupt(self) -> None:
-        if self.running and self.worker is not None:
+        if self.busy and self.worker is not None:
             self.worker.send(Cancel())
 
     def open_capture(self, path: Path | str) -> None:
@@ -295,65 +310,108 @@ class Session:
 
     @property
     def seconds(self) -> float:
-        """How long the present run has taken, or the last one took."""
-        return time.monotonic() - self._started_at if self.running else self._seconds
+        """How long the present run, or opening, has taken, or the last one took."""
+        return time.monotonic() - self._started_at if self.busy else self._seconds
 
     # -- the tick
 
     def tick(self) -> Changes:
-        """Take in what the worker said and what the capture gained. Called about sixty times a second."""
+        """Take in what the worker said and what the capture gained. Called about sixty times a second.
+
+        Of what was printed only so much is taken that the window keeps its pace.
+        """
         changes = Changes()
-        for _ in range(MOST_EVENTS):
-            try:
-                event = self._events.get_nowait()
-            except queue.Empty:
-                break
+        end = time.monotonic() + TICK_SECONDS
+        while time.monotonic() < end and (event := self._inbox.record()) is not None:
             changes.state = True
             self._take(event, changes)
         self._watch_cancel(changes)
         self._watch_capture(changes)
+        changes.lines[:0] = [*self._left, *self._inbox.lines(TICK_LINES)]
+        self._left = []
         self.log.extend(changes.lines)
         return changes
 
     def _take(self, event: Any, changes: Changes) -> None:
-        if isinstance(event, Log):
-            changes.lines.append(event)
-        elif isinstance(event, Catalog):
+        generation = getattr(event, "generation", self._generation)
+        if isinstance(event, Catalog):
             self.catalog, self.worker_state = event, "ready"
             changes.lines += [Log(f"Broken: {what}", "warning") for what in event.broken]
-        elif isinstance(event, tuple):
-            self._worker_ended(event[1], changes)
-        elif getattr(event, "generation", self._generation) == self._generation:
+        elif isinstance(event, Exit):
+            self._worker_ended(event, changes)
+        elif isinstance(event, Loaded):
+            self._opened(event, changes)
+        elif isinstance(event, Failure) and generation in (0, self._generation):  # 0: the worker knows of no request
+            self._failed(event, changes)
+        elif isinstance(event, NeedsTrust) and generation == self._generation:
+            self._needs_trust(event, changes)
+        elif generation == self._generation:
             self._answer(event, changes)
+
+    def _opened(self, event: Loaded, changes: Changes) -> None:
+        """A model is open in the worker, or would be if the user agreed; perhaps nobody waits for it any more."""
+        load = self._asked.pop(event.generation, None)
+        newest = event.generation == self._generation
+        if load is None and newest and self.running and self._load is not None:
+            self._edited(event, changes)
+            return
+        if load is None or (event.needs_consent and not newest):
+            return
+        if event.needs_consent:
+            self._needs_consent(event, changes)
+            return
+        self._load, self.loaded, changes.loaded = load, event, event
+        if not newest:
+            return
+        cancelled, then = self._cancelled_at is not None, self._next
+        self._not_opened(f"{self._why} {event.title or event.subject} is open.".lstrip())
+        self._why = ""
+        if then is not None and not cancelled:
+            self._send_run(then)
+
+    def _edited(self, event: Loaded, changes: Changes) -> None:
+        """The run found its model's code edited, and the worker has opened it anew."""
+        assert self._load is not None
+        if not event.needs_consent:
+            self.loaded, changes.loaded = event, event
+            return
+        self.opening, self._next = self._load, self._run
+        self._needs_consent(event, changes)
+
+    def _needs_consent(self, event: Loaded, changes: Changes) -> None:
+        """A checkpoint does not fit its model: the user is asked."""
+        changes.consent, self._waiting = event, True
+        self._finished("The checkpoint does not fit whole.")
+
+    def _needs_trust(self, event: NeedsTrust, changes: Changes) -> None:
+        """Code would run that was not agreed to: the user is asked, and a model that is open stays open."""
+        self._asked.pop(event.generation, None)
+        self._waiting = self.opening is not None
+        self._finished(event.message)
+        changes.untrusted = event
+        changes.lines.append(Log(event.message, "warning"))
 
     def _answer(self, event: Any, changes: Changes) -> None:
         if isinstance(event, Progress):
             self.progress = event
-        elif isinstance(event, Loaded):
-            self.loaded = event
-            changes.loaded = event
-            if event.needs_consent:
-                self._next = self._run if self.running else self._next
-                self._finished("The checkpoint does not fit whole.")
-                changes.consent = event
-            elif self._next is not None:
-                self._send_run(self._next)
-                self._next = None
         elif isinstance(event, Finished):
             self._finished(event.stop.message or f"Done in {event.stop.seconds:.1f} s.")
             if event.stop.status == "failed":
                 changes.failure = Failure(message=event.stop.message, kind="model")
                 changes.lines.append(Log(event.stop.message, "error", "model"))
-        elif isinstance(event, NeedsTrust):
+
+    def _failed(self, event: Failure, changes: Changes) -> None:
+        """A request could not be met; a model that could not be opened leaves the one before open."""
+        if event.kind == "cancelled":
+            changes.not_opened = self._not_opened(f"{event.message.removesuffix('.')}{self._still()}.")
+            return
+        if self.opening is not None:
+            self._asked.pop(event.generation, None)
+            changes.not_opened = self._not_opened(f"{event.message.removesuffix('.')}{self._still()}.")
+        else:
             self._finished(event.message)
-            changes.untrusted = event
-            changes.lines.append(Log(event.message, "warning"))
-        elif isinstance(event, Failure):
-            self._finished(event.message)
-            changes.failure = event
-            changes.lines.append(Log(event.message, "error"))
-            if event.details:
-                changes.lines.append(Log(event.details, "error"))
+        changes.failure = event
+        changes.lines += [Log(text, "error") for text in (event.message, event.details) if text]
 
     def _finished(self, sentence: str) -> None:
         self._seconds = self.seconds if self.running else self._seconds
@@ -363,21 +421,31 @@ class Session:
     def _worker_ended(self, ended: Exit, changes: Changes) -> None:
         if ended.expected:
             return
-        self.worker_state = "ended"
-        self._finished(ended.sentence)
+        self.worker_state, self.loaded = "ended", None
+        changes.not_opened = self._not_opened(ended.sentence)
         changes.failure = Failure(message=ended.sentence, kind="worker")
         changes.lines.append(Log(ended.sentence, "error"))
 
     def _watch_cancel(self, changes: Changes) -> None:
-        """A model that ignores the cancel is ended with its worker; a new worker opens the same model again."""
+        """A model that ignores the cancel is ended with its worker; a new worker opens again what was open."""
         if self._cancelled_at is None or time.monotonic() - self._cancelled_at < CANCEL_PATIENCE:
             return
         assert self.worker is not None
         self.worker.close(0.5)
-        self.worker = None
-        self._finished("The model did not stop, so its worker was ended; what was captured so far is kept.")
-        changes.state = True
-        self.start_again()
+        self.worker, self.loaded, changes.state = None, None, True
+        if self.opening is None:
+            self._finished("")
+            self.start_again("The model did not stop, so its worker was ended; what was captured so far is kept.")
+            return
+        again = self._opens_again()
+        changes.not_opened = self._not_opened("Opening the model was cancelled. Open a model first.")
+        if self._load is None:
+            self.start_worker()
+        elif again:
+            self.start_worker()  # the model that was open does not open any more: once more on demand only
+            self.sentence = f"Opening {self.subject} was cancelled; F5 opens it again."
+        else:
+            self.start_again("Opening the model was cancelled.")
 
     def _watch_capture(self, changes: Changes) -> None:
         if self._run is not None and (self.capture is None or str(self.capture.path) != self._run.path):

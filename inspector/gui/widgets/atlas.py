@@ -106,6 +106,12 @@ class Atlas(pg.GraphicsWidget):  # type: ignore[misc]
         fitting = min((area.width() - 8) / max(1, columns), (area.height() - HEADER * 2) / max(1, rows), 96.0)
         return max(6.0, float(fitting))
 
+    def cell_at(self, row: int, column: int) -> QRectF:
+        """Where a thumbnail is drawn, without its gap."""
+        side = self._cell()
+        inner = side * CELL / (CELL + GAP)
+        return QRectF(4 + column * side, HEADER + row * side, inner, inner)
+
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """One image, the names of the layers where there is room, and the frame of the chosen head."""
         rows, columns = self._shape
@@ -125,8 +131,7 @@ class Atlas(pg.GraphicsWidget):  # type: ignore[misc]
         painter.drawText(QRectF(4, 0, self.boundingRect().width(), HEADER), 0, f"{clean(name)}, head {column}")
         pen = pg.mkPen(self.theme.cursor, width=2)
         painter.setPen(pen)
-        inner = side * CELL / pitch
-        painter.drawRect(QRectF(4 + column * side - 1, HEADER + row * side - 1, inner + 2, inner + 2))
+        painter.drawRect(self.cell_at(row, column).adjusted(-1, -1, 1, 1))
 
     def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """A click chooses a head."""

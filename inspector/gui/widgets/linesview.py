@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,16 +29,26 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         self._weights: npt.NDArray[Any] = np.zeros((0, 0))
         self._names: tuple[Sequence[str], Sequence[str]] = ((), ())
         self._query: int | None = None
+        self._key: int | None = None
 
     def set_weights(self, weights: npt.NDArray[Any], queries: Sequence[str], keys: Sequence[str]) -> None:
         """Weights (query, key) and the names of both."""
         self._weights, self._names = weights, (queries, keys)
         self.update()
 
-    def set_query(self, query: int | None) -> None:
-        """Let one query stand out."""
-        self._query = query
-        self.update()
+    def set_cursor(self, query: int | None, key: int | None) -> None:
+        """Let the lines of one query, and the name of one key, stand out."""
+        if (query, key) != (self._query, self._key):
+            self._query, self._key = query, key
+            self.update()
+
+    def data_at(self, position: QPointF) -> tuple[float, float]:
+        """(key, query) at a position of the item: a query on its left half, a key on its right; NaN for the other."""
+        area = self.boundingRect()
+        side = 0 if position.x() < area.center().x() else 1
+        count = self._weights.shape[side]
+        at = (position.y() - area.top()) / area.height() * count - 0.5 if count and area.height() > 0 else math.nan
+        return (math.nan, at) if side == 0 else (at, math.nan)
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Names, then lines."""
@@ -49,7 +60,7 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         heights = [area.height() / max(1, n) for n in self._weights.shape]
         for side, (names, height) in enumerate(zip(self._names, heights, strict=True)):
             for i in range(self._weights.shape[side]):
-                marked = side == 0 and i == self._query
+                marked = i == (self._query, self._key)[side]
                 painter.setPen(QColor(self.theme.cursor if marked else self.theme.text))
                 box = QRectF(area.left() if side == 0 else sides[1] + 6, area.top() + i * height, 84, height)
                 flag = Qt.AlignmentFlag.AlignRight if side == 0 else Qt.AlignmentFlag.AlignLeft

@@ -77,6 +77,7 @@ class Plane(pg.PlotItem):  # type: ignore[misc]
     def show_dots(self, x: Array, y: Array) -> None:
         """Points in one colour, those that are finite."""
         fine = np.isfinite(x) & np.isfinite(y)
+        self._way = (np.flatnonzero(fine), x[fine], y[fine])
         brush = pg.mkBrush(self.theme.series[0] + "b0")
         self.dots.setData(x=x[fine], y=y[fine], size=SIZE["dot"], pen=None, brush=brush)
         self._fit(x[fine], y[fine])
@@ -113,7 +114,7 @@ class Plane(pg.PlotItem):  # type: ignore[misc]
         self.here.setData(x=[x] if fine else [], y=[y] if fine else [], size=SIZE["cursor"], symbol="o")
 
     def nearest(self, x: float, y: float) -> int | None:
-        """The number of the point of the way that is nearest on the screen."""
+        """The number of the point, of the way or of the dots, that is nearest on the screen."""
         index, xs, ys = self._way
         if not len(index):
             return None

@@ -106,7 +106,7 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self.titleLabel.setMaximumHeight(height)
         self.layout.setRowFixedHeight(0, height)
 
-    def show_cursor(self, step: int | None) -> None:
+    def show_cursor(self, step: float | None) -> None:
         """Draw the shared cursor at a step, or nowhere."""
         if step is None:
             self._line.hide()

@@ -45,6 +45,7 @@ class TokenBars:
         self.plot.addItem(self.bars)
         self.plot.addItem(self.mean, ignoreBounds=True)
         self.counts: list[pg.TextItem] = []
+        self._shown: list[int | None] = []
         self.set_theme(theme)
 
     def set_theme(self, theme: Theme) -> None:
@@ -59,7 +60,7 @@ class TokenBars:
     def show(self, names: Sequence[str], values: Array, counts: Sequence[int], mean: float, label: str) -> None:
         """Draw the bars of sorted values; `counts` may be empty; NaN values have no bar; `label` names the values."""
         style_axis(self.plot.getAxis("left"), self.theme, label)
-        shown = ends(len(values), places_for(names))
+        shown = self._shown = ends(len(values), places_for(names))
         heights = np.array([np.nan_to_num(values[i]) if i is not None else 0.0 for i in shown])
         self.bars.setOpts(x=np.arange(len(shown)), height=heights, width=0.78)
         self.plot.step_axis.set_names(tuple(names[i] if i is not None else "…" for i in shown))
@@ -70,6 +71,11 @@ class TokenBars:
         self.plot.vb.setYRange(bottom, top + 0.34 * (top - bottom) * bool(counts), padding=0.02)
         self.plot.vb.setXRange(-0.6, max(1, len(shown)) - 0.4, padding=0)
         self._draw_counts([(i, counts[j]) for i, j in enumerate(shown) if j is not None and counts], heights)
+
+    def at(self, x: float) -> int | None:
+        """The number of the value, in their order, whose bar stands at x; None between and beyond them."""
+        place = round(x)
+        return self._shown[place] if 0 <= place < len(self._shown) else None
 
     def _draw_counts(self, counts: list[tuple[int, int]], heights: Array) -> None:
         for item in self.counts[len(counts) :]:

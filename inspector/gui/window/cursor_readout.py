@@ -20,6 +20,8 @@ def rows_of(
     capture: Capture | None, panels: Mapping[str, Panel], seen: Container[str], strips: Iterable[SequenceRow]
 ) -> list[Row]:
     """The steps of input and answer, then the title of each panel that is seen, (title, ""), and its numbers."""
+    from inspector.gui.panel.compared import in_short
+
     rows: list[Row] = []
     for strip in strips:
         position = strip.looking.position
@@ -32,7 +34,8 @@ def rows_of(
             continue
         found = panel.told()
         if found:
-            rows += [(panel.title, ""), *found[:MOST_ROWS]]
+            runs = in_short(panel)
+            rows += [(f"{panel.title}: {runs}" if runs else panel.title, ""), *found[:MOST_ROWS]]
             if len(found) > MOST_ROWS:
                 rows.append((f"and {len(found) - MOST_ROWS} more numbers", "Save numbers…"))
     return rows

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
+from dataclasses import replace
+
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
@@ -20,57 +22,76 @@ from inspector.records import InputSpec, Loaded
 SIGNALS = ("noise", "impulse", "constant", "sine")
 FILES = "Sequences (*.txt *.ids *.npy *.npz *.csv *.wav *.flac);;All files (*)"
 LINE_BREAK = "↵"
+TYPED = {"Text": "text", "Ids": "ids", "Numbers": "vectors", "File": "file"}
+"""Kinds whose sequence stands in the line, and the engine's name of each."""
+EXAMPLE_LETTERS = 14
+"""Letters of an example's name that keep their room in a narrow window."""
 
 
 class InputBar(QWidget):
-    """`asked(spec)` when the user wants a run; `cancelled` when they want it to stop."""
+    """`asked(spec)` when the user wants a run; `cancelled` when they want what goes on to stop.
+
+    What is typed is what runs: beside an example it turns into typed text, or typed numbers for a model of vectors.
+    """
 
     asked = Signal(object)
     cancelled = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.kind = QComboBox()
-        self.kind.setAccessibleName("What kind of sequence")
-        self.examples = QComboBox()
-        self.examples.setAccessibleName("Ready sequences of the model")
-        self.line = QLineEdit()
-        self.line.setAccessibleName("The sequence; Enter runs it")
-        self.signal = QComboBox()
+        self._make_fields()
+        self.kind.currentTextChanged.connect(self._arrange)
+        self.line.textEdited.connect(self._edit)
+        self.line.returnPressed.connect(self.ask)
+        self.go.clicked.connect(self._pressed)
+        self.examples.activated.connect(self._chosen)
+        self.browse.clicked.connect(self._browse)
+        self._busy = False
+        self._loaded: Loaded | None = None
+        self.typed = False
+        """Whether the line holds text that was typed and has not been run yet."""
+        self._offer(None)
+
+    def _make_fields(self) -> None:
+        """What kind of sequence, its fields, the line, and the button that runs or cancels."""
+        self.kind, self.examples, self.signal = QComboBox(), QComboBox(), QComboBox()
+        self.line, self.steps = QLineEdit(), QSpinBox()
         self.signal.addItems(list(SIGNALS))
-        self.signal.setAccessibleName("Made signal")
-        self.steps = QSpinBox()
         self.steps.setRange(1, 1_000_000)
         self.steps.setValue(100)
         self.steps.setSuffix(" steps")
-        self.steps.setAccessibleName("Steps of the made signal")
-        self.browse = QToolButton()
+        self.browse, self.go = QToolButton(), QPushButton("Run")
         self.browse.setText("…")
-        self.browse.setAccessibleName("Choose a file")
-        self.go = QPushButton("Run")
-        self.go.setToolTip("Run (F5)")
+        self.go.setToolTip("Run what stands here (Enter); F5 runs the last sequence again")
+        self.fields = (self.kind, self.examples, self.signal, self.steps, self.browse, self.line)
+        names = (
+            "What kind of sequence", "Ready sequences of the model", "Made signal", "Steps of the made signal",
+            "Choose a file", "The sequence; Enter runs it",
+        )  # fmt: skip
         layout = QHBoxLayout(self)
         layout.setContentsMargins(8, 4, 8, 4)
-        for widget in (self.kind, self.examples, self.signal, self.steps, self.browse):
-            layout.addWidget(widget)
-        layout.addWidget(self.line, 1)
+        for widget, name in zip(self.fields, names, strict=True):
+            widget.setAccessibleName(name)
+            layout.addWidget(widget, int(widget is self.line))
+        self.examples.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.examples.setMinimumContentsLength(EXAMPLE_LETTERS)
         layout.addWidget(self.go)
-        self.kind.currentTextChanged.connect(self._arrange)
-        self.line.returnPressed.connect(self.ask)
-        self.go.clicked.connect(self._pressed)
-        self.examples.activated.connect(self.ask)
-        self.browse.clicked.connect(self._browse)
-        self._running = False
-        self.set_loaded(None)
 
     def set_loaded(self, loaded: Loaded | None) -> None:
-        """Offer what the open model can read."""
+        """Offer what the model that is open can read; the same model, opened again, changes nothing."""
+        known = None if loaded is None else replace(loaded, generation=0)
+        if known != self._loaded:
+            self._loaded = known
+            self._offer(known)
+
+    def _offer(self, loaded: Loaded | None) -> None:
         kinds: list[str] = []
         if loaded is not None:
             kinds += ["Example"] if loaded.examples else []
-            kinds += ["Text", "Ids"] if loaded.kind == "tokens" else ["Signal"]
+            kinds += ["Text", "Ids"] if loaded.kind == "tokens" else ["Signal", "Numbers"]
             kinds.append("File")
-        self.setEnabled(bool(kinds))
+        for field in self.fields:
+            field.setEnabled(bool(kinds))
         self.kind.blockSignals(True)
         self.kind.clear()
         self.kind.addItems(kinds)
@@ -78,15 +99,20 @@ class InputBar(QWidget):
         self.examples.clear()
         for name in loaded.examples if loaded is not None else ():
             self.examples.addItem(clean(name), name)
-        if loaded is not None and loaded.default_text:
+        if loaded is not None and not self.typed:
             self.line.setText(loaded.default_text.replace("\n", LINE_BREAK))
         self._arrange()
+        self._show_go()
 
-    def set_running(self, running: bool) -> None:
-        """The button runs or cancels."""
-        if running != self._running:
-            self._running = running
-            self.go.setText("Cancel" if running else "Run")
+    def set_busy(self, busy: bool) -> None:
+        """The button runs, or cancels what goes on: a run, or the opening of a model."""
+        if busy != self._busy:
+            self._busy = busy
+            self._show_go()
+
+    def _show_go(self) -> None:
+        self.go.setText("Cancel" if self._busy else "Run")
+        self.go.setEnabled(self._busy or self._loaded is not None)
 
     def _arrange(self) -> None:
         kind = self.kind.currentText()
@@ -96,37 +122,54 @@ class InputBar(QWidget):
         self.browse.setVisible(kind == "File")
         self.line.setVisible(kind != "Signal")
         self.kind.setVisible(bool(kind))
-        self.line.setReadOnly(False)
         hints = {
             "Text": f"Type text and press Enter ({LINE_BREAK} is a line break)",
             "Ids": "3 1 4 1 5 …; a semicolon begins another sequence of the batch",
+            "Numbers": self._numbers(),
             "File": "A path: .txt .ids .npy .npz .csv .wav .flac",
-            "Example": "Edit and press Enter to run your own text",
+            "Example": f"Type {self._own()} and press Enter to run that instead",
         }
         self.line.setPlaceholderText(hints.get(kind, "Open a model first"))
 
+    def _own(self) -> str:
+        """What can be typed in the place of an example."""
+        return "your own text" if self.kind.findText("Text") >= 0 else "numbers (0.1 0.5; 0.2 0.4)"
+
+    def _numbers(self) -> str:
+        width = self._loaded.width if self._loaded is not None else None
+        many = f"{width} number{'' if width == 1 else 's'}" if width else "the numbers"
+        return f"{many} of a step, then ; and those of the next: 0.1 0.5; 0.2 0.4"
+
     def spec(self) -> InputSpec:
         """What the controls say."""
-        kind = self.kind.currentText()
-        if kind == "Text":
-            return InputSpec(kind="text", value=self.line.text().replace(LINE_BREAK, "\n"))
-        if kind == "Ids":
-            return InputSpec(kind="ids", value=self.line.text())
-        if kind == "File":
-            return InputSpec(kind="file", value=self.line.text())
+        kind, text = self.kind.currentText(), self.line.text()
+        if kind in TYPED:
+            return InputSpec(kind=TYPED[kind], value=text.replace(LINE_BREAK, "\n") if kind == "Text" else text)
         if kind == "Signal":
             return InputSpec(kind="generated", value=self.signal.currentText(), options={"steps": self.steps.value()})
         return InputSpec(kind="example", value=str(self.examples.currentData() or ""))
 
+    @Slot()
     def ask(self) -> None:
-        """Ask for a run of what is there; editing the text of an example turns it into typed text."""
-        if self.sender() is self.line and self.kind.currentText() == "Example" and self.kind.findText("Text") >= 0:
-            self.kind.setCurrentText("Text")
-        if self.isEnabled():
+        """Ask for a run of what is there."""
+        if self.kind.currentText() == "Example" and self.typed:
+            self.kind.setCurrentText("Text" if self.kind.findText("Text") >= 0 else "Numbers")
+        if self._loaded is not None:
             self.asked.emit(self.spec())
 
+    @Slot()
+    def _edit(self) -> None:
+        self.typed = bool(self.line.text())
+
+    @Slot()
+    def _chosen(self) -> None:
+        """A ready sequence was chosen: it runs, not what was typed before."""
+        self.typed = False
+        self.line.clear()
+        self.ask()
+
     def _pressed(self) -> None:
-        if self._running:
+        if self._busy:
             self.cancelled.emit()
         else:
             self.ask()
@@ -143,10 +186,12 @@ class InputBar(QWidget):
         alike = [i for i, name in enumerate(names) if name.lower().startswith(spec.value.lower())]
         if spec.kind == "example" and spec.value and alike:
             self.examples.setCurrentIndex(alike[0])
-            self.line.clear()
+            if not self.typed:
+                self.line.clear()
 
     def show_file(self, path: str) -> None:
         """Put a file's path into the line."""
         if self.kind.findText("File") >= 0:
             self.kind.setCurrentText("File")
             self.line.setText(path)
+            self.typed = False

@@ -10,12 +10,12 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
 
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, Difference
-from inspector.gui.dialogs.dialogs import OpenModelDialog, ReportDialog
 from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.dialogs.trust_dialog import ask_trust
 from inspector.gui.state.cursor import Cursor, Position
+from inspector.gui.state.exchange import Changes
 from inspector.gui.state.player import Player
-from inspector.gui.state.session import Changes, Session
+from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.plain_text import clean, plain_box
@@ -24,6 +24,7 @@ from inspector.gui.window.damage_bar import DamageBar
 from inspector.gui.window.docks import SIDE, Docking
 from inspector.gui.window.frame_bar import DIFFERENCE, FrameBar
 from inspector.gui.window.input_bar import InputBar
+from inspector.gui.window.model_opening import CHECKPOINTS, SEQUENCES, ModelOpening, is_capture
 from inspector.gui.window.run_options import ComputeMenu, compute_also, remembered_states
 from inspector.gui.window.sequence_row import SequenceRow
 from inspector.gui.window.side_docks import LogPane, ModelTree, Opener, Readout
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 TICK_MS = 16
 READOUT_MS = 60
-SEQUENCES = (".txt", ".ids", ".npy", ".npz", ".csv", ".wav", ".flac")
-CHECKPOINTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 
 
 class Window(QMainWindow):
@@ -51,6 +50,7 @@ class Window(QMainWindow):
         self.theme = self._wanted_theme()
         self.panels: dict[str, Panel] = {}
         self.docking = Docking(self)
+        self.models = ModelOpening(self, self.open_model)
         self.setWindowTitle("inspector")
         self.setObjectName("window")
         self.setAcceptDrops(True)
@@ -136,12 +136,10 @@ class Window(QMainWindow):
         self._show_state()
 
     def open_model(self, load: Load | None = None) -> None:
-        """Ask which model; where its code was not agreed to, the worker asks before any of it runs."""
+        """Open a model, or ask which; where its code was not agreed to, the worker asks before any of it runs."""
         if load is None:
-            dialog = OpenModelDialog(self)
-            if not dialog.exec():
-                return
-            load = dialog.load()
+            self.models.ask()
+            return
         self.settings.set_text("subject", load.subject)
         self.session.open_subject(load)
         self._show_state()
@@ -150,17 +148,15 @@ class Window(QMainWindow):
     def open_path(self, path: str) -> None:
         """Open whatever a file is: a capture, a model's code, a checkpoint, a sequence."""
         suffix = Path(path).suffix.lower()
-        if path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)):
+        if path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path):
             self.open_capture(path)
         elif suffix in SEQUENCES:
             self.input.show_file(path)
             self.run(InputSpec(kind="file", value=path))
-        elif suffix == ".py" or suffix in CHECKPOINTS:
-            dialog = OpenModelDialog(
-                self, *((f"{path}:", "") if suffix == ".py" else (self.settings.text("subject"), path))
-            )
-            if dialog.exec():
-                self.open_model(dialog.load())
+        elif suffix == ".py":
+            self.models.ask(path)
+        elif suffix in CHECKPOINTS:
+            self.models.ask(self.session.subject or self.settings.text("subject"), path)
         else:
             self.fail(
                 f"{Path(path).name} is nothing that can be opened here: a capture, a .py, a checkpoint or a sequence."
@@ -181,6 +177,16 @@ class Window(QMainWindow):
     def run(self, spec: InputSpec) -> None:
         """Run a sequence on the open model."""
         self.session.run(spec)
+        self.input.typed = self.input.typed and not self.session.running
+        self._show_state()
+
+    @Slot()
+    def run_again(self) -> None:
+        """Run what was typed since, or the same once more."""
+        if self.input.typed:
+            self.input.ask()
+        else:
+            self.session.again()
         self._show_state()
 
     @Slot(tuple)
@@ -200,7 +206,7 @@ class Window(QMainWindow):
         from inspector.gui.panel.availability import answering
 
         capture = self.session.capture
-        if capture is None or self.session.spec is None:
+        if capture is None:
             self.fail("Run a model first; then a token, a unit or a gate of that run can be changed.")
             return
         place = name.rpartition(":")[0] or self.looking.position.place
@@ -227,6 +233,9 @@ class Window(QMainWindow):
     def fail(self, sentence: str, details: str = "") -> None:
         """Say what went wrong, in one sentence, where the user looks."""
         self.session.sentence = sentence
+        self._tell(sentence, details)
+
+    def _tell(self, sentence: str, details: str) -> None:
         self._show_state()
         box = plain_box(self, "inspector", sentence, details)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -264,25 +273,22 @@ class Window(QMainWindow):
         if changes.loaded is not None and not changes.loaded.needs_consent:
             self.input.set_loaded(changes.loaded)
             self.input.show_spec(self.session.spec)
-        if changes.state or self.session.running:
+        if changes.state or self.session.busy:
             self._show_state()
         if changes.state:
             self.menu_actions += self.compute_menu.offer(self.session.catalog)
-        if changes.state and not self.session.running:
+        if changes.state and not self.session.busy:
             self.docking.raise_useful(self.panels)
             self.docking.label_tabs(self.panels)
         self._answer(changes)
 
     def _answer(self, changes: Changes) -> None:
         if changes.consent is not None and changes.consent.report is not None:
-            dialog = ReportDialog(changes.consent.report, self)
-            dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-            dialog.accepted.connect(self.session.agree)
-            dialog.open()
+            self.models.report(changes.consent.report, self.session.agree, self.session.refuse)
         elif changes.untrusted is not None:
-            ask_trust(self, changes.untrusted, self.session.agree_to_code)
-        elif changes.failure is not None:
-            self.fail(changes.failure.message, changes.failure.details)
+            ask_trust(self, changes.untrusted, self.session.agree_to_code, self.session.refuse)
+        elif changes.failure is not None and not self.models.came_back(changes):
+            self._tell(changes.failure.message, changes.failure.details)
 
     def _new_capture(self) -> None:
         capture = self.session.capture
@@ -321,7 +327,7 @@ class Window(QMainWindow):
 
     def _show_state(self) -> None:
         self.status.show_state()
-        self.input.set_running(self.session.running)
+        self.input.set_busy(self.session.busy)
 
     # -- cursor
 
@@ -351,6 +357,8 @@ class Window(QMainWindow):
         """The whole input and the whole answer."""
         for steps in self._ranges():
             steps.show_all()
+        for key in self.docking.seen & set(self.panels):  # maps and curves with axes of their own
+            self.panels[key].redraw()
 
     def _ranges(self) -> tuple[StepRange, StepRange]:
         """What is in view of the input and of the answer."""

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 from inspector.capture import SUFFIX, CaptureError, pack
 from inspector.gui.dialogs.dialogs import Palette, show_keys
 from inspector.gui.widgets.plain_text import clean
+from inspector.gui.window.model_opening import OpenDialog
 from inspector.gui.window.run_options import choose_states
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Menus:
     def file(self) -> None:
         """What is opened and what is written."""
         window, menu = self.window, self.bar.addMenu("&File")
-        self.add(menu, "&Open capture…", lambda: _open_capture(window), Standard.Open)
+        self.add(menu, "&Open…", lambda: _open(window), Standard.Open)
         self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
         menu.addSeparator()
         self.add(menu, "&Save capture as…", lambda: save_as(window), Standard.SaveAs)
@@ -57,11 +58,11 @@ class Menus:
     def run(self) -> None:
         """What the model does next."""
         window, menu = self.window, self.bar.addMenu("&Run")
-        self.add(menu, "&Run again", window.session.again, "F5")
+        self.add(menu, "&Run again", window.run_again, "F5")
         self.add(menu, "&Edit and run…", window.edit, "Ctrl+E")
         menu.addMenu(window.compute_menu)
         self.add(menu, "&States of hand-written cells…", lambda: choose_states(window))
-        self.add(menu, "&Cancel run", window.session.cancel, "Esc")
+        self.add(menu, "&Cancel", window.session.cancel, "Esc")
         self.add(menu, "&Play the steps", window.play)
 
     def view(self) -> None:
@@ -145,9 +146,11 @@ def _copy(window: Window, panel: Panel) -> None:
     application.aboutToQuit.connect(forget_clipboard)
 
 
-def _save(window: Window, panel: object, key: str, save: Callable[..., Path], kinds: str) -> None:
+def _save(window: Window, panel: Panel, key: str, save: Callable[..., Path], kinds: str) -> None:
     first = kinds.partition("(*")[2].partition(")")[0]
-    path, chosen = QFileDialog.getSaveFileName(window, "Save", f"{key}{first}", kinds)
+    from inspector.gui.panel.compared import for_file
+
+    path, chosen = QFileDialog.getSaveFileName(window, "Save", f"{key}{for_file(panel)}{first}", kinds)
     if not path:
         return
     if not Path(path).suffix:
@@ -160,10 +163,10 @@ def _save(window: Window, panel: object, key: str, save: Callable[..., Path], ki
     window.session.sentence = f"Wrote {written}"
 
 
-def _open_capture(window: Window) -> None:
-    path = QFileDialog.getExistingDirectory(window, f"Open a capture (a folder NAME{SUFFIX})")
-    if path:
-        window.open_capture(path)
+def _open(window: Window) -> None:
+    dialog = OpenDialog(window)
+    if dialog.exec() and dialog.chosen:
+        window.open_path(dialog.chosen)
 
 
 def save_as(window: Window) -> None:
@@ -199,6 +202,7 @@ def pack_as(window: Window) -> None:
 
 def _export_all(window: Window) -> None:
     from inspector.gui.export.figure_files import save_figure
+    from inspector.gui.panel.compared import for_file
 
     folder = QFileDialog.getExistingDirectory(window, "Folder for the figures")
     if not folder:
@@ -206,7 +210,7 @@ def _export_all(window: Window) -> None:
     try:
         for key, panel in window.panels.items():
             if panel.state == "figure":
-                save_figure(panel, Path(folder) / f"{key}.png")
+                save_figure(panel, Path(folder) / f"{key}{for_file(panel)}.png")
     except CaptureError as problem:
         window.fail(str(problem))
 

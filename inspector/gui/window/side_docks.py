@@ -26,6 +26,8 @@ from inspector.records import Log
 from inspector.workspace.samples import Sample, step_of
 
 DATA = Qt.ItemDataRole.UserRole
+COMPARED = ": frame "
+"""What a heading has in it where the numbers below compare two runs, or are of one of two."""
 WIDEST = 150
 """Pixels of the column of numbers at most: what they are is to be read too."""
 
@@ -198,13 +200,26 @@ class Readout(QTableWidget):
         self.horizontalHeader().resizeSection(1, min(WIDEST, self.sizeHintForColumn(1) + 6))
         self.resizeRowsToContents()
 
+    def selected_text(self) -> str:
+        """The selected cells as tab-separated text; what compares two runs comes with the heading that says so."""
+        rows: dict[int, list[str]] = {}
+        for item in sorted(self.selectedItems(), key=lambda cell: (cell.row(), cell.column())):
+            top = self._heading(item.row())
+            heading = self.item(top, 0) if top is not None else None
+            if top is not None and heading is not None and COMPARED in heading.text():
+                rows.setdefault(top, [heading.text()])
+            if item is not heading or top not in rows:
+                rows.setdefault(item.row(), []).append(item.text())
+        return "\n".join("\t".join(row) for row in rows.values())
+
+    def _heading(self, row: int) -> int | None:
+        """The row of the heading above a row."""
+        return next((above for above in range(row, -1, -1) if self.columnSpan(above, 0) > 1), None)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Copy the selected cells as tab-separated text."""
         if event.matches(QKeySequence.StandardKey.Copy):
-            rows: dict[int, list[str]] = {}
-            for item in sorted(self.selectedItems(), key=lambda cell: (cell.row(), cell.column())):
-                rows.setdefault(item.row(), []).append(item.text())
-            QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in rows.values()))
+            QGuiApplication.clipboard().setText(self.selected_text())
             return
         super().keyPressEvent(event)
 

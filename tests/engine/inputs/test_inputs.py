@@ -85,6 +85,25 @@ def test_made_signals() -> None:
     assert torch.equal(noise.inputs, make(VECTORS, "generated", "noise", steps=5, samples=3).inputs)
 
 
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("0.1 0.2 0.3; 4 5 -6e1", [[0.1, 0.2, 0.3], [4, 5, -60]]),
+        ("0.1, 0.2, 0.3 4 5 -6e1 ", [[0.1, 0.2, 0.3], [4, 5, -60]]),
+        ("1,2,3", [[1, 2, 3]]),
+        ("1 2 3;", [[1, 2, 3]]),
+    ],
+)
+def test_numbers_typed(text: str, rows: list[list[float]]) -> None:
+    batch = make(VECTORS, "vectors", text)
+    torch.testing.assert_close(batch.inputs[0], torch.tensor(rows, dtype=torch.float32))
+    assert batch.title == "typed numbers" and batch.lengths.tolist() == [len(rows)]
+
+
+def test_numbers_typed_for_a_model_of_one_number_a_step() -> None:
+    assert make(Subject(model=nn.GRU(1, 2)), "vectors", "1 2 3").inputs[0].tolist() == [[1], [2], [3]]
+
+
 def test_examples_and_the_default() -> None:
     subject = Subject(model=LETTERS.model, vocabulary=LETTERS.vocabulary, examples={"first": "ab", "other one": "ba"})
     assert make(subject, "example").title == "first"
@@ -106,6 +125,13 @@ BAD: list[tuple[Subject, str, str, dict[str, Any], str]] = [
     (LETTERS, "text", "a", {"look_at": 3}, "the batch has 1"),
     (VECTORS, "text", "a", {}, "vectors of 3"),
     (VECTORS, "ids", "1", {}, "not token ids"),
+    (VECTORS, "vectors", "", {}, "expected numbers such as 0.1 0.2 0.3; 0.2 0.3 0.4"),
+    (VECTORS, "vectors", "the white rabbit", {}, "'the' is not a number"),
+    (VECTORS, "vectors", "1 2 3 4", {}, "4 numbers do not fill steps of 3"),
+    (VECTORS, "vectors", "1 2 3; 4 5", {}, "Step 1 has 2 numbers; expected 3"),
+    (VECTORS, "vectors", "0,5 0,25 1", {}, "'0,5' may be one number or two"),
+    (VECTORS, "vectors", "1 2 nan", {}, "must be finite"),
+    (LETTERS, "vectors", "1 2", {}, "reads tokens"),
     (VECTORS, "generated", "square", {}, "there are noise"),
     (VECTORS, "generated", "impulse", {"steps": 4, "at": 9}, "steps 0 to 3"),
     (VECTORS, "generated", "noise", {"steps": 0}, "empty"),

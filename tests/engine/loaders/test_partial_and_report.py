@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from inspector.engine.model.checkpoint_matching import fit
-from inspector.engine.model.opening import open_subject, read_checkpoint
 from safetensors.torch import save_file
 from torch import nn
 
 import inspector
 from inspector.engine.errors import InputError
+from inspector.engine.opening.checkpoint_matching import fit
+from inspector.engine.opening.open_subject import open_subject, read_checkpoint
 from inspector.engine.session.service import Service
 from inspector.records import CheckpointReport, Failure, Load, Loaded, Mismatch, RunStart, report
 from inspector.records.bounds import encoded

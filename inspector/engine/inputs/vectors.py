@@ -1,0 +1,76 @@
+"""Typed numbers for a model that reads vectors: a semicolon ends a step, spaces or commas stand between its numbers."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+
+from inspector.engine.errors import InputError
+from inspector.engine.model.batching import allows_nonfinite, check_vectors, pad
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.registries import INPUTS
+from inspector.records import InputSpec
+
+_DECIMAL_COMMA = re.compile(r"\d,\d")
+
+
+class Vectors:
+    """`0.1 0.5; 0.2 0.4` are two steps of two numbers. Without semicolons the numbers fill one step after the other."""
+
+    summary = "numbers, typed"
+
+    def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
+        """One sequence (steps, width)."""
+        if subject.kind == "tokens":
+            raise InputError(f"{subject.name} reads tokens, not vectors of numbers; type text or ids.")
+        values = torch.tensor(parse_vectors(spec.value, subject.width), dtype=torch.float64)
+        row = check_vectors(subject, values, allow_nonfinite=allows_nonfinite(spec))
+        return pad(subject, [row], targets=[None], title="typed numbers")
+
+
+def parse_vectors(text: str, width: int | None) -> list[list[float]]:
+    """The numbers of each step. Raises InputError naming the first word that is none, or the step that does not fit."""
+    parts = [_numbers(part) for part in text.split(";")]
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    if not any(parts):
+        raise InputError(f"The sequence is empty; expected numbers such as {_sample(width)}.")
+    if len(parts) == 1:
+        numbers, size = parts[0], width or 1
+        if len(numbers) % size:
+            raise InputError(
+                f"{len(numbers)} numbers do not fill steps of {size}; expected a multiple of {size}, for example "
+                f"{_sample(width)}."
+            )
+        return [numbers[start : start + size] for start in range(0, len(numbers), size)]
+    size = width or len(parts[0])
+    for step, numbers in enumerate(parts):
+        if len(numbers) != size:
+            raise InputError(f"Step {step} has {len(numbers)} numbers; expected {size}, for example {_sample(size)}.")
+    return parts
+
+
+def _sample(width: int | None) -> str:
+    """Two steps as they would be typed."""
+    count = min(width or 1, 4)
+    more = " …" if (width or 1) > count else ""
+    return "; ".join(" ".join(f"0.{step + n + 1}" for n in range(count)) + more for step in range(2))
+
+
+def _numbers(part: str) -> list[float]:
+    words = part.split()
+    if len(words) > 1 and (odd := next((word for word in words if _DECIMAL_COMMA.search(word)), "")):
+        raise InputError(f"{odd[:40]!r} may be one number or two; write a decimal point, or a space behind a comma.")
+    numbers = []
+    for word in part.replace(",", " ").split():
+        try:
+            numbers.append(float(word))
+        except ValueError:
+            raise InputError(
+                f"{word[:40]!r} is not a number; expected numbers with spaces between, and ; behind a step."
+            ) from None
+    return numbers
+
+
+INPUTS.register("vectors")(Vectors())

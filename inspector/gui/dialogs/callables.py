@@ -1,0 +1,72 @@
+"""What in a Python file could make a model, found by reading it: nothing of it runs."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+MOST_BYTES = 4 << 20
+MAKERS = ("make", "build", "create", "get", "load", "model", "new")
+"""How functions that make something are called; `make_data` is called so too, and stands behind what says "model"."""
+NOT_MODELS = ("main", "train", "test", "eval", "run", "parse", "plot")
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def callables(path: Path | str) -> list[str]:
+    """Names of functions and classes at the top level of a file, the likeliest to make a model first.
+
+    [] where there are none, or where the file cannot be read or parsed: the worker says why when it is opened.
+    """
+    file = Path(path).expanduser()
+    try:
+        if not file.is_file() or file.stat().st_size > MOST_BYTES:
+            return []
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    found = {node.name: node for node in tree.body if isinstance(node, Definition) and not node.name.startswith("_")}
+    modules, used = _modules(found), _used_inside(found)
+    order = list(found)
+    ranked = sorted(found, key=lambda name: (_rank(found[name], name in modules, name in used), -order.index(name)))
+    return [name for name in ranked if not isinstance(found[name], ast.AsyncFunctionDef)]
+
+
+def _rank(node: Definition, module: bool, part: bool) -> int:
+    """How likely a definition makes the model, 0 the likeliest; of equals the last comes first: it uses the others."""
+    name = node.name.lower()
+    if isinstance(node, ast.ClassDef):
+        return (2 if part else 1) if module else 6
+    if name.startswith(NOT_MODELS):
+        return 7
+    if name.startswith(MAKERS):
+        return 0 if name in MAKERS or "model" in name or "net" in name else 3
+    return 4 if "model" in name or "net" in name else 5
+
+
+def _modules(found: dict[str, Definition]) -> set[str]:
+    """Classes below torch's Module, as far as the file itself says it."""
+    classes = {name: node for name, node in found.items() if isinstance(node, ast.ClassDef)}
+    below: set[str] = set()
+    for _ in classes:
+        below |= {name for name, node in classes.items() if any(_is_module(base, below) for base in node.bases)}
+    return below
+
+
+def _is_module(base: ast.expr, known: set[str]) -> bool:
+    name = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""
+    return name.endswith("Module") or name in known
+
+
+def _used_inside(found: dict[str, Definition]) -> set[str]:
+    """Names that other definitions of the file speak of: a cell that a model is made of is not the model.
+
+    A file with a function `make` that calls the class `Model` says so of `Model`; then `make` comes first anyway.
+    """
+    used: set[str] = set()
+    for name, node in found.items():
+        if isinstance(node, ast.ClassDef):
+            used |= {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and inner.id != name}
+    return used
+
+
+__all__ = ["callables"]

@@ -1,0 +1,182 @@
+"""Which model to open: its file and callable, its arguments and a checkpoint; after a failure, what was wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from PySide6.QtCore import QStringListModel, Qt, Slot
+from PySide6.QtWidgets import (
+    QCompleter,
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from inspector.gui.dialogs.callables import callables
+from inspector.gui.widgets.plain_text import clean_block, plain_label
+from inspector.records import Load
+from inspector.workspace.samples import find_sample
+
+CHECKPOINTS = "Checkpoints (*.safetensors *.pt *.pth *.bin *.ckpt);;All files (*)"
+LISTED = 8
+
+
+class OpenModelDialog(QDialog):
+    """`file.py:callable` or `package.module:callable`, its arguments and a checkpoint."""
+
+    def __init__(self, parent: QWidget | None = None, subject: str = "", checkpoint: str = "") -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Open a model")
+        self.subject, self.arguments, self.checkpoint = QLineEdit(), QLineEdit("{}"), QLineEdit()
+        self.subject.setPlaceholderText("path/to/file.py:make_model, or package.module:Model")
+        for line, name in ((self.subject, "Model"), (self.arguments, "Arguments"), (self.checkpoint, "Checkpoint")):
+            line.setAccessibleName(name)
+        self._names, self._offered = QStringListModel(self), ""
+        completer = QCompleter(self._names, self)
+        completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        self.subject.setCompleter(completer)
+        self.subject.textEdited.connect(self._offer)
+        self.problem, self.details, self.more = plain_label(""), QPlainTextEdit(), QToolButton()
+        self._build()
+        self.fill(subject, checkpoint)
+        self.say("")
+
+    def _build(self) -> None:
+        """Fields, the problem with its details, buttons."""
+        form = QFormLayout()
+        form.addRow("Model", _with_button(self.subject, self._browse_model))
+        form.addRow("Arguments (JSON)", self.arguments)
+        form.addRow("Checkpoint", _with_button(self.checkpoint, self._browse_checkpoint))
+        self.problem.setWordWrap(True)
+        self.problem.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.problem.setAccessibleName("Problem")
+        self.more.setText("Details")
+        self.more.setCheckable(True)
+        self.more.toggled.connect(self._show_details)
+        self.details.setReadOnly(True)
+        self.details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel)
+        buttons.accepted.connect(self._accept)
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.addLayout(form)
+        layout.addWidget(self.problem)
+        layout.addWidget(self.more)
+        layout.addWidget(self.details, 1)
+        layout.addWidget(buttons)
+
+    def fill(self, subject: str, checkpoint: str = "") -> None:
+        """Other fields: a Python file gets the callable that is likeliest to make a model."""
+        if subject:
+            self._choose(subject)
+        if checkpoint:
+            self.checkpoint.setText(checkpoint)
+
+    def say(self, sentence: str, details: str = "") -> None:
+        """Tell what is wrong, above the buttons; the details can be unfolded and copied."""
+        self.problem.setText(clean_block(sentence))
+        self.problem.setVisible(bool(sentence))
+        self.details.setPlainText(clean_block(details))
+        self.more.setVisible(bool(details))
+        self.more.setChecked(False)
+        self._show_details(False)
+
+    @Slot(bool)
+    def _show_details(self, shown: bool) -> None:
+        self.details.setVisible(shown)
+        self.resize(max(620, self.width()), 420 if shown else 0)
+
+    def load(self) -> Load:
+        """The request that the fields make."""
+        return Load(
+            subject=self.subject.text().strip(), arguments=json.loads(self.arguments.text() or "{}"),
+            checkpoint=self.checkpoint.text().strip(),
+        )  # fmt: skip
+
+    def _accept(self) -> None:
+        wrong = self._wrong()
+        if wrong:
+            self.say(wrong)
+        else:
+            self.accept()
+
+    def _wrong(self) -> str:
+        """What is wrong with the fields, in one sentence, or ""."""
+        try:
+            good = isinstance(json.loads(self.arguments.text() or "{}"), dict)
+        except ValueError:
+            good = False
+        if not good:
+            return 'The arguments are not a JSON object; expected for example {"hidden": 64}.'
+        text = self.subject.text().strip()
+        where, name = _parts(text)
+        if name or find_sample(text) is not None:
+            return ""
+        if not where.endswith(".py"):
+            return "Name the model: file.py:callable, package.module:callable, or a sample's name."
+        file = Path(where).expanduser()
+        if not file.is_file():
+            return f"There is no file {where}."
+        found = callables(file)
+        has = f"{file.name} has {', '.join(found[:LISTED])}{' …' if len(found) > LISTED else ''}"
+        return f"Say which callable makes the model, as in {file.name}:{found[0]}; {has}." if found else (
+            f"Say which callable of {file.name} makes the model; nothing at its top level could be found that does."
+        )  # fmt: skip
+
+    def _choose(self, subject: str) -> None:
+        """Put a subject into its field, with the likeliest callable where none is named."""
+        where, name = _parts(subject)
+        found = callables(where) if where.endswith(".py") and not name else []
+        self.subject.setText(f"{where}:{found[0]}" if found else subject)
+        self._offer(self.subject.text())
+
+    @Slot(str)
+    def _offer(self, text: str) -> None:
+        """Complete the callables of the file that is named."""
+        where, _ = _parts(text)
+        if where != self._offered:
+            self._offered = where
+            self._names.setStringList([f"{where}:{name}" for name in callables(where)] if where.endswith(".py") else [])
+
+    def _browse_model(self) -> None:
+        folder = str(Path(_parts(self.subject.text())[0]).expanduser().parent) if self.subject.text() else ""
+        path, _ = QFileDialog.getOpenFileName(self, "A Python file", folder, "Python (*.py)")
+        if path:
+            self._choose(path)
+            self.say("")
+            self.subject.setFocus()
+
+    def _browse_checkpoint(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(self, "A checkpoint", "", CHECKPOINTS)
+        if path:
+            self.checkpoint.setText(path)
+
+
+def _parts(subject: str) -> tuple[str, str]:
+    """(file or module, callable) of `file.py:callable`; a callable that is not named yet is ""."""
+    text = subject.strip()
+    if text.endswith(".py"):
+        return text, ""
+    where, separator, name = text.rpartition(":")
+    return (where, name.strip()) if separator else (text, "")
+
+
+def _with_button(line: QLineEdit, browse: object) -> QWidget:
+    holder = QWidget()
+    layout = QHBoxLayout(holder)
+    layout.setContentsMargins(0, 0, 0, 0)
+    button = QToolButton()
+    button.setText("…")
+    button.setAccessibleName("Choose a file")
+    button.clicked.connect(browse)
+    layout.addWidget(line)
+    layout.addWidget(button)
+    return holder

@@ -1,0 +1,107 @@
+"""Where the mouse is over a figure: on which plot, in a nested layout or not, and where in its data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QObject, QPointF, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QMouseEvent
+
+from inspector.gui.panel.figure import Figure
+
+
+def plot_at(figure: Figure, position: QPointF) -> Any:
+    """The plot under a position of the scene, or an item with `data_at` of its own, or None."""
+    for item in figure.scene().items(position):
+        if isinstance(item, pg.ViewBox):
+            return item.parentItem()
+        if hasattr(item, "data_at"):
+            return item
+    return None
+
+
+def data_at(plot: Any, position: QPointF) -> tuple[float, float]:
+    """(x, y) of a position of the scene in the data of what is there; NaN for an axis that has no place there."""
+    if hasattr(plot, "data_at"):
+        x, y = plot.data_at(plot.mapFromScene(position))
+        return float(x), float(y)
+    point = plot.vb.mapSceneToView(position)
+    return float(point.x()), float(point.y())
+
+
+class Pointing(QObject):
+    """`hovered(plot, x, y)` for the newest place of the mouse, `clicked(plot, x, y)` for a click of the left button.
+
+    The scene's own signal of moves drops those that follow each other within 10 ms, the last one too: the cursor would
+    stay behind the mouse. Here only moves that are already overtaken are dropped.
+    """
+
+    hovered = Signal(object, float, float)
+    clicked = Signal(object, float, float)
+
+    def __init__(self, figure: Figure) -> None:
+        super().__init__(figure)
+        self.figure = figure
+        self._newest = QPointF()
+        self._waiting = QTimer(self, interval=0, singleShot=True)
+        self._waiting.timeout.connect(self._tell)
+        figure.viewport().installEventFilter(self)
+        figure.scene().sigMouseClicked.connect(self._click)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Note where the mouse is; nothing is kept from the figure."""
+        if event.type() == QEvent.Type.MouseMove and isinstance(event, QMouseEvent):
+            self._newest = self.figure.mapToScene(event.position().toPoint())
+            if not self._waiting.isActive():
+                self._waiting.start()
+        return False
+
+    @Slot()
+    def _tell(self) -> None:
+        self._emit(self.hovered, self._newest)
+
+    @Slot(object)
+    def _click(self, event: Any) -> None:
+        if event.button() == Qt.MouseButton.LeftButton and not event.double():
+            self._emit(self.clicked, event.scenePos())
+
+    def _emit(self, signal: Any, position: QPointF) -> None:
+        plot = plot_at(self.figure, position)
+        if plot is None:
+            return
+        x, y = data_at(plot, position)
+        if not (math.isnan(x) and math.isnan(y)):
+            signal.emit(plot, x, y)
+
+
+class Marks(QObject):
+    """What is marked on axes that the shared cursor does not know (a lag, a rank, K), by plot; `changed()`."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._at: dict[Any, int] = {}
+
+    def at(self, plot: Any, count: int) -> int | None:
+        """The number that is marked in a plot of `count` of them, or None."""
+        at = self._at.get(plot)
+        return at if at is not None and 0 <= at < count else None
+
+    def set(self, plot: Any, at: int | None, x: float | None = None) -> None:
+        """Mark a number, drawn as a line at `x` (by default at the number itself), or nothing."""
+        if self._at.get(plot) == at:
+            return
+        self._at.pop(plot, None)
+        if at is not None:
+            self._at[plot] = at
+        if hasattr(plot, "show_cursor"):
+            plot.show_cursor(at if x is None else x)
+        self.changed.emit()
+
+    def clear(self) -> None:
+        """Mark nothing any more."""
+        for plot in list(self._at):
+            self.set(plot, None)

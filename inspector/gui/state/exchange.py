@@ -1,0 +1,45 @@
+"""What a session exchanges: with its worker's process on one side, with its window on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from inspector.records import Failure, Load, Loaded, Log, NeedsTrust
+
+
+class Worker(Protocol):
+    """The parent's end of a worker (streams.process.WorkerProcess)."""
+
+    @property
+    def alive(self) -> bool:
+        """True while it runs."""
+
+    def start(self) -> None:
+        """Start it."""
+
+    def send(self, request: Any) -> None:
+        """Send a request."""
+
+    def close(self, patience: float = 1.0) -> None:
+        """End it."""
+
+
+Make = Callable[[Callable[[Any], None], Callable[[str, str], None], Callable[[Any], None]], Worker]
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one tick brought: channels with new data, log lines, and whether the rest of the state moved."""
+
+    channels: frozenset[str] = frozenset()
+    another_capture: bool = False
+    state: bool = False
+    lines: list[Log] = field(default_factory=list)
+    failure: Failure | None = None
+    consent: Loaded | None = None
+    untrusted: NeedsTrust | None = None
+    loaded: Loaded | None = None
+    not_opened: Load | None = None
+    """The model that could not be opened, or was not in the end; the one before is open still."""

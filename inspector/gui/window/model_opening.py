@@ -1,0 +1,113 @@
+"""Opening a model by its dialog, which comes back with its fields and a reason where the model could not be opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Qt, Slot
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from inspector.capture import PACKED_SUFFIX, SUFFIX
+from inspector.gui.dialogs.dialogs import ReportDialog
+from inspector.gui.dialogs.model_dialog import OpenModelDialog
+from inspector.gui.state.exchange import Changes
+from inspector.records import CheckpointReport, Load
+
+SEQUENCES = (".txt", ".ids", ".npy", ".npz", ".csv", ".wav", ".flac")
+CHECKPOINTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
+INDEX = "index.sqlite"
+
+
+class ModelOpening(QObject):
+    """Asks which model to open (`opened(load)` is called with the answer) and what to do with a checkpoint."""
+
+    def __init__(self, parent: QWidget, opened: Callable[[Load], None]) -> None:
+        super().__init__(parent)
+        self.window, self.opened = parent, opened
+        self.dialog: OpenModelDialog | None = None
+        self._asked: Load | None = None
+
+    def ask(self, subject: str = "", checkpoint: str = "") -> None:
+        """Show the dialog, with the fields as they were left and what is named here."""
+        if self.dialog is None:
+            self.dialog = OpenModelDialog(self.window)
+            self.dialog.accepted.connect(self._go)
+        self.dialog.fill(subject, checkpoint)
+        self.dialog.say("")
+        self.dialog.open()
+
+    @Slot()
+    def _go(self) -> None:
+        assert self.dialog is not None
+        self._asked = self.dialog.load()
+        self.opened(self._asked)
+
+    def came_back(self, changes: Changes) -> bool:
+        """Whether what could not be opened is what the dialog asked for: then it shows why, above the same fields."""
+        failure, load = changes.failure, changes.not_opened
+        if failure is None or load is None or self._asked is None or self.dialog is None:
+            return False
+        if replace(load, generation=0, partial=False) != self._asked:
+            return False
+        self.dialog.say(failure.message, failure.details)
+        self.dialog.open()
+        return True
+
+    def report(self, report: CheckpointReport, agree: Callable[[], None], refuse: Callable[[], None]) -> None:
+        """Ask whether what fits of a checkpoint is to be loaded."""
+        dialog = ReportDialog(report, self.window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.accepted.connect(agree)
+        dialog.rejected.connect(refuse)
+        dialog.open()
+
+
+class OpenDialog(QFileDialog):
+    """Anything that can be opened: a packed capture, a model's code, a checkpoint, a sequence, or a capture's folder.
+
+    The dialogs of the systems choose either a file or a folder; here a folder that is a capture counts as a file.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, "Open a capture, a model, a checkpoint or a sequence")
+        self.chosen = ""
+        self.setOption(QFileDialog.Option.DontUseNativeDialog)
+        self.setFileMode(QFileDialog.FileMode.ExistingFile)
+        kinds = " ".join(f"*{suffix}" for suffix in (PACKED_SUFFIX, SUFFIX, ".py", *CHECKPOINTS, *SEQUENCES))
+        self.setNameFilters(
+            [f"What can be opened ({kinds})", f"Captures (*{SUFFIX} *{PACKED_SUFFIX})", "All files (*)"]
+        )
+        self.directoryEntered.connect(self._entered)
+
+    @Slot(str)
+    def _entered(self, path: str) -> None:
+        """A double-click on a capture's folder opens it rather than showing its pages."""
+        if is_capture(path):
+            self._take(path)
+
+    def accept(self) -> None:
+        """Take what is selected; a folder that is no capture is entered."""
+        found = [path for path in self.selectedFiles() if path]
+        if found and is_capture(found[0]):
+            self._take(found[0])
+        elif found and Path(found[0]).name == INDEX and is_capture(str(Path(found[0]).parent)):
+            self._take(str(Path(found[0]).parent))
+        elif found and Path(found[-1]).is_dir():
+            self.setDirectory(found[-1])
+            self.selectFile("")
+        else:
+            super().accept()
+            if self.result() == QFileDialog.DialogCode.Accepted and found:
+                self.chosen = found[0]
+
+    def _take(self, path: str) -> None:
+        self.chosen = path
+        self.done(int(QFileDialog.DialogCode.Accepted.value))
+
+
+def is_capture(path: str) -> bool:
+    """Whether a path is the folder of a capture, by its name or by what is in it."""
+    folder = Path(path)
+    return folder.is_dir() and (folder.name.endswith(SUFFIX) or (folder / INDEX).is_file())

@@ -1,0 +1,410 @@
+"""Opening in the window, with a real worker: what fails or is cancelled leaves what was open, and says why."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from opened import finish, opened
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QMessageBox, QPushButton
+
+from inspector.capture import PACKED_SUFFIX, pack
+from inspector.gui.dialogs.model_dialog import OpenModelDialog
+from inspector.gui.window.main_window import Window
+from inspector.gui.window.model_opening import OpenDialog
+from inspector.records import InputSpec, Load
+
+MODELS = """
+import time
+import torch
+from torch import nn
+class Good(nn.Module):
+    def __init__(self, hidden=3):
+        super().__init__()
+        self.rnn = nn.GRU(2, hidden, batch_first=True)
+    def forward(self, x):
+        return self.rnn(x)[0]
+def make(hidden=3):
+    return Good(hidden)
+def wrong():
+    raise ValueError("no <b>weights</b> today")
+"""
+
+
+@pytest.fixture
+def window(qtbot: object, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[Window]:
+    monkeypatch.setattr("inspector.gui.window.main_window.ask_trust", lambda _parent, asked, agreed, _refused: agreed(asked))
+    with opened(qtbot) as made:
+        yield made
+        for box in qapp.topLevelWidgets():
+            if isinstance(box, QDialog):
+                box.close()
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    file = tmp_path / "models.py"
+    file.write_text(MODELS)
+    return file
+
+
+@pytest.fixture
+def reading(window: Window, qtbot: object) -> Window:
+    """A window with a model open that has read a text."""
+    window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
+    finish(window, qtbot)
+    return window
+
+
+def press_open(dialog: OpenModelDialog, qtbot: object) -> None:
+    button = next(b for b in dialog.findChildren(QPushButton) if b.text().replace("&", "") == "Open")
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def boxes(qapp: QApplication) -> list[QMessageBox]:
+    return [w for w in qapp.topLevelWidgets() if isinstance(w, QMessageBox) and w.isVisible()]
+
+
+def still_reads(window: Window, qtbot: object, kinds: list[str]) -> None:
+    """The input bar, F5 and the title are those of the model that is open, and it runs."""
+    assert window.session.subject == "char-elman"
+    assert [window.input.kind.itemText(i) for i in range(window.input.kind.count())] == kinds
+    window.activateWindow()  # shortcuts are those of the window in front
+    qtbot.waitUntil(window.isActiveWindow, timeout=5000)
+    qtbot.keyClick(window, Qt.Key.Key_F5)
+    assert window.session.running and window.session.spec.value == "Alice"
+    finish(window, qtbot)
+    assert window.session.capture.labels("step") == tuple("Alice") and window.session.capture.status == "done"
+    assert "Alice" in window.windowTitle()
+
+
+def kinds_of(window: Window) -> list[str]:
+    return [window.input.kind.itemText(i) for i in range(window.input.kind.count())]
+
+
+# -- a failed open
+
+
+def test_the_dialog_comes_back_with_its_fields_and_the_reason(
+    reading: Window, qtbot: object, qapp: QApplication, models: Path, tmp_path: Path
+) -> None:
+    window, kinds = reading, kinds_of(reading)
+    window.open_path(str(models))
+    dialog = window.models.dialog
+    assert dialog is not None and dialog.isVisible() and dialog.subject.text() == f"{models}:make"
+    dialog.subject.setText(f"{models}:wrong")
+    dialog.arguments.setText('{ "hidden":  7 }')
+    dialog.checkpoint.setText(str(tmp_path / "none.pt"))
+    press_open(dialog, qtbot)
+    assert not dialog.isVisible() and window.session.opening is not None
+    qtbot.waitUntil(dialog.isVisible, timeout=60_000)
+    fields = [line.text() for line in (dialog.subject, dialog.arguments, dialog.checkpoint)]
+    assert fields == [f"{models}:wrong", '{ "hidden":  7 }', str(tmp_path / "none.pt")]
+    assert "cannot be called" in dialog.problem.text() and not boxes(qapp)
+    assert window.session.sentence.endswith("is still open.")
+    dialog.arguments.setText("{}")
+    press_open(dialog, qtbot)
+    qtbot.waitUntil(dialog.isVisible, timeout=60_000)
+    assert "no <b>weights</b> today" in dialog.problem.text()
+    assert dialog.problem.textFormat() == Qt.TextFormat.PlainText
+    assert dialog.more.isVisible() and "line 14, in wrong" in dialog.details.toPlainText()
+    dialog.more.click()
+    assert dialog.details.isVisible()
+    dialog.reject()
+    still_reads(window, qtbot, kinds)
+
+
+def test_once_it_opens_the_dialog_stays_away(window: Window, qtbot: object, models: Path) -> None:
+    window.models.ask(str(models))
+    dialog = window.models.dialog
+    dialog.arguments.setText('{"hidden": 5}')
+    press_open(dialog, qtbot)
+    finish(window, qtbot)
+    assert not dialog.isVisible() and window.session.subject == f"{models}:make"
+    assert window.session.capture.extent("rnn.l0:h") == (64, 5)
+    window.open_model()
+    assert dialog.isVisible() and dialog.arguments.text() == '{"hidden": 5}' and not dialog.problem.isVisible()
+    dialog.reject()
+
+
+@pytest.mark.parametrize("how", ["import", "checkpoint", "consent"])
+def test_the_model_before_stays_open(
+    reading: Window, qtbot: object, qapp: QApplication, models: Path, tmp_path: Path, how: str
+) -> None:
+    window, kinds = reading, kinds_of(reading)
+    checkpoint = ""
+    if how == "import":
+        models.write_text("import torch\n1 / 0")
+    elif how == "checkpoint":
+        (tmp_path / "bad.pt").write_bytes(b"nothing of the kind")
+        checkpoint = str(tmp_path / "bad.pt")
+    else:
+        import torch
+
+        torch.save({"other.weight": torch.zeros(2)}, tmp_path / "other.pt")
+        checkpoint = str(tmp_path / "other.pt")
+    window.open_model(Load(subject=f"{models}:make", checkpoint=checkpoint, trusted=True))
+    if how == "consent":
+        find = lambda: [w for w in qapp.topLevelWidgets() if w.windowTitle() == "Checkpoint" and w.isVisible()]  # noqa: E731
+        qtbot.waitUntil(lambda: bool(find()), timeout=60_000)
+        assert not window.status.stop.isVisible()
+        find()[0].reject()
+    else:
+        qtbot.waitUntil(lambda: bool(boxes(qapp)), timeout=60_000)
+        boxes(qapp)[0].close()
+    assert window.session.opening is None and "is still open" in window.session.sentence
+    still_reads(window, qtbot, kinds)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_worker_that_dies_while_it_opens_takes_nothing_along(
+    reading: Window, qtbot: object, qapp: QApplication, models: Path
+) -> None:
+    window, kinds = reading, kinds_of(reading)
+    models.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    window.models.ask(f"{models}:make")
+    press_open(window.models.dialog, qtbot)
+    qtbot.waitUntil(window.models.dialog.isVisible, timeout=60_000)
+    assert "killed" in window.models.dialog.problem.text()
+    window.models.dialog.reject()
+    assert window.status.restart.isVisible()
+    window.status.restart.click()
+    qtbot.waitUntil(lambda: window.session.loaded is not None, timeout=60_000)
+    still_reads(window, qtbot, kinds)
+
+
+# -- cancelling
+
+
+HANGS = "import time\nprint('here', flush=True)\nwhile True: time.sleep(0.01)"
+
+
+@pytest.mark.parametrize("by", ["key", "bar", "status"])
+def test_an_opening_that_hangs_is_cancelled(
+    reading: Window, qtbot: object, models: Path, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inspector.gui.state.session.CANCEL_PATIENCE", 0.3)
+    window, kinds = reading, kinds_of(reading)
+    models.write_text(HANGS)
+    pid = window.session.worker.pid
+    window.open_model(Load(subject=f"{models}:make", trusted=True))
+    qtbot.waitUntil(lambda: any(line.text == "here" for line in window.session.log), timeout=60_000)
+    assert window.status.stop.isVisible() and window.status.bar.isVisible()
+    assert window.status.sentence.whole.startswith("Opening") and window.input.go.text() == "Cancel"
+    if by == "key":
+        qtbot.keyClick(window, Qt.Key.Key_Escape)
+    else:
+        qtbot.mouseClick(window.input.go if by == "bar" else window.status.stop, Qt.MouseButton.LeftButton)
+    assert window.session.sentence == "Cancelling …"
+    qtbot.waitUntil(lambda: window.session.loaded is None, timeout=30_000)
+    qtbot.waitUntil(lambda: window.session.loaded is not None, timeout=60_000)
+    assert window.session.worker.pid != pid and not window.session.busy
+    qtbot.waitUntil(lambda: window.input.go.text() == "Run", timeout=5000)
+    assert not window.status.stop.isVisible() and "was cancelled" in window.session.sentence
+    still_reads(window, qtbot, kinds)
+
+
+def test_the_first_opening_can_be_cancelled_too(
+    window: Window, qtbot: object, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inspector.gui.state.session.CANCEL_PATIENCE", 0.3)
+    models.write_text(HANGS)
+    window.open_model(Load(subject=f"{models}:make", trusted=True))
+    assert window.input.go.isEnabled() and window.input.go.text() == "Cancel" and not window.input.line.isEnabled()
+    qtbot.mouseClick(window.input.go, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "Open a model first" in window.session.sentence, timeout=30_000)
+    assert not window.input.go.isEnabled()
+    window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
+    finish(window, qtbot)
+    assert window.session.capture.labels("step") == tuple("Alice")
+
+
+# -- the fields of the dialog
+
+
+@pytest.fixture
+def dialog(qtbot: object) -> OpenModelDialog:
+    made = OpenModelDialog()
+    qtbot.addWidget(made)
+    made.show()
+    return made
+
+
+def test_a_file_that_is_chosen_gets_its_likeliest_callable(
+    dialog: OpenModelDialog, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inspector.gui.dialogs.model_dialog.QFileDialog.getOpenFileName", lambda *_: (str(models), ""))
+    dialog._browse_model()
+    assert dialog.subject.text() == f"{models}:make"
+    assert dialog._names.stringList() == [f"{models}:{name}" for name in ("make", "Good", "wrong")]
+    assert dialog.load() == Load(subject=f"{models}:make", trusted=True)
+
+
+@pytest.mark.parametrize(
+    ("subject", "said"),
+    [
+        ("", "Name the model"),
+        ("models.py:", "There is no file models.py."),
+        ("{models}:", "Say which callable makes the model, as in models.py:make; models.py has make, Good, wrong."),
+        ("{models}", "Say which callable makes the model, as in models.py:make"),
+        ("{empty}:", "nothing at its top level"),
+        ("nowhere", "Name the model"),
+    ],
+)
+def test_what_is_missing_is_said_in_the_dialog(
+    dialog: OpenModelDialog, qtbot: object, models: Path, subject: str, said: str
+) -> None:
+    (models.parent / "empty.py").write_text("x = 1")
+    dialog.subject.setText(subject.format(models=models, empty=models.parent / "empty.py"))
+    press_open(dialog, qtbot)
+    assert dialog.isVisible() and dialog.problem.isVisible() and said in dialog.problem.text()
+
+
+@pytest.mark.parametrize("subject", ["{models}:make", "package.module:Model", "char-lstm"])
+def test_what_can_be_asked_for_is(dialog: OpenModelDialog, qtbot: object, models: Path, subject: str) -> None:
+    dialog.subject.setText(subject.format(models=models))
+    press_open(dialog, qtbot)
+    assert not dialog.isVisible()
+
+
+# -- one dialog for everything that can be opened
+
+
+def name_and_open(dialog: OpenDialog, path: str) -> None:
+    """Put a path into the dialog's line and press its button."""
+    line = dialog.findChild(QLineEdit)
+    line.setText(path)
+    button = next(b for b in dialog.findChildren(QPushButton) if "Open" in b.text())
+    QApplication.processEvents()
+    assert button.isEnabled(), path
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+@pytest.mark.parametrize("which", ["folder", "packed", "index", "entered", "without suffix"])
+def test_captures_packed_or_not_are_chosen_in_one_dialog(
+    window: Window, qtbot: object, a_capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    if which == "packed":
+        wanted = str(pack(a_capture, tmp_path / f"run{PACKED_SUFFIX}"))
+    elif which == "without suffix":
+        (tmp_path / "renamed").symlink_to(a_capture)
+        wanted = str(tmp_path / "renamed")
+    else:
+        wanted = str(a_capture)
+
+    def choose(dialog: OpenDialog) -> int:
+        dialog.show()
+        QApplication.processEvents()
+        if which == "entered":
+            dialog.directoryEntered.emit(wanted)
+        else:
+            name_and_open(dialog, f"{wanted}/index.sqlite" if which == "index" else wanted)
+        assert dialog.result() == QDialog.DialogCode.Accepted and dialog.chosen == wanted
+        return dialog.result()
+
+    monkeypatch.setattr(OpenDialog, "exec", choose)
+    next(a for a in window.menu_actions if a.objectName() == "action-open").trigger()
+    assert window.session.capture is not None and window.panels["states"].state == "figure"
+    assert window.session.capture.start.title == "<b>a run</b>"
+
+
+def test_a_folder_that_is_no_capture_is_entered_and_other_files_are_opened_as_what_they_are(
+    window: Window, qtbot: object, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (models.parent / "folder").mkdir()
+
+    def choose(dialog: OpenDialog) -> int:
+        dialog.show()
+        name_and_open(dialog, str(models.parent / "folder"))
+        assert dialog.isVisible() and not dialog.chosen
+        name_and_open(dialog, str(models))
+        return dialog.result()
+
+    monkeypatch.setattr(OpenDialog, "exec", choose)
+    next(a for a in window.menu_actions if a.objectName() == "action-open").trigger()
+    assert window.models.dialog.isVisible() and window.models.dialog.subject.text() == f"{models}:make"
+    window.models.dialog.reject()
+
+
+# -- what is typed is what runs
+
+
+@pytest.fixture
+def numbers(window: Window, qtbot: object, models: Path) -> Window:
+    """A window with a model of vectors that brings examples."""
+    models.write_text(
+        MODELS
+        + "import types\ndef brings():\n    return types.SimpleNamespace(model=Good(), examples={'zeros': torch.zeros(9, 2)})\n"
+    )
+    window.open_model(Load(subject=f"{models}:brings", trusted=True))
+    finish(window, qtbot)
+    assert window.input.kind.currentText() == "Example" and window.session.capture.extent("rnn.l0:h") == (9, 3)
+    return window
+
+
+def type_into(window: Window, qtbot: object, text: str) -> None:
+    window.input.line.clear()
+    qtbot.keyClicks(window.input.line, text)
+
+
+@pytest.mark.parametrize("by", ["enter", "button", "f5"])
+def test_numbers_that_are_typed_run(numbers: Window, qtbot: object, by: str) -> None:
+    type_into(numbers, qtbot, "0.1 0.5; 1 2; 3 4")
+    if by == "enter":
+        qtbot.keyClick(numbers.input.line, Qt.Key.Key_Return)
+    elif by == "button":
+        qtbot.mouseClick(numbers.input.go, Qt.MouseButton.LeftButton)
+    else:
+        qtbot.keyClick(numbers, Qt.Key.Key_F5)
+    assert numbers.session.spec == InputSpec(kind="vectors", value="0.1 0.5; 1 2; 3 4")
+    finish(numbers, qtbot)
+    assert numbers.session.capture.extent("rnn.l0:h") == (3, 3) and numbers.input.line.text() == "0.1 0.5; 1 2; 3 4"
+
+
+def test_text_for_a_model_of_numbers_is_refused_in_a_sentence_and_kept(
+    numbers: Window, qtbot: object, qapp: QApplication
+) -> None:
+    before = numbers.session.capture.path
+    type_into(numbers, qtbot, "the white rabbit")
+    qtbot.keyClick(numbers.input.line, Qt.Key.Key_Return)
+    finish(numbers, qtbot)
+    qtbot.waitUntil(lambda: bool(boxes(qapp)), timeout=5000)
+    assert "'the' is not a number; expected numbers" in boxes(qapp)[0].text()
+    boxes(qapp)[0].close()
+    assert numbers.input.line.text() == "the white rabbit" and numbers.session.capture.path == before
+    np.testing.assert_array_equal(numbers.session.capture.extent("rnn.l0:h"), (9, 3))
+
+
+def test_a_ready_sequence_that_is_chosen_runs_though_something_was_typed(numbers: Window, qtbot: object) -> None:
+    type_into(numbers, qtbot, "1 2")
+    numbers.input.examples.activated.emit(0)
+    assert numbers.session.spec == InputSpec(kind="example", value="zeros") and not numbers.input.typed
+    finish(numbers, qtbot)
+
+
+def test_the_same_model_opened_again_leaves_what_was_typed(numbers: Window, qtbot: object) -> None:
+    type_into(numbers, qtbot, "1 2; 3")
+    if sys.platform != "win32":
+        os.kill(numbers.session.worker.pid, signal.SIGKILL)
+        qtbot.waitUntil(lambda: numbers.session.worker_state == "ended", timeout=10_000)
+        numbers.status.restart.click()
+        qtbot.waitUntil(lambda: numbers.session.loaded is not None, timeout=60_000)
+    assert numbers.input.line.text() == "1 2; 3" and numbers.input.typed
+
+
+def test_text_typed_beside_an_example_of_a_model_of_text_runs_by_the_button_too(reading: Window, qtbot: object) -> None:
+    reading.input.kind.setCurrentText("Example")
+    type_into(reading, qtbot, "rabbit")
+    qtbot.mouseClick(reading.input.go, Qt.MouseButton.LeftButton)
+    assert reading.session.spec == InputSpec(kind="text", value="rabbit")
+    finish(reading, qtbot)
+    json.dumps(reading.session.capture.labels("step"))
+    assert reading.session.capture.labels("step") == tuple("rabbit")

@@ -1,0 +1,88 @@
+"""The command line while a model prints without end: all of it passes through, and nothing of it is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MODEL = """
+import os, sys
+from torch import nn
+class Prints(nn.Module):
+    def __init__(self, lines=0, letters=0):
+        super().__init__()
+        self.rnn = nn.RNN(2, 3, batch_first=True)
+        self.lines, self.letters = lines, letters
+    def forward(self, x):
+        for start in range(0, self.lines, 100_000):
+            os.write(1, b"".join(b"line %d\\n" % n for n in range(start, start + 100_000)))
+        for _ in range(self.letters): os.write(1, b"x" * 1_000_000)
+        print("the end", flush=True)
+        return self.rnn(x)[0]
+"""
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    """`inspector run` of the model on a few steps."""
+    (tmp_path / "prints.py").write_text(MODEL)
+    subject = f"{tmp_path / 'prints.py'}:Prints"
+    return [
+        sys.executable, "-m", "inspector", "run", subject, "--generate", "noise", "--option", "steps=4",
+        "--with", "states", "--out", str(tmp_path / "a.inspect"),
+    ]  # fmt: skip
+
+
+def peak(pid: int) -> int:
+    """The most memory that a process has had, in bytes."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+def through(command: list[str], arguments: str) -> tuple[bytes, int, bytes, int]:
+    """(digest of what was printed, its length, its end, the peak of the command's own memory)."""
+    process = subprocess.Popen([*command, "--arguments", arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    digest, length, end, most = hashlib.sha256(), 0, b"", 0
+    while piece := os.read(process.stdout.fileno(), 1 << 20):
+        digest.update(piece)
+        length += len(piece)
+        end, most = (end + piece)[-20:], max(most, peak(process.pid))
+    process.stdout.close()
+    assert process.wait(60) == 0
+    return digest.digest(), length, end, most
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+@pytest.mark.parametrize("arguments", ['{"lines": 4000000}', '{"letters": 100}'], ids=["lines", "no line break"])
+def test_what_a_model_prints_passes_through_and_takes_no_memory(command: list[str], arguments: str) -> None:
+    _, few, said, before = through(command, "{}")
+    assert (few, said) == (8, b"the end\n")
+    digest, length, end, most = through(command, arguments)
+    printed = b"".join(b"line %d\n" % n for n in range(4000000)) if "lines" in arguments else b"x" * 100000000
+    assert length == len(printed) + 8 and end.endswith(b"the end\n")
+    assert digest == hashlib.sha256(printed + b"the end\n").digest()
+    assert most - before < 30 << 20
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closed pipes")
+def test_a_reader_that_has_seen_enough_does_not_stop_the_run(command: list[str], tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*command, "--arguments", '{"lines": 400000}'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout.readline() == "line 0\n"
+    process.stdout.close()
+    with process.stderr:
+        said = process.stderr.read()
+    process.wait(60)
+    assert process.returncode == 0 and "done in" in said and "Traceback" not in said
