@@ -118,6 +118,35 @@ def test_causal_given_as_a_mask_is_recognised() -> None:
         assert attention.causal and attention.mask is None
 
 
+def test_a_finite_mask_that_does_not_reach_below_the_logits_is_shown_as_it_works() -> None:
+    """−10⁴ is meant to forbid; beside logits of that size the model looks at the masked keys nevertheless."""
+    query, key, value = tensors(1, 2, 4, 6, 3)
+    mask = torch.where(torch.rand(4, 6) > 0.5, 0.0, -1e4).double()
+    mask[:, 0] = 0.0
+    for size, leaks in ((1e4, True), (1.0, False)):
+        _, attention = sdpa(size * query, key, value, attn_mask=mask)
+        got = weights_of(attention)
+        torch.testing.assert_close(got, explicit(size * query[0], key[0], 3**-0.5, None, mask), atol=1e-9, rtol=1e-6)
+        assert bool((got[:, mask < 0] > 0).any()) is leaks
+    _, again = sdpa(query, key, value, attn_mask=mask)
+    assert again.mask is not None and again.mask.dtype == torch.bool
+
+
+def test_the_same_mask_at_small_and_at_large_logits_is_settled_for_each() -> None:
+    mask = torch.tensor([[0.0, -1e4], [0.0, 0.0]]).double()
+
+    class Layers(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            for size in (1.0, 1e4, 1.0):
+                F.scaled_dot_product_attention(size * x, x, x, attn_mask=mask)
+            return x
+
+    x = torch.tensor([[[-1.0, 1.0], [-3.0, -3.0]]]).double()
+    _, seen = probed(Layers(), x)
+    assert [one.causal for one in seen] == [True, False, True]
+    assert all(one.check is not None and one.check.passed for one in seen)
+
+
 def test_half_precision_weights_are_widened_and_checked() -> None:
     query, key, value = (t.bfloat16() for t in tensors(1, 2, 40, 40, 16))
     _, attention = sdpa(query, key, value, is_causal=True)

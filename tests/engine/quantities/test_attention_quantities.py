@@ -15,7 +15,7 @@ from listed import Listed
 from torch import Tensor, nn
 
 from inspector.capture import Writer, open_capture
-from inspector.engine.attention.rows import FORBIDDEN, Rows, rows
+from inspector.engine.attention.rows import FORBIDDEN, MASKED, Rows, forbidding, rows
 from inspector.engine.cells.base import Check
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.model.subject import Batch, Subject
@@ -224,3 +224,85 @@ def test_the_capture_gives_the_map_back_with_zeros_above_the_diagonal(tmp_path: 
     np.testing.assert_array_equal(got, rows(one, 0, 0, 150).half().numpy())
     assert capture.channels["layer:attention"].domain("key") == "step"
     capture.close()
+
+
+# --- large logits, finite masks, and what half precision keeps
+
+
+def scored(logits: Tensor, mask: Tensor | None = None, dtype: torch.dtype = torch.float32) -> Attention:
+    """An Attention of one head whose logits are exactly these (q, k): each query is one hot at its own row of keys."""
+    q, k = logits.shape
+    query, key = torch.eye(q, dtype=dtype)[None, None], logits.T[None, None].to(dtype)
+    return Attention("layer", "Self", query, key, 1.0, kept=0, mask=mask, keys_from="step" if q == k else "source step")
+
+
+def entropy_in_double(scores: Tensor) -> Tensor:
+    """−Σ_k A ln A of logits (q, k), those of forbidden keys −∞, in float64."""
+    logs = scores.double().log_softmax(-1)
+    return -torch.where(logs.exp() > 0, logs.exp() * logs, 0.0).sum(-1)
+
+
+@pytest.mark.parametrize("size", [1.0, 63.0, 65.0, 1e4, -1e4, 1e6])
+@pytest.mark.parametrize("masked", ["none", "boolean", "minus infinity", "-1e9", "smallest float", "slope"])
+def test_entropy_in_single_precision_at_large_logits(size: float, masked: str) -> None:
+    """Logits that lie close together and far from 0: their common part must not cost the digits of the entropy."""
+    torch.manual_seed(1)
+    logits = (size + torch.randn(6, 40)).float()
+    may = torch.rand(6, 40) > 0.3
+    may[:, 0] = True
+    may |= torch.tensor(masked == "none")
+    lowest = {"-1e9": -1e9, "smallest float": torch.finfo(torch.float32).min}.get(masked, -math.inf)
+    slope = -0.25 * torch.arange(40.0).expand(6, 40) if masked == "slope" else torch.zeros(6, 40)
+    bias = torch.where(may, slope, lowest)
+    masks = {"none": None, "boolean": may[None, None]}
+    one = scored(logits, masks.get(masked, bias[None, None]))
+    expected = entropy_in_double((logits + slope).masked_fill(~may, -math.inf))
+    np.testing.assert_allclose(rows_of(one).block(0, 6).entropy[0].double(), expected, atol=2e-6)
+    normalised = run(one).array("layer:attention/entropy_normalised")[0]
+    np.testing.assert_allclose(normalised, expected / may.sum(-1).double().log(), atol=2e-6)
+
+
+def test_entropy_of_rows_that_are_nearly_or_wholly_on_one_key() -> None:
+    for gap in (0.0, 1.0, 10.0, 15.0, 30.0, 1e4):
+        logits = torch.full((1, 5), 1e4)
+        logits[0, 0] += gap
+        got = float(rows_of(scored(logits)).block(0, 1).entropy)
+        assert got >= 0 and got == pytest.approx(float(entropy_in_double(logits)), abs=3e-7)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_finite_mask_forbids_only_what_it_really_forbids(dtype: torch.dtype) -> None:
+    """A mask of −10⁴ on a logit of 3·10⁴ leaves that key all the weight, in the model and here."""
+    logits = torch.tensor([[3e4, 0.0, 1.0], [0.0, 1.0, 2.0]], dtype=dtype)
+    mask = torch.tensor([[-1e4, 0.0, 0.0], [-1e4, 0.0, 0.0]], dtype=dtype)
+    weights = rows(scored(logits, mask[None, None], dtype), 0, 0, 2)[0]
+    torch.testing.assert_close(weights, torch.softmax(logits + mask, -1))
+    assert weights[0].tolist() == [1.0, 0.0, 0.0]
+    small = scored(logits / 1e4, mask[None, None], dtype)
+    assert rows(small, 0, 0, 2)[0][:, 0].tolist() == [0.0, 0.0]
+    assert rows_of(small).block(0, 2).count.tolist() == [[2, 2]]
+
+
+def test_where_a_finite_mask_begins_to_forbid() -> None:
+    query, key = torch.tensor([[[[3.0, 4.0]]]]), torch.tensor([[[[600.0, 800.0]]]])  # norms 5 and 1000
+    assert forbidding(query, key, 0.1) == MASKED
+    assert forbidding(query, key, 1.0) == -10_750.0 == forbidding(query, key, -1.0)
+    assert forbidding(query * torch.nan, key, 1.0) == MASKED == forbidding(query[..., :0, :], key, 1.0)
+    assert forbidding(query.half(), (60 * key).half(), 1.0) == pytest.approx(-600_750, rel=1e-3)
+
+
+def test_half_precision_keeps_rows_that_sum_to_one_and_drops_what_is_tiny() -> None:
+    """Rounding to float16 is relative (2⁻¹¹) down to 6·10⁻⁵, then absolute (3·10⁻⁸), and below that nothing is left."""
+    torch.manual_seed(2)
+    n = 500
+    logits = torch.randn(n, n) * torch.linspace(0, 12, n)[:, None]
+    sink = run(scored(logits))
+    stored = sink.array("layer:attention")[0].astype(np.float64)
+    exact = torch.softmax(logits.double(), -1).numpy()
+    np.testing.assert_allclose(stored, exact, rtol=2**-11 + 1e-5, atol=2**-25 * 1.01)
+    np.testing.assert_allclose(stored.sum(-1), 1.0, atol=2**-11 + n * 2**-25)
+    assert ((exact < 2**-25 * 0.99) <= (stored == 0)).all() and (stored == 0).any()
+    largest = sink.array("layer:attention/largest_weight")[0]
+    np.testing.assert_allclose(stored.max(-1), largest, rtol=2**-11)
+    told = next(record.method for record in sink.of(Channel) if record.name == "layer:attention")
+    assert told == "exact, stored as float16: weights below 3e-8 become 0"

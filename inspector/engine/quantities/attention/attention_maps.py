@@ -88,7 +88,7 @@ def _write(trace: Trace, attention: Attention, emit: Emitter) -> None:
             name=name, kind="attention", dims=("head", "query", "key"), shape=(rows.heads, rows.queries, rows.keys),
             dtype="float16", limits=(0.0, 1.0), title="attention", module=attention.module,
             formula="softmax over the allowed keys of scale·Q·Kᵀ + mask", source="Vaswani et al. 2017",
-            method=method(attention, "exact, stored as float16"),
+            method=method(attention, "exact, stored as float16: weights below 3e-8 become 0"),
             domains={"query": attention.queries_from, "key": attention.keys_from}, fill=0.0,
         )
     )  # fmt: skip
