@@ -176,6 +176,45 @@ def test_with_shut_gates_the_difference_is_all_that_arrives(kind: str, weights: 
     np.testing.assert_array_equal(kept.array("rnn.l0:path/retention")[1:], 0)
 
 
+class Swinging(nn.Module):
+    """h' = −0.9 h + tanh(W x + U h), written by hand: what is carried over changes its sign at every step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w, self.u = nn.Linear(3, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, out = x.new_zeros(len(x), 4), []
+        for step in x.unbind(1):
+            h = -0.9 * h + torch.tanh(self.w(step) + self.u(h))
+            out.append(h)
+        return torch.stack(out, 1)
+
+
+def test_a_carry_below_zero_has_a_difference_too() -> None:
+    torch.manual_seed(0)
+    kept, steps = Kept(), 8
+    subject = Subject(model=Swinging().double(), kind="vectors", width=3)
+    x = torch.randn(1, steps, 3, dtype=D)
+    trace = perform(subject, Batch(x, torch.tensor([steps])), kept, quantities=("paths/lag",))
+    (item,) = trace.recurrences
+    straight = [torch.full((4,), -0.9, dtype=D).diag()] * steps
+    whole = []
+    for t in range(steps):
+        state = item.states[t, 0]
+        h = torch.tanh(subject.model.w(x[0, t]) + subject.model.u(state))
+        whole.append(straight[t] + torch.diag(1 - h**2) @ subject.model.u.weight)
+    logs = np.full((steps - 1, steps), np.nan)
+    for k in range(steps - 1):
+        j = d = torch.eye(4, dtype=D)
+        for t in range(k + 1, steps):
+            j, d = whole[t] @ j, straight[t] @ d
+            logs[k, t - k] = math.log(float((j - d).detach().norm()) / 2)
+    shown = kept.array(f"{item.place}:path/lag_difference")[0, 1:]
+    np.testing.assert_allclose(shown, np.exp(np.nanmean(logs[:, 1:], axis=0)), rtol=1e-9)
+    np.testing.assert_allclose(kept.array(f"{item.place}:path/retention")[:, 0], (-0.9) ** np.arange(steps))
+
+
 def test_with_all_paths_shut_the_difference_is_nothing() -> None:
     """Forget gate at 0 and no recurrent weights: neither path carries anything."""
     _, kept = shut("lstm", 0.0)
