@@ -216,7 +216,14 @@ def test_a_concatenation_of_other_things_says_nothing_about_the_batch() -> None:
     looked = Looked(2, 1, 6, 6)
     looked.joined(((2, 3), (1, 3)), 3)
     looked.joined(((4, 3),), 4)
+    looked.joined(((2, 3),), 2)
     assert not looked.merged
+    alone = Looked(1, 0, 6, 6)
+    alone.joined(((1, 3), (1, 3)), 2)
+    alone.reshaped((1, 2, 3), (2, 3))
+    looked.reshaped((2, 3), (2, 3))
+    looked.reshaped((2, 0, 3), (0, 3))
+    assert not alone.merged and not looked.merged
     looked.joined(((2, 3), (2, 3), (2, 3)), 6)
     assert looked.members(6).tolist() == [1, 3, 5]
 
@@ -226,6 +233,38 @@ def test_an_axis_that_is_no_multiple_of_the_batch_is_refused_and_one_entry_is_ev
     with pytest.raises(Unsupported, match="7 entries, which is no multiple of the batch of 3"):
         looked.part(torch.zeros(7, 2))
     assert looked.part(torch.zeros(1, 2)).shape == (1, 2) and looked.members(1).tolist() == [0]
-    assert looked.told(3, 2) == "" and looked.told(6, 1).endswith("one head each")
-    assert "taken to lie next to each other" in looked.told(6, 2)
-    assert "taken" not in Looked(1, 0, 6, 6).told(6, 2), "there is only one sample"
+
+
+def test_what_the_note_says_of_windows() -> None:
+    looked, after = Looked(3, 1, 6, 6), "shown one after the other with"
+    where = "2 windows of this sample on the batch axis"
+    assert looked.told(3, 2) == "" == looked.told(1, 2)
+    assert looked.told(6, 2) == f"{where}, taken to lie next to each other, {after} 2 heads each"
+    looked.reshaped((3, 2, 5), (6, 5))
+    assert looked.told(6, 1) == f"{where}, {after} one head each"
+    assert Looked(1, 0, 6, 6).told(2, 3) == f"{where}, {after} 3 heads each", "there is only one sample"
+
+
+@pytest.mark.parametrize("order", ["open", "batch first", "batch last"])
+def test_what_is_shown_and_what_is_compared_are_the_same_entries(order: str) -> None:
+    looked = Looked(3, 1, 6, 6)
+    if order != "open":
+        looked.reshaped((3, 4, 5) if order == "batch first" else (4, 3, 5), (12, 5))
+    entries = [4, 5, 6, 7] if order != "batch last" else [1, 4, 7, 10]
+    for axis in (0, 1):
+        tensor = torch.arange(12).view(12, 1, 1).expand(12, 2, 3).transpose(0, axis)
+        for part in (looked.part(tensor, axis), looked.returned(tensor, axis)):
+            assert part.select(1 - axis, 0)[:, 0].tolist() == entries
+        one = tensor.narrow(axis, 0, 1)
+        assert looked.part(one, axis) is one and torch.equal(looked.returned(one, axis), one)
+
+
+def test_one_sequence_without_a_batch_axis() -> None:
+    class Plain(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return F.scaled_dot_product_attention(x[0], x[0], x[0])[None]
+
+    x = torch.randn(1, W, D, dtype=torch.float64)
+    _, seen = probed(Plain(), x)
+    torch.testing.assert_close(weights_of(seen[0]), torch.softmax(x @ x.mT / D**0.5, -1))
+    assert seen[0].check is not None and seen[0].check.passed and seen[0].note == ""
