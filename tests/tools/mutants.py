@@ -93,6 +93,10 @@ LARGE = 100
 """Constants of a module from here on are limits of time and memory, where one more or less is nothing to be seen."""
 
 
+WITHOUT_RESULT = ("order", "frozen", "slots")
+"""The place of a panel, and what a data class forbids: faults in them change nothing that is computed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One fault: what cosmic-ray is to do, and where."""
@@ -199,14 +203,14 @@ Span = tuple[tuple[int, int], tuple[int, int]]
 
 
 def spared(tree: ast.Module) -> list[Span]:
-    """Where no fault is planted: annotations, which never run; large constants; the place of a panel (`order=`)."""
+    """Where no fault is planted: annotations, which never run; large constants; keywords that change no result."""
     found: list[ast.expr] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
             found.append(node.annotation)
         elif isinstance(node, ast.FunctionDef) and node.returns is not None:
             found.append(node.returns)
-        elif isinstance(node, ast.keyword) and node.arg == "order":
+        elif isinstance(node, ast.keyword) and node.arg in WITHOUT_RESULT:
             found.append(node.value)
     for statement in tree.body:
         if isinstance(statement, ast.Assign):

@@ -47,11 +47,11 @@ SECONDS, STARTS = 120.0, 8
 SHARE = 0.5
 def f(x: int | None, y: int = 1 | 2) -> int | None:
     z: int | str = 3 | 4
-    return g(order=31, size=5)
+    return g(order=31, size=5, frozen=True)
 """
     lines = source.splitlines()
     found = {lines[a - 1][b:d] for (a, b), (_, d) in spared(ast.parse(source))}
-    assert found == {"2 << 20", "120.0, 8", "int", "int | None", "int | str", "31"}
+    assert found == {"2 << 20", "120.0, 8", "int", "int | None", "int | str", "31", "True"}
 
 
 def test_a_copy_holds_what_git_does_not_ignore(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def budget(trace: Trace, emit: Emitter) -> int:
 def size(count: int) -> str:
     """Bytes in words: "302 MB"."""
     for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= factor:
+        if count >= 0.9995 * factor:  # 999,999 bytes are 1 MB, not 1e+03 kB
             return f"{count / factor:.3g} {unit}"
     return f"{count} bytes"
 
