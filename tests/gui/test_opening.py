@@ -41,7 +41,9 @@ def wrong():
 
 @pytest.fixture
 def window(qtbot: object, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[Window]:
-    monkeypatch.setattr("inspector.gui.window.main_window.ask_trust", lambda _parent, asked, agreed, _refused: agreed(asked))
+    monkeypatch.setattr(
+        "inspector.gui.window.main_window.ask_trust", lambda _parent, asked, agreed, _refused: agreed(asked)
+    )
     with opened(qtbot) as made:
         yield made
         for box in qapp.topLevelWidgets():

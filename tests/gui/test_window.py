@@ -99,7 +99,9 @@ def test_bad_input_is_one_sentence_and_the_window_goes_on(window: Window, qtbot:
 def test_cancel_keeps_what_came(window: Window, qtbot: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "slow.py"
     file.write_text(MODEL)
-    monkeypatch.setattr("inspector.gui.window.main_window.ask_trust", lambda _parent, asked, agreed, _refused: agreed(asked))
+    monkeypatch.setattr(
+        "inspector.gui.window.main_window.ask_trust", lambda _parent, asked, agreed, _refused: agreed(asked)
+    )
     window.open_model(Load(subject=f"{file}:Slow", trusted=True))
     qtbot.waitUntil(
         lambda: window.session.capture is not None and "cell:h" in window.session.capture.channels, timeout=60_000

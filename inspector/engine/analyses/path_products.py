@@ -160,8 +160,9 @@ class _Carried:
         self.size[active] += norms.log()
         size, root = self.size[active], math.log(math.sqrt(p))
         self.logs["whole"][active, lag] = size - root
-        above = torch.maximum(size, self.direct[active].amax(1).log().clamp(min=-700)).clamp(min=-1e4)
-        direct = self.direct[active] * torch.exp(-above)[:, None]
+        straight = self.direct[active].abs().log()  # −∞ where gates are shut; then the difference is all that arrives
+        above = torch.maximum(size, straight.amax(1)).clamp(min=-1e4)
+        direct = torch.exp(straight - above[:, None]) * self.direct[active].sign()
         rest = moved * torch.exp(size - above).to(moved.dtype)[:, None, None]
         rest = rest - direct.to(moved.dtype)[:, :, None] * self.first
         self.logs["difference"][active, lag] = frobenius_norms(rest, (1, 2)).log() + above - root

@@ -1,14 +1,16 @@
-"""Attention, whatever function computed it: queries, keys and masks of each call, and statistics of its weights.
+"""Attention as it ran: every call of a model turned into queries and keys, and those into rows of its map when asked.
 
-In: calls that the probe `probes/attention.py` saw (scaled_dot_product_attention, nn.MultiheadAttention, the fused
-encoder layer, softmax written by hand). Out: `trace.Attention` records, from which rows of weights are computed when a
-quantity asks, so that maps of long sequences are never all in memory.
+In come the calls that `probes/attention.py` sees (scaled dot product, multi-head, fused encoder layers, a softmax of
+the model's own); out go `Attention` records of the one sample looked at, each checked against what the call returned,
+and, for the quantities, blocks of rows with the statistics that are made of them. No map is ever in memory as a whole,
+but for those that a model computes itself and those joined from the calls of a cache.
 
-    calls       one call turned into an Attention, of the one sample that is shown
-    multihead   nn.MultiheadAttention: queries and keys recomputed from inputs and weights
-    recorder    names the calls by their module and keeps what could not be shown, with the reason
-    rows        blocks of rows of weights from queries and keys
-    statistics  one pass over the rows of every attention that writes maps and statistics together
+Begin with `recorder.py`, which says what is done with each kind of call. Then, in the order of a call:
 
-Begin reading with `recorder.py`.
+- `looked.py` - which entries of a batch axis belong to the sample, windows and merged heads included;
+- `masks.py` - what a mask forbids: nothing, the causal triangle, some keys;
+- `calls.py` - queries, keys and mask to an Attention, and the check; `multihead.py` does it for projected inputs;
+- `caches.py` - calls that are rows of one map: a cache of keys, a decoder that looks once a step;
+- `rows.py` - the weights of some rows, entropy and what each may look at;
+- `statistics.py` - one walk over all rows for every statistic and the maps.
 """

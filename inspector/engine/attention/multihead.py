@@ -16,15 +16,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from inspector.engine.attention.calls import WITHOUT_DROPOUT, Looked, Projection, attend, check
+from inspector.engine.attention.calls import WITHOUT_DROPOUT, Projection, attend, check
+from inspector.engine.attention.looked import Looked
 from inspector.engine.trace.trace import Attention
 
 
 @dataclass(slots=True)
 class Projected:
-    """One call of multi-head attention on one sample, its inputs as (t, e), (s, e), (s, e).
+    """One call of multi-head attention on one sample, its inputs as (n, t, e), (n, s, e), (n, s, e): n windows.
 
-    `mask` (a or 1, t, s) and `padding` (s,) are as PyTorch takes them there: True = may NOT look, or additive.
+    `mask` (n·a or 1, t, s) and `padding` (n, s) are as PyTorch takes them there: True = may NOT look, or additive.
     """
 
     inputs: tuple[Tensor, Tensor, Tensor]
@@ -39,26 +40,28 @@ class Projected:
     extra: tuple[Tensor | None, Tensor | None] = (None, None)
     zero: bool = False
     dropout: float = 0.0
+    note: str = ""
 
-    def split(self, n: int) -> Tensor:
-        """(1, a, k, d) projected queries (0), keys (1) or values (2), with the learned and the zero key appended."""
-        flat = F.linear(self.inputs[n], self.weights[n], self.biases[n])
-        learned = self.extra[n - 1] if n else None
+    def split(self, which: int) -> Tensor:
+        """(1, n·a, k, d) projected queries (0), keys (1) or values (2), with the learned and the zero key appended."""
+        flat = F.linear(self.inputs[which], self.weights[which], self.biases[which])
+        learned = self.extra[which - 1] if which else None
         if learned is not None:
-            flat = torch.cat([flat, learned.reshape(1, -1).to(flat)])
-        if self.zero and n:
-            flat = torch.cat([flat, torch.zeros_like(flat[:1])])
-        return flat.reshape(flat.shape[0], self.heads, -1).transpose(0, 1)[None]
+            flat = torch.cat([flat, learned.reshape(1, 1, -1).to(flat).expand(len(flat), -1, -1)], dim=1)
+        if self.zero and which:
+            flat = torch.cat([flat, torch.zeros_like(flat[:, :1])], dim=1)
+        heads: Tensor = flat.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return heads.reshape(1, -1, *heads.shape[-2:])
 
     def project(self, heads: Tensor, _rows: Tensor) -> Tensor:
-        """What comes out of the module for some rows (q, a, d) of the heads."""
+        """(q, n, e) what comes out of the module for some rows (q, n·a, d) of the heads."""
         weight, bias = self.output
-        return F.linear(heads.flatten(1).to(weight.dtype), weight, bias)
+        merged = heads.unflatten(1, (-1, self.heads)).flatten(2)
+        return F.linear(merged.to(weight.dtype), weight, bias)
 
     def merged_mask(self, keys: int) -> Tensor | None:
-        """(1, a or 1, t or 1, k) True = may look, or additive."""
-        parts = [None if self.mask is None else self.mask, None if self.padding is None else self.padding[None, None]]
-        given = [part.detach() for part in parts if part is not None]
+        """(1, n·a or 1, t or 1, k) True = may look, or additive."""
+        given = [part.detach() for part in (self.mask, self._padding()) if part is not None]
         if not given:
             return None
         if all(part.dtype == torch.bool for part in given):
@@ -68,20 +71,26 @@ class Projected:
         assert isinstance(total, Tensor)
         return F.pad(total, (0, keys - total.shape[-1]))[None]
 
+    def _padding(self) -> Tensor | None:
+        """(n·a or 1, 1, s): every head of a window has the window's padding."""
+        if self.padding is None or len(self.padding) == 1:
+            return None if self.padding is None else self.padding[:, None]
+        return self.padding.repeat_interleave(self.heads, dim=0)[:, None]
+
     def attention(
         self, looked: Looked, place: str, module: str, output: Tensor, project: Projection | None = None
     ) -> Attention:
-        """The Attention of this call; `output` (t, e) is what the module returned for the sample."""
+        """The Attention of this call; `output` (n, t, e) is what the module returned for the sample."""
         key = self.split(1)
         mask = None if self.causal else self.merged_mask(key.shape[-2])
         note = WITHOUT_DROPOUT if self.dropout > 0 else ""
         seen = attend(
             looked, place, module, self.split(0), key, causal=self.causal, mask=mask, cross=self.cross,
-            note="; ".join(filter(None, ("queries and keys recomputed from the module's input", note))),
+            note="; ".join(filter(None, (self.note, "queries and keys recomputed from the module's input", note))),
         )  # fmt: skip
         if self.dropout == 0:
             value = self.split(2)[..., : seen.key.shape[-2], :]
-            seen.check = check(seen, value, lambda rows: output[rows], project or self.project)
+            seen.check = check(seen, value, lambda rows: output[:, rows].transpose(0, 1), project or self.project)
         return seen
 
 
@@ -107,8 +116,10 @@ def from_function(looked: Looked, place: str, module: str, arguments: Mapping[st
         extra=(arguments["bias_k"], arguments["bias_v"]),
         zero=bool(arguments["add_zero_attn"]),
         dropout=arguments["dropout_p"] if arguments["training"] else 0.0,
+        note="" if query.dim() == 2 else looked.told(query.shape[1], arguments["num_heads"]),
     )
-    return call.attention(looked, place, module, _sequence(looked, output))
+    returned = output[None] if output.dim() == 2 else looked.returned(output, 1).transpose(0, 1)
+    return call.attention(looked, place, module, returned)
 
 
 def from_module(
@@ -118,7 +129,7 @@ def from_module(
     query = arguments["query"]
     if query.is_nested:
         call = _self_attention(looked, module, _batch_first(looked, query), None, None)
-        return call.attention(looked, place, type(module).__name__, _batch_first(looked, output))
+        return call.attention(looked, place, type(module).__name__, _returned(looked, output))
     swap = module.batch_first and query.dim() == 3
     named: dict[str, Any] = {
         "in_proj_weight": module.in_proj_weight, "in_proj_bias": module.in_proj_bias,
@@ -143,11 +154,12 @@ def from_encoder_layer(
     inputs = F.layer_norm(x, *_norm(layer.norm1)) if layer.norm_first else x
     row = None if padding is None or source.is_nested else _row(looked, padding)
     call = _self_attention(looked, layer.self_attn, inputs, mask, row)
+    call.note = "" if source.is_nested else looked.told(source.shape[0], call.heads)
 
     def rest(heads: Tensor, rows: Tensor) -> Tensor:
-        return _after_attention(layer, x[rows], call.project(heads, rows))
+        return _after_attention(layer, x[:, rows].transpose(0, 1), call.project(heads, rows))
 
-    return call.attention(looked, place, type(layer.self_attn).__name__, _batch_first(looked, output), rest)
+    return call.attention(looked, place, type(layer.self_attn).__name__, _returned(looked, output), rest)
 
 
 def same(query: Tensor, key: Tensor) -> bool:
@@ -161,7 +173,7 @@ def same(query: Tensor, key: Tensor) -> bool:
 def _self_attention(
     looked: Looked, module: nn.MultiheadAttention, inputs: Tensor, mask: Tensor | None, padding: Tensor | None
 ) -> Projected:
-    """The fused call of a module whose queries, keys and values are one (t, e)."""
+    """The fused call of a module whose queries, keys and values are one (n, t, e)."""
     bias = module.in_proj_bias
     assert module.in_proj_weight is not None
     return Projected(
@@ -176,7 +188,7 @@ def _self_attention(
 
 
 def _after_attention(layer: nn.TransformerEncoderLayer, x: Tensor, attended: Tensor) -> Tensor:
-    """The rest of an encoder layer in eval mode for some rows (q, e)."""
+    """The rest of an encoder layer in eval mode for some rows (q, n, e)."""
 
     def feed(y: Tensor) -> Tensor:
         inner = F.linear(y, layer.linear1.weight, layer.linear1.bias)
@@ -195,27 +207,33 @@ def _norm(norm: nn.LayerNorm) -> tuple[Any, ...]:
 
 
 def _sequence(looked: Looked, tensor: Tensor) -> Tensor:
-    """(t, e) the sample's part of (t, b, e), or of unbatched (t, e)."""
-    return tensor.detach() if tensor.dim() == 2 else tensor.detach()[:, looked.column(tensor.shape[1])]
+    """(n, t, e) the sample's part of (t, b·n, e), or of unbatched (t, e)."""
+    tensor = tensor.detach()
+    return tensor[None] if tensor.dim() == 2 else looked.part(tensor, 1).transpose(0, 1)
 
 
 def _batch_first(looked: Looked, tensor: Tensor) -> Tensor:
-    """(t, e) the sample's part of (b, t, e), dense or nested."""
+    """(n, t, e) the sample's part of (b·n, t, e), dense or nested."""
     tensor = tensor.detach()
-    return tensor.unbind()[looked.sample] if tensor.is_nested else tensor[looked.column(tensor.shape[0])]
+    return tensor.unbind()[looked.sample][None] if tensor.is_nested else looked.part(tensor)
+
+
+def _returned(looked: Looked, output: Tensor) -> Tensor:
+    """(n, t, e) what a call returned for the sample, (b·n, t, e) dense or nested."""
+    output = output.detach()
+    return output.unbind()[looked.sample][None] if output.is_nested else looked.returned(output)
 
 
 def _row(looked: Looked, padding: Tensor) -> Tensor:
-    """(s,) the sample's part of (b, s), or of unbatched (s,)."""
-    return padding if padding.dim() == 1 else padding[looked.column(padding.shape[0])]
+    """(n, s) the sample's part of (b·n, s), or of unbatched (s,)."""
+    return padding[None] if padding.dim() == 1 else looked.part(padding)
 
 
 def _mask_of(looked: Looked, mask: Tensor, heads: int) -> Tensor:
-    """(a or 1, t, s) the sample's part of (t, s) or (b·a, t, s)."""
+    """(n·a or 1, t, s) the sample's part of (t, s) or (b·n·a, t, s)."""
     if mask.dim() == 2:
         return mask[None]
-    mask = mask.reshape(-1, heads, *mask.shape[-2:])
-    return mask[looked.column(mask.shape[0])]
+    return looked.part(mask.reshape(-1, heads, *mask.shape[-2:])).flatten(0, 1)
 
 
 def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:

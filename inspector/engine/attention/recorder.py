@@ -16,14 +16,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from inspector.engine.attention import multihead as attention_projection
+from inspector.engine.attention.caches import joined_calls
 from inspector.engine.attention.calls import (
     WITHOUT_DROPOUT,
-    Looked,
     attend,
     check,
     from_weights,
-    merge_single_rows,
-)  # fmt: skip
+)
+from inspector.engine.attention.looked import Looked
+from inspector.engine.attention.masks import written_out
 from inspector.engine.errors import Unsupported
 from inspector.engine.hooks.module_stack import in_backward
 from inspector.engine.trace.trace import Attention
@@ -46,6 +47,7 @@ class Candidate:
     module: str
     weights: Tensor | None
     bytes: int
+    note: str = ""
 
 
 @dataclass(slots=True)
@@ -83,18 +85,17 @@ class Recorder:
         _refuse_unreadable(query, key)
         place, module = self.where()
         dropout = float(given.get("dropout_p", 0.0)) > 0
-        if query.is_nested:
-            mask = None
+        mask = None if query.is_nested or mask is None else written_out(mask, query, key.shape[-2])
         shape = () if query.is_nested else (*query.shape[:-1], key.shape[-2])
         seen = attend(
             self.looked, place, module, self.looked.fold(query), self.looked.fold(key),
             scale=given.get("scale"), causal=bool(given.get("is_causal", False)),
             mask=None if mask is None else self.looked.fold_mask(mask, shape), source=mask,
-            note=WITHOUT_DROPOUT if dropout else "",
+            note="; ".join(filter(None, (self._told_windows(query), WITHOUT_DROPOUT if dropout else ""))),
         )  # fmt: skip
         if not dropout:
             values = self.looked.fold(value)[..., : seen.key.shape[-2], :]
-            output = self.looked.fold(out)[0]
+            output = self.looked.fold_returned(out)
             seen.check = check(seen, values, lambda rows: output[:, rows].transpose(0, 1), lambda heads, _rows: heads)
         self.seen.append(seen)
 
@@ -141,7 +142,7 @@ class Recorder:
             return
         size = part.numel() * part.element_size()
         fits = self._own_bytes + size <= OWN_WEIGHTS_BYTES
-        candidate = Candidate(place, module, part.clone() if fits else None, size)
+        candidate = Candidate(place, module, part.clone() if fits else None, size, self._told_windows(weights))
         if named:
             self._confirm(candidate)
         else:
@@ -152,6 +153,18 @@ class Recorder:
         candidate = self._candidate(args[0]) if self._pending and args else None
         if candidate is not None and isinstance(out, Tensor) and out.shape[-1:] == args[0].shape[-1:]:
             self._track(out, candidate)
+
+    def reshaped(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
+        """A reshape: what it says about the order in which the batch was merged with other axes."""
+        self.passed_on(args, kwargs, out)
+        if args and isinstance(args[0], Tensor) and isinstance(out, Tensor) and not out.is_nested:
+            self.looked.reshaped(tuple(args[0].shape), tuple(out.shape))
+
+    def joined(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> None:
+        """A concatenation along the first axis, of heads or windows with a batch each."""
+        parts = kwargs.get("tensors", args[0] if args else ())
+        if kwargs.get("dim", args[1] if len(args) > 1 else 0) in (0, -out.dim()) and not out.is_nested:
+            self.looked.joined(tuple(tuple(part.shape) for part in parts), out.shape[0])
 
     def product(self, args: tuple[Any, ...], _kwargs: Mapping[str, Any], _out: Any) -> None:
         """weights @ values with a batch of values: the followed softmax was attention."""
@@ -176,15 +189,21 @@ class Recorder:
                 self._confirm(candidate)
 
     def attentions(self) -> list[Attention]:
-        """All that was seen, in order; one-row calls of a loop joined, repeated calls of a module numbered."""
+        """All that was seen, in order; the calls of a loop or a cache joined, repeated calls of a module numbered."""
         groups: dict[str, list[Attention]] = {}
         for attention in self.seen:
             groups.setdefault(attention.place, []).append(attention)
         return [
             replace(one, place=f"{place}.{n}") if n else one
             for place, calls in groups.items()
-            for n, one in enumerate(merge_single_rows(calls))
+            for n, one in enumerate(joined_calls(self.looked, calls))
         ]
+
+    def _told_windows(self, tensor: Tensor) -> str:
+        """The note of (b·n, a, …, x, y); of fewer axes, the first one holds heads."""
+        if tensor.is_nested or tensor.dim() < 4:
+            return ""
+        return self.looked.told(tensor.shape[0], tensor.shape[1:-2].numel())
 
     def _track(self, tensor: Tensor, candidate: Candidate) -> None:
         number = id(tensor)
@@ -203,7 +222,9 @@ class Recorder:
                 "are kept; with scaled_dot_product_attention only queries and keys are"
             )
         self._own_bytes += candidate.bytes
-        self.seen.append(from_weights(self.looked, candidate.place, candidate.module, candidate.weights))
+        self.seen.append(
+            from_weights(self.looked, candidate.place, candidate.module, candidate.weights, candidate.note)
+        )
 
 
 def _refuse_unreadable(*tensors: Tensor) -> None:

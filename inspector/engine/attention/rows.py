@@ -8,6 +8,7 @@ Index letters: a head, q query, k key, d head width.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,10 +22,11 @@ from inspector.engine.trace.trace import Attention
 MASKED = -1.0e4
 """An additive mask at or below this forbids a key: −∞, the smallest finite number, −10⁹ and −10⁴ are all in use."""
 
+NEGLIGIBLE = 750.0
+"""e to the minus this is 0 in float64, so a logit that is so much below another has no weight."""
+
 FORBIDDEN = -1.0e30
 """Score of a forbidden key. Finite, so that weight · score is 0 there and not NaN; exp of it is exactly 0."""
-
-LARGE_LOGIT = 64.0
 
 BLOCK_BYTES = 1 << 20
 """Bytes of a block of rows in float32: what fits a core's cache, and half of it as float16 is one page."""
@@ -42,6 +44,7 @@ class RowBlock:
         count: (a or 1, q) how many keys each row may look at.
         largest: (a, q) the largest weight of each row.
         keys: number of keys of the whole map, k ≥ k'.
+        position: where the first query of the block stands among the keys; `first` where no cache came before.
     """
 
     first: int
@@ -50,21 +53,21 @@ class RowBlock:
     count: Tensor
     largest: Tensor
     keys: int
+    position: int
 
     @cached_property
     def entropy(self) -> Tensor:
         """(a, q) −Σ_k A ln A in nats, with 0 ln 0 = 0; NaN for a NaN row.
 
-        Computed as lse(s) − Σ_k A s from the logits s, where lse(s) = max s − ln max A: no logarithm of each
-        weight. Where logits are large that difference of large numbers would cost digits, and A ln A is summed.
+        From the logits s it is −Σ_k A ln A with ln A = s − lse(s), where lse(s) = max s − ln max A. The largest logit
+        is taken off first: the difference of two large logits is exact where the weight is not negligible, while
+        lse(s) − Σ_k A s would lose to cancellation what the logits are large by.
         """
-        if self.scores is not None:
-            top = self.scores.amax(dim=-1)
-            if bool((top.abs() < LARGE_LOGIT).all()):
-                mean = (self.weights * self.scores).sum(dim=-1)
-                return (top - self.largest.log() - mean).clamp_min(0.0)
-        each: Tensor = torch.special.entr(self.weights)
-        return each.sum(dim=-1)
+        if self.scores is None:
+            each: Tensor = torch.special.entr(self.weights)
+            return each.sum(dim=-1)
+        below = self.scores - self.scores.amax(dim=-1, keepdim=True)
+        return (-self.largest.log() - below.mul_(self.weights).sum(dim=-1)).clamp_min(0.0)
 
     def full(self) -> Tensor:
         """(a, q, k) the weights with the zeros of the forbidden keys at the end."""
@@ -88,6 +91,10 @@ class Rows:
         self.weights = None if attention.weights is None else _wide(attention.weights[at])
         self._mask = _of_sample(attention.mask, at)
         self.device = (attention.query if self.weights is None else self.weights).device
+        self._first_query = attention.first_query
+        self._forbidding = MASKED
+        if self._mask is not None and self._mask.dtype != torch.bool:
+            self._forbidding = forbidding(attention.query, attention.key, attention.scale)
         if self.weights is None:
             self._queries = _wide(attention.query[at])
             self._scale = attention.scale
@@ -102,7 +109,7 @@ class Rows:
         """(a or 1, q, k) which keys a mask leaves, or None without a mask. Given weights: those that are not 0."""
         if self._mask is None:
             return None if self.weights is None else self.weights != 0
-        return self._mask if self._mask.dtype == torch.bool else self._mask > MASKED
+        return self._mask if self._mask.dtype == torch.bool else self._mask > self._forbidding
 
     @cached_property
     def _ends(self) -> Tensor | None:
@@ -141,13 +148,14 @@ class Rows:
         if self.weights is not None:
             given = self.weights[heads, at, :end]
             given = given.masked_fill((count == 0)[..., None], torch.nan) if empty else given
-            return RowBlock(first, given, None, count, given.amax(dim=-1), self.keys)
+            return RowBlock(first, given, None, count, given.amax(dim=-1), self.keys, first + self._first_query)
         scores = torch.bmm(self._queries[heads, at] * self._scale, self._keys[heads, :, :end])
         self._forbid(scores, at, positions, heads)
         weights = torch.softmax(scores, dim=-1)
         if empty:
             weights.masked_fill_((count == 0)[..., None], torch.nan)
-        return RowBlock(first, weights, scores, count, weights.amax(dim=-1), self.keys)
+        largest = weights.amax(dim=-1)
+        return RowBlock(first, weights, scores, count, largest, self.keys, first + self._first_query)
 
     def _forbid(self, scores: Tensor, at: slice | Tensor, positions: Tensor, heads: slice) -> None:
         end = scores.shape[-1]
@@ -157,7 +165,7 @@ class Rows:
             if part.dtype == torch.bool:
                 scores.masked_fill_(~part, FORBIDDEN)
             else:
-                scores.add_(part.to(scores.dtype)).masked_fill_(part <= MASKED, FORBIDDEN)
+                scores.add_(part.to(scores.dtype)).masked_fill_(part <= self._forbidding, FORBIDDEN)
         if self.causal:
             start = at.start if isinstance(at, slice) else 0  # keys before the first row are open to all of them
             if end > start:
@@ -203,6 +211,18 @@ class Rows:
         for q0 in range(0, self.queries, count):
             for head in range(0, self.heads, group):
                 yield slice(head, min(head + group, self.heads)), q0, min(q0 + count, self.queries)
+
+
+def forbidding(query: Tensor, key: Tensor, scale: float) -> float:
+    """An additive mask at or below this forbids a key: MASKED, or less where the logits are larger than that.
+
+    |scale · q · k| is at most scale · ‖q‖ · ‖k‖ =: m. Logits lie within 2 m of each other, so that a finite mask takes
+    all weight from a key only where it is below −2 m; a mask of −10⁴ does not stop a logit of 2·10⁴.
+    """
+    if not query.numel() or not key.numel():
+        return MASKED
+    most = abs(scale) * float(_wide(query).norm(dim=-1).max() * _wide(key).norm(dim=-1).max())
+    return min(MASKED, -2.0 * most - NEGLIGIBLE) if math.isfinite(most) else MASKED
 
 
 def rows(attention: Attention, sample: int, q0: int, q1: int, heads: slice = slice(None)) -> Tensor:

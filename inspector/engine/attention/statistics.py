@@ -54,7 +54,10 @@ def per_attention_row(
                 name = f"{attention.place}:{signal}"
                 reason = refusal(attention)
                 if reason is None and self_only and not attention.of_itself:
-                    reason = f"{attention.place} looks at another sequence: its keys and queries share no positions."
+                    reason = (
+                        f"{attention.place} looks at another sequence, or at a cache begun elsewhere: its keys and "
+                        "queries share no known positions."
+                    )
                 if reason is not None:
                     emit.refuse(name, reason)
                     continue

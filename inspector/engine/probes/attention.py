@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from inspector.engine.attention.calls import Looked
+from inspector.engine.attention.looked import Looked
 from inspector.engine.attention.recorder import Recorder
 from inspector.engine.hooks.function_mode import FUSED, SwitchedMode, runs_fused
 from inspector.engine.hooks.module_stack import CalledModules, ModuleStack
@@ -141,10 +141,11 @@ def _handlers(recorder: Recorder) -> list[tuple[Any, Handler]]:
     softmaxes = [torch.softmax, torch.special.softmax, F.softmax, tensor.softmax]
     products = [torch.matmul, torch.bmm, tensor.matmul, tensor.bmm, tensor.__matmul__]
     passing = [
-        F.dropout, torch.dropout, torch.nan_to_num, torch.masked_fill, torch.unsqueeze, torch.reshape,
-        tensor.to, tensor.type_as, tensor.float, tensor.half, tensor.bfloat16, tensor.contiguous, tensor.view,
-        tensor.reshape, tensor.unsqueeze, tensor.flatten, tensor.unflatten, tensor.masked_fill, tensor.nan_to_num,
+        F.dropout, torch.dropout, torch.nan_to_num, torch.masked_fill, torch.unsqueeze,
+        tensor.to, tensor.type_as, tensor.float, tensor.half, tensor.bfloat16, tensor.contiguous,
+        tensor.unsqueeze, tensor.masked_fill, tensor.nan_to_num,
     ]  # fmt: skip
+    reshaping = [torch.reshape, torch.flatten, tensor.view, tensor.reshape, tensor.flatten, tensor.unflatten]
     return [
         (F.scaled_dot_product_attention, recorder.sdpa),
         (F.multi_head_attention_forward, recorder.function),
@@ -152,6 +153,8 @@ def _handlers(recorder: Recorder) -> list[tuple[Any, Handler]]:
         *((function, recorder.softmax) for function in softmaxes),
         *((function, recorder.product) for function in products),
         *((function, recorder.passed_on) for function in passing),
+        *((function, recorder.reshaped) for function in reshaping),
+        *((function, recorder.joined) for function in (torch.cat, torch.concat, torch.concatenate)),
     ]
 
 

@@ -116,7 +116,7 @@ def _lay_out_attention(trace: Trace, attention: Attention, answer: Answer) -> No
     attention.queries_from = ANSWER_DOMAIN
     given = (trace.batch.inputs.shape[1], trace.batch.length)
     if attention.keys_from != "source step":
-        attention.keys_from = ANSWER_DOMAIN
+        attention.keys_from = "position" if attention.first_query else ANSWER_DOMAIN
     elif keys in given:
         attention.keys_from = STEP_DOMAIN
     _cut(attention, answer.length(trace.look_at))

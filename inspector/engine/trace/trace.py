@@ -130,6 +130,7 @@ class Attention:
         kept: the one sample of the batch that the tensors hold (their b is then 1), or None when they hold all.
         queries_from: label domain of the queries ("step"; "position" where their number is not that of the steps).
         note: what a reader must know about the weights ("shown without dropout"), or "".
+        first_query: position of the first query among the keys: what a cache of keys held before it.
     """
 
     place: str
@@ -146,10 +147,13 @@ class Attention:
     kept: int | None = None
     queries_from: str = "step"
     note: str = ""
+    first_query: int = 0
 
     @property
     def of_itself(self) -> bool:
         """Whether queries and keys are positions of one sequence."""
+        if self.first_query:
+            return True
         crossing = self.queries_from == ANSWER_DOMAIN != self.keys_from
         return not crossing and self.keys_from in (STEP_DOMAIN, "position", ANSWER_DOMAIN)
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
+from attending import explicit, probed, reference_layer, weights_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from listed import Listed
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
-from inspector.engine.attention.rows import allowed, rows
+from inspector.engine.attention.rows import allowed
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.probes.attention import AttentionProbe
 from inspector.engine.trace.emitter import Emitter
@@ -24,56 +24,6 @@ from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import Refusal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def probed(
-    model: nn.Module,
-    x: Tensor,
-    call: Callable[[Tensor], Any] | None = None,
-    lengths: list[int] | None = None,
-    look_at: int = 0,
-    sink: Listed | None = None,
-) -> tuple[Any, list[Attention]]:
-    """The model's output under the probe, and what the probe saw."""
-    lengths = lengths or [x.shape[1]] * x.shape[0]
-    trace = Trace(Subject(model), Batch(x, torch.tensor(lengths), look_at=look_at))
-    emit = Emitter(Listed() if sink is None else sink)
-    probe = AttentionProbe()
-    probe.attach(model, trace, emit)
-    try:
-        output = (call or model)(x)
-    finally:
-        probe.detach()
-        probe.detach()
-    probe.finish(trace, emit)
-    return output, trace.attentions
-
-
-def explicit(query: Tensor, key: Tensor, scale: float, may: Tensor | None, bias: Tensor | None = None) -> Tensor:
-    """Weights (a, q, k) by loops in float64; may (q, k) or (a, q, k); NaN in rows without a key."""
-    a, q, d = query.shape
-    k = key.shape[1]
-    out = torch.zeros(a, q, k, dtype=torch.float64)
-    for h in range(a):
-        for i in range(q):
-            scores = []
-            for j in range(k):
-                open_ = may is None or bool(may[h, i, j] if may.dim() == 3 else may[i, j])
-                extra = 0.0 if bias is None else float(bias[h, i, j] if bias.dim() == 3 else bias[i, j])
-                dot = sum(float(query[h, i, n]) * float(key[h, j, n]) for n in range(d)) * scale + extra
-                scores.append(dot if open_ else -math.inf)
-            top = max(scores)
-            if top == -math.inf:
-                out[h, i] = math.nan
-                continue
-            powers = [math.exp(s - top) for s in scores]
-            out[h, i] = torch.tensor(powers, dtype=torch.float64) / sum(powers)
-    return out
-
-
-def weights_of(attention: Attention, sample: int = 0) -> Tensor:
-    queries = attention.query.shape[2] if attention.weights is None else attention.weights.shape[2]
-    return rows(attention, sample, 0, queries)
 
 
 class Sdpa(nn.Module):
@@ -168,6 +118,35 @@ def test_causal_given_as_a_mask_is_recognised() -> None:
         assert attention.causal and attention.mask is None
 
 
+def test_a_finite_mask_that_does_not_reach_below_the_logits_is_shown_as_it_works() -> None:
+    """−10⁴ is meant to forbid; beside logits of that size the model looks at the masked keys nevertheless."""
+    query, key, value = tensors(1, 2, 4, 6, 3)
+    mask = torch.where(torch.rand(4, 6) > 0.5, 0.0, -1e4).double()
+    mask[:, 0] = 0.0
+    for size, leaks in ((1e4, True), (1.0, False)):
+        _, attention = sdpa(size * query, key, value, attn_mask=mask)
+        got = weights_of(attention)
+        torch.testing.assert_close(got, explicit(size * query[0], key[0], 3**-0.5, None, mask), atol=1e-9, rtol=1e-6)
+        assert bool((got[:, mask < 0] > 0).any()) is leaks
+    _, again = sdpa(query, key, value, attn_mask=mask)
+    assert again.mask is not None and again.mask.dtype == torch.bool
+
+
+def test_the_same_mask_at_small_and_at_large_logits_is_settled_for_each() -> None:
+    mask = torch.tensor([[0.0, -1e4], [0.0, 0.0]]).double()
+
+    class Layers(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            for size in (1.0, 1e4, 1.0):
+                F.scaled_dot_product_attention(size * x, x, x, attn_mask=mask)
+            return x
+
+    x = torch.tensor([[[-1.0, 1.0], [-3.0, -3.0]]]).double()
+    _, seen = probed(Layers(), x)
+    assert [one.causal for one in seen] == [True, False, True]
+    assert all(one.check is not None and one.check.passed for one in seen)
+
+
 def test_half_precision_weights_are_widened_and_checked() -> None:
     query, key, value = (t.bfloat16() for t in tensors(1, 2, 40, 40, 16))
     _, attention = sdpa(query, key, value, is_causal=True)
@@ -220,16 +199,6 @@ def test_padding_of_a_shorter_sample_is_cut_off_where_nobody_looks_at_it() -> No
 
 
 # --- nn.MultiheadAttention and the layers built of it
-
-
-def reference_layer(x: Tensor, module: nn.MultiheadAttention, source: Tensor | None = None) -> Tensor:
-    """(a, q, k) weights of one sample (t, e) from the packed weights, in float64, without masks."""
-    source = x if source is None else source
-    e = x.shape[-1]
-    weight, bias = module.in_proj_weight.double(), module.in_proj_bias.double()
-    q = (x.double() @ weight[:e].T + bias[:e]).reshape(len(x), module.num_heads, -1).transpose(0, 1)
-    k = (source.double() @ weight[e : 2 * e].T + bias[e : 2 * e]).reshape(len(source), module.num_heads, -1)
-    return torch.softmax(q @ k.transpose(0, 1).mT / math.sqrt(e / module.num_heads), -1)
 
 
 @pytest.mark.parametrize("need_weights", [True, False])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from listed import Listed
 from torch import Tensor, nn
 
 from inspector.capture import Writer, open_capture
-from inspector.engine.attention.rows import FORBIDDEN, Rows, rows
+from inspector.engine.attention.rows import FORBIDDEN, MASKED, Rows, allowed, forbidding, rows
 from inspector.engine.cells.base import Check
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.quantities.attention.attention_maps import budget, size
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Attention, Trace
@@ -107,7 +109,7 @@ def test_statistics_against_loops(q: int, k: int, a: int, seed: int, scale: floa
     np.testing.assert_allclose(sink.array("layer:attention"), weights.half().numpy(), atol=1e-3)
     for name, expected in statistics_by_loops(weights, may).items():
         if name == "distance" and q != k:
-            assert any("share no positions" in record.reason for record in sink.of(Refusal))
+            assert any("share no known positions" in record.reason for record in sink.of(Refusal))
             continue
         got = sink.array(f"layer:attention/{name}")
         np.testing.assert_allclose(got, expected.numpy(), atol=2e-6, rtol=1e-5, err_msg=name)
@@ -142,9 +144,9 @@ def test_blocks_do_not_change_the_numbers() -> None:
     one = attention(300, 300, a=5, d=8, dtype=torch.float32, causal=True)
     walker = rows_of(one)
     seen = torch.zeros(5, 300)
-    for size in (1 << 12, 1 << 16, 1 << 22):
+    for block_bytes in (1 << 12, 1 << 16, 1 << 22):
         seen.zero_()
-        for heads, q0, q1 in walker.blocks(size):
+        for heads, q0, q1 in walker.blocks(block_bytes):
             block = walker.block(q0, q1, heads)
             seen[heads, q0:q1] += 1
             torch.testing.assert_close(block.full(), rows(one, 0, q0, q1, heads))
@@ -224,3 +226,178 @@ def test_the_capture_gives_the_map_back_with_zeros_above_the_diagonal(tmp_path: 
     np.testing.assert_array_equal(got, rows(one, 0, 0, 150).half().numpy())
     assert capture.channels["layer:attention"].domain("key") == "step"
     capture.close()
+
+
+# --- large logits, finite masks, and what half precision keeps
+
+
+def scored(logits: Tensor, mask: Tensor | None = None, dtype: torch.dtype = torch.float32) -> Attention:
+    """An Attention of one head whose logits are exactly these (q, k): each query is one hot at its own row of keys."""
+    q, k = logits.shape
+    query, key = torch.eye(q, dtype=dtype)[None, None], logits.T[None, None].to(dtype)
+    return Attention("layer", "Self", query, key, 1.0, kept=0, mask=mask, keys_from="step" if q == k else "source step")
+
+
+def entropy_in_double(scores: Tensor) -> Tensor:
+    """−Σ_k A ln A of logits (q, k), those of forbidden keys −∞, in float64."""
+    logs = scores.double().log_softmax(-1)
+    return -torch.where(logs.exp() > 0, logs.exp() * logs, 0.0).sum(-1)
+
+
+@pytest.mark.parametrize("size", [1.0, 63.0, 65.0, 1e4, -1e4, 1e6])
+@pytest.mark.parametrize("masked", ["none", "boolean", "minus infinity", "-1e9", "smallest float", "slope"])
+def test_entropy_in_single_precision_at_large_logits(size: float, masked: str) -> None:
+    """Logits that lie close together and far from 0: their common part must not cost the digits of the entropy."""
+    torch.manual_seed(1)
+    logits = (size + torch.randn(6, 40)).float()
+    may = torch.rand(6, 40) > 0.3
+    may[:, 0] = True
+    may |= torch.tensor(masked == "none")
+    lowest = {"-1e9": -1e9, "smallest float": torch.finfo(torch.float32).min}.get(masked, -math.inf)
+    slope = -0.25 * torch.arange(40.0).expand(6, 40) if masked == "slope" else torch.zeros(6, 40)
+    bias = torch.where(may, slope, lowest)
+    masks = {"none": None, "boolean": may[None, None]}
+    one = scored(logits, masks.get(masked, bias[None, None]))
+    expected = entropy_in_double((logits + slope).masked_fill(~may, -math.inf))
+    np.testing.assert_allclose(rows_of(one).block(0, 6).entropy[0].double(), expected, atol=2e-6)
+    normalised = run(one).array("layer:attention/entropy_normalised")[0]
+    np.testing.assert_allclose(normalised, expected / may.sum(-1).double().log(), atol=2e-6)
+
+
+def test_entropy_of_rows_that_are_nearly_or_wholly_on_one_key() -> None:
+    for gap in (0.0, 1.0, 10.0, 15.0, 30.0, 1e4):
+        logits = torch.full((1, 5), 1e4)
+        logits[0, 0] += gap
+        got = float(rows_of(scored(logits)).block(0, 1).entropy)
+        assert got >= 0 and got == pytest.approx(float(entropy_in_double(logits)), abs=3e-7)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_finite_mask_forbids_only_what_it_really_forbids(dtype: torch.dtype) -> None:
+    """A mask of −10⁴ on a logit of 3·10⁴ leaves that key all the weight, in the model and here."""
+    logits = torch.tensor([[3e4, 0.0, 1.0], [0.0, 1.0, 2.0]], dtype=dtype)
+    mask = torch.tensor([[-1e4, 0.0, 0.0], [-1e4, 0.0, 0.0]], dtype=dtype)
+    weights = rows(scored(logits, mask[None, None], dtype), 0, 0, 2)[0]
+    torch.testing.assert_close(weights, torch.softmax(logits + mask, -1))
+    assert weights[0].tolist() == [1.0, 0.0, 0.0]
+    small = scored(logits / 1e4, mask[None, None], dtype)
+    assert rows(small, 0, 0, 2)[0][:, 0].tolist() == [0.0, 0.0]
+    assert rows_of(small).block(0, 2).count.tolist() == [[2, 2]]
+
+
+def test_where_a_finite_mask_begins_to_forbid() -> None:
+    query, key = torch.tensor([[[[3.0, 4.0]]]]), torch.tensor([[[[600.0, 800.0]]]])  # norms 5 and 1000
+    assert forbidding(query, key, 0.1) == MASKED
+    assert forbidding(query, key, 1.0) == -10_750.0 == forbidding(query, key, -1.0)
+    assert forbidding(query * torch.nan, key, 1.0) == MASKED == forbidding(query[..., :0, :], key, 1.0)
+    assert forbidding(query.half(), (60 * key).half(), 1.0) == pytest.approx(-600_750, rel=1e-3)
+
+
+def test_half_precision_keeps_rows_that_sum_to_one_and_drops_what_is_tiny() -> None:
+    """Rounding to float16 is relative (2⁻¹¹) down to 6·10⁻⁵, then absolute (3·10⁻⁸), and below that nothing is left."""
+    torch.manual_seed(2)
+    n = 500
+    logits = torch.randn(n, n) * torch.linspace(0, 12, n)[:, None]
+    sink = run(scored(logits))
+    stored = sink.array("layer:attention")[0].astype(np.float64)
+    exact = torch.softmax(logits.double(), -1).numpy()
+    np.testing.assert_allclose(stored, exact, rtol=2**-11 + 1e-5, atol=2**-25 * 1.01)
+    np.testing.assert_allclose(stored.sum(-1), 1.0, atol=2**-11 + n * 2**-25)
+    assert ((exact < 2**-25 * 0.99) <= (stored == 0)).all() and (stored == 0).any()
+    largest = sink.array("layer:attention/largest_weight")[0]
+    np.testing.assert_allclose(stored.max(-1), largest, rtol=2**-11)
+    told = next(record.method for record in sink.of(Channel) if record.name == "layer:attention")
+    assert told == "exact, stored as float16: weights below 3e-8 become 0"
+
+
+# --- what is told, what is counted, what is refused
+
+
+def test_what_each_channel_says_of_itself() -> None:
+    sink = run(attention(5, 5))
+    channels = {record.name.removeprefix("layer:attention").removeprefix("/"): record for record in sink.of(Channel)}
+    told = {name: (one.kind, one.unit, one.limits, one.dtype) for name, one in channels.items()}
+    share = ("attention_statistic", "1", (0.0, 1.0), "float32")
+    assert told == {
+        "": ("attention", "1", (0.0, 1.0), "float16"),
+        "allowed": ("attention", "1", None, "int32"),
+        "entropy": ("attention_statistic", "nat", None, "float32"),
+        "entropy_normalised": share,
+        "distance": ("attention_statistic", "step", None, "float32"),
+        "sink_mass": share,
+        "sink_mass_4": share,
+        "largest_weight": share,
+    }
+    assert channels[""].fill == 0.0 and channels[""].dims == ("head", "query", "key")
+    assert channels["allowed"].labels == {"statistic": ("first", "last")}
+    assert channels["allowed"].value_domain == "step" == channels[""].domain("query")
+    for name in ("entropy", "entropy_normalised", "distance", "sink_mass", "sink_mass_4", "largest_weight"):
+        assert channels[name].dims == ("head", "query") and channels[name].module == "Self"
+
+
+def test_statistics_of_cross_attention_name_both_sequences() -> None:
+    sink = run(attention(3, 6, queries_from="position"))
+    maps = next(record for record in sink.of(Channel) if record.name == "layer:attention")
+    entropy = next(record for record in sink.of(Channel) if record.name == "layer:attention/entropy")
+    assert dict(maps.domains) == {"query": "position", "key": "source step"}
+    assert dict(entropy.domains) == {"query": "position"}
+
+
+def test_rows_without_keys_are_counted_head_by_head() -> None:
+    mask = torch.ones(1, 2, 5, 5, dtype=torch.bool)
+    mask[0, 1, 2:4] = False
+    sink = run(attention(5, 5, mask=mask))
+    counted = {scalar.name: scalar.value for scalar in sink.of(Scalar)}
+    assert counted == {"layer:attention/rows_without_keys": 2}
+    assert any("2 of 10 attention rows may look at no key" in log.text for log in sink.of(Log))
+
+
+def test_maps_take_half_of_the_free_disk_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = Listed()
+    sink.path = tmp_path / "not" / "there" / "yet.inspect"  # type: ignore[attr-defined]
+    trace = Trace(Subject(nn.Identity()), Batch(torch.zeros(1, 2, 1), torch.tensor([2])))
+    asked: list[Path] = []
+
+    def usage(path: Path) -> Any:
+        asked.append(path)
+        return shutil._ntuple_diskusage(10_000, 9_000, 1_000)  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    assert budget(trace, Emitter(sink)) == 500 and asked == [tmp_path]
+    trace.extra["attention/budget_bytes"] = 300
+    assert budget(trace, Emitter(sink)) == 300
+    assert budget(Trace(trace.subject, trace.batch), Emitter(Listed())) == 8 << 30, "no folder, no disk"
+
+
+def test_a_size_in_words() -> None:
+    words = {999: "999 bytes", 1000: "1 kB", 302_000_000: "302 MB", 10**9: "1 GB", 2_500_000_000_000: "2.5 TB"}
+    assert {count: size(count) for count in words} == words
+    assert size(10**6 - 1) == size(10**6) == "1 MB" and size(10**12) == "1 TB" and size(999_400) == "999 kB"
+
+
+def test_an_attention_that_holds_the_whole_batch_gives_each_sample_its_rows() -> None:
+    """kept=None: tensors of all samples; a mask of one entry is everybody's, one of b entries each sample's own."""
+    torch.manual_seed(3)
+    query, key = torch.randn(3, 2, 4, 5), torch.randn(3, 2, 6, 5)
+    common, own = torch.rand(1, 1, 4, 6) > 0.4, torch.rand(3, 2, 4, 6) > 0.4
+    common[..., 0], own[..., 0] = True, True
+    for mask in (None, common, own, common[0, 0]):
+        one = Attention("layer", "Self", query, key, 0.5, mask=mask)
+        for sample in range(3):
+            may = torch.ones(3, 2, 4, 6, dtype=torch.bool) if mask is None else mask.expand(3, 2, 4, 6)
+            scores = (query[sample] @ key[sample].mT * 0.5).masked_fill(~may[sample], -math.inf)
+            torch.testing.assert_close(rows(one, sample, 0, 4), torch.softmax(scores, -1))
+            torch.testing.assert_close(rows(one, sample, 1, 3, slice(1, 2)), torch.softmax(scores, -1)[1:2, 1:3])
+            assert torch.equal(allowed(one, sample, 0, 4).expand(2, 4, 6), may[sample])
+
+
+def test_the_walk_covers_every_row_once_and_cuts_heads_only_where_rows_are_long() -> None:
+    short = rows_of(attention(100, 100, a=4, dtype=torch.float32))
+    assert [(heads, q0, q1) for heads, q0, q1 in short.blocks(4 * 4 * 100 * 25)] == [
+        (slice(0, 4), 0, 25), (slice(0, 4), 25, 50), (slice(0, 4), 50, 75), (slice(0, 4), 75, 100)
+    ]  # fmt: skip
+    long = list(rows_of(attention(40, 1000, a=5, dtype=torch.float32)).blocks(4 * 1000 * 32))
+    assert long == [
+        (heads, q0, min(q0 + 16, 40)) for q0 in (0, 16, 32) for heads in (slice(0, 2), slice(2, 4), slice(4, 5))
+    ]
+    assert list(rows_of(attention(3, 7, a=2)).blocks(1)) == [(slice(0, 1), 0, 3), (slice(1, 2), 0, 3)]

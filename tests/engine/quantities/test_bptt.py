@@ -257,6 +257,24 @@ def test_norms_by_lag_beyond_the_memory_are_estimates_within_their_error(
         np.testing.assert_allclose(thin.array(f"p:bptt/{name}"), exact.array(f"p:bptt/{name}"), rtol=1e-12)
 
 
+@pytest.mark.parametrize("like", [torch.float64, torch.float32])
+def test_the_standard_error_is_the_spread_of_the_estimate_over_many_draws(like: torch.dtype) -> None:
+    """One gradient (g, r), projected anew for each of 4000 lags: their norms scatter by the error that is told."""
+    torch.manual_seed(0)
+    gradient = torch.randn(20, 6, dtype=D) * torch.tensor([4.0, 1, 1, 1, 1, 1])
+    lags = 4000
+    sums = (torch.randn(lags * module.PROBES, 20, dtype=D) @ gradient).to(like)
+    signal = module.Signal(["w"], torch.zeros(0), torch.zeros(0), sums, projected=True)
+    parameter = module.Parameter(signal, slice(0, 6), torch.zeros(0), torch.zeros(lags, dtype=D))
+    norm, _, error = parameter.norms()
+    assert float(norm.mean()) == pytest.approx(float(gradient.norm()), rel=0.02)
+    assert float(error.mean()) == pytest.approx(float(norm.std()), rel=0.05)
+    within = ((norm - gradient.norm()).abs() < 2 * error).double().mean()  # the band that is drawn
+    assert 0.9 < float(within) < 0.98
+    exact = module.Parameter(module.Signal(["w"], sums[:0], sums[:0], sums, False), slice(0, 6), sums, signal.totals)
+    assert not exact.projected and parameter.projected
+
+
 def test_what_is_too_long_is_refused_with_its_cost_and_what_is_done_is_announced() -> None:
     item = recurrence(own_step(), 70, 3)
     item.lengths[0] = module.LONGEST + 1

@@ -16,6 +16,7 @@ from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.gradient import influence as module
 from inspector.engine.quantities.gradient.influence import Plan, by_lag, divergence, reach, reference, replacements
+from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 from inspector.records import Channel
 
@@ -216,6 +217,43 @@ def test_what_is_read_late_is_referred_to_its_own_lag() -> None:
     _, kept = measured(Delay(), torch.randn(1, 30, 1, dtype=D), [30], width=1, loss=lambda o, b: o.square().sum(-1))
     assert kept.scalar("input:influence/reference_lag") == 10
     assert kept.scalar("input:influence/reach") == kept.scalar("input:gradient/reach") == 10
+
+
+def judged(mean: list[float], error: list[float], count: list[float], flowing: list[float] | None = None) -> Kept:
+    kept = Kept()
+    curves = {"influence/loss": torch.tensor([mean, error, count], dtype=D)}
+    if flowing is not None:
+        curves["gradient/lag"] = torch.tensor([flowing, error, count], dtype=D)
+    module._judge(curves, Emitter(kept))
+    return kept
+
+
+def test_the_reach_takes_two_standard_errors_off() -> None:
+    """5 % of lag 0 is 0.05. At lag 3, 0.09 − 2 · 0.019 is above it; at lag 4, 0.09 − 2 · 0.021 is not, − 0.021 is."""
+    enough = [9.0] * 6
+    mean, error = [1.0, 0.5, 0.2, 0.09, 0.09, 0.01], [0.3, 0.1, 0.01, 0.019, 0.021, 0.0]
+    kept = judged(mean, error, enough, [1.0, 0.1, 0.01, 0.002, 0.0011, 0.0009])
+    assert kept.scalar("input:influence/reach") == 3 and kept.scalar("input:gradient/reach") == 4
+    assert kept.scalar("input:influence/reference_lag") == 0
+    error[4] = 0.0199  # the reference itself is a mean: its own error is not taken off
+    assert judged(mean, error, enough).scalar("input:influence/reach") == 4
+    mean[5] = 0.05
+    assert judged(mean, error, enough).scalar("input:influence/reach") == 5, "5 % itself counts"
+
+
+def test_lags_of_too_few_positions_do_not_count_unless_no_lag_has_more() -> None:
+    mean, error = [1.0, 0.9, 0.9, 0.9, 0.9], [0.0] * 5
+    assert judged(mean, error, [9.0, 5.0, 4.0, 3.0, 1.0]).scalar("input:influence/reach") == 2
+    assert judged(mean, error, [3.0, 3.0, 3.0, 3.0, 1.0]).scalar("input:influence/reach") == 3
+    assert judged(mean, [math.nan] * 5, [1.0] * 5).scalar("input:influence/reach") == 4
+
+
+def test_the_reference_is_another_lag_below_a_tenth_of_the_largest() -> None:
+    for first, lag in ((0.11, 0.0), (0.1, 0.0), (0.09, 2.0), (math.nan, 2.0)):
+        kept = judged([first, 0.0, 1.0, 0.06], [0.0] * 4, [9.0] * 4, [5.0, 0.0, 1.0, 0.002])
+        assert kept.scalar("input:influence/reference_lag") == lag
+        assert kept.scalar("input:gradient/reach") == (3 if lag else 2)
+        assert kept.scalar("input:influence/reach") == 3
 
 
 class Carrying(nn.Module):

@@ -16,8 +16,10 @@ from inspector.engine.analyses import path_products as path_walk
 from inspector.engine.cells.function_cell import FunctionStep
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
+from inspector.engine.quantities.jacobian import lags as lag_file
 from inspector.engine.quantities.jacobian.masks import dense_pairs, open_paths, powers, products
 from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Recurrence, Trace
 
 D = torch.float64
@@ -147,6 +149,84 @@ def test_an_lstm_whose_state_is_multiplied_by_a_half_and_a_third_retains_a_sixth
     np.testing.assert_allclose(kept.array("rnn.l0:path/lag_direct")[:, 2], math.sqrt(2 / 36 / 4), rtol=1e-12)
 
 
+def shut(kind: str, weights: float = 0.3, steps: int = 40) -> tuple[Trace, Kept]:
+    """A layer whose forget or update gate is exactly 0 at every step: nothing goes the direct path."""
+    torch.manual_seed(0)
+    net = KINDS[kind](batch_first=True).double()
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.mul_(weights)
+        net.bias_ih_l0[4:8] = -1000.0  # forget of an LSTM (i, f, g, o), update of a GRU (r, z, n)
+    kept, x = Kept(), torch.randn(1, steps, 3, dtype=D)
+    subject = Subject(model=OnlyOutput(net), kind="vectors", width=3)
+    return perform(subject, Batch(x, torch.tensor([steps])), kept, RunOptions(only=tuple(KEYS))), kept
+
+
+@pytest.mark.parametrize("weights", [0.3, 1e-20])
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_with_shut_gates_the_difference_is_all_that_arrives(kind: str, weights: float) -> None:
+    """However little that is: over 40 steps at 10⁻²⁰ it is far below the smallest float, and its logarithm is known."""
+    trace, kept = shut(kind, weights)
+    shown = {name: kept.array(f"rnn.l0:path/lag_{name}") for name in ("direct", "whole", "difference")}
+    assert (shown["direct"][:, 0] == 1).all() and (shown["direct"][:, 1:] == 0).all()
+    np.testing.assert_allclose(shown["difference"][:, 1:], shown["whole"][:, 1:], rtol=1e-12)
+    found = path_walk.walk(trace.recurrences[0], 0, Emitter(Kept()))
+    assert found is not None
+    there = torch.isfinite(found.logs["whole"][:, 1:])
+    assert there[0].all() and (float(found.logs["whole"][0, -1]) < -745) is (weights < 0.1)
+    torch.testing.assert_close(
+        found.logs["difference"][:, 1:][there], found.logs["whole"][:, 1:][there], rtol=1e-12, atol=1e-9
+    )
+    np.testing.assert_array_equal(kept.array("rnn.l0:path/direct_share"), 0)
+    np.testing.assert_array_equal(kept.array("rnn.l0:path/retention")[1:], 0)
+
+
+class Swinging(nn.Module):
+    """h' = −0.9 h + tanh(W x + U h), written by hand: what is carried over changes its sign at every step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w, self.u = nn.Linear(3, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, out = x.new_zeros(len(x), 4), []
+        for step in x.unbind(1):
+            h = -0.9 * h + torch.tanh(self.w(step) + self.u(h))
+            out.append(h)
+        return torch.stack(out, 1)
+
+
+def test_a_carry_below_zero_has_a_difference_too() -> None:
+    torch.manual_seed(0)
+    kept, steps = Kept(), 8
+    subject = Subject(model=Swinging().double(), kind="vectors", width=3)
+    x = torch.randn(1, steps, 3, dtype=D)
+    trace = perform(subject, Batch(x, torch.tensor([steps])), kept, RunOptions(only=("paths/lag",)))
+    (item,) = trace.recurrences
+    straight = [torch.full((4,), -0.9, dtype=D).diag()] * steps
+    whole = []
+    for t in range(steps):
+        state = item.states[t, 0]
+        h = torch.tanh(subject.model.w(x[0, t]) + subject.model.u(state))
+        whole.append(straight[t] + torch.diag(1 - h**2) @ subject.model.u.weight)
+    logs = np.full((steps - 1, steps), np.nan)
+    for k in range(steps - 1):
+        j = d = torch.eye(4, dtype=D)
+        for t in range(k + 1, steps):
+            j, d = whole[t] @ j, straight[t] @ d
+            logs[k, t - k] = math.log(float((j - d).detach().norm()) / 2)
+    shown = kept.array(f"{item.place}:path/lag_difference")[0, 1:]
+    np.testing.assert_allclose(shown, np.exp(np.nanmean(logs[:, 1:], axis=0)), rtol=1e-9)
+    np.testing.assert_allclose(kept.array(f"{item.place}:path/retention")[:, 0], (-0.9) ** np.arange(steps))
+
+
+def test_with_all_paths_shut_the_difference_is_nothing() -> None:
+    """Forget gate at 0 and no recurrent weights: neither path carries anything."""
+    _, kept = shut("lstm", 0.0)
+    for name in ("direct", "whole", "difference"):
+        assert (kept.array(f"rnn.l0:path/lag_{name}")[:, 1:] == 0).all(), name
+
+
 @pytest.mark.parametrize("kind", ["tanh", "relu"])
 def test_a_step_without_a_carry_has_no_direct_path_and_nothing_is_refused(kind: str) -> None:
     _, kept = run(kind, ("paths", "paths/lag"))
@@ -168,14 +248,44 @@ def generic(steps: int = 6) -> Trace:
 
 
 def test_a_pure_function_has_no_direct_path_in_closed_form() -> None:
-    from inspector.engine.trace.emitter import Emitter
-
     kept = Kept()
     for key in KEYS:
         QUANTITIES[key].run(generic(), Emitter(kept))
     assert not kept.records
     block = generic().recurrences[0].block(0, 6)
     torch.testing.assert_close(block.through_frobenius(), block.frobenius())
+
+
+@pytest.mark.parametrize("budget", [None, 1.0])
+@pytest.mark.parametrize("kind", ["tanh", "lstm"])
+def test_starts_of_a_backward_layer_are_named_by_their_step_of_the_sequence(
+    kind: str, budget: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The backward direction walks from the sample's own end: its first start is the last real step, 8 of 0 … 8."""
+    if budget is not None:  # only so many starts as there must be
+        monkeypatch.setattr(lag_file, "BUDGET", budget)
+        monkeypatch.setattr(lag_file, "FEWEST_STARTS", 3)
+    trace, kept = run(kind, ("jacobian/lag",))
+    for item in trace.recurrences:
+        length, step = 9, -1 if item.reverse else 1
+        matrices = dict(zip(range(length)[::step], jacobians(item, 1), strict=True))  # by step of the sequence
+        channel = kept.channel(f"{item.place}:jacobian/lag_map")
+        starts = [int(label) for label in channel.labels["start"]]
+        some = [0, 4, 7] if budget is not None else list(range(8))  # the last one has no step after it
+        assert starts == (sorted(8 - k for k in some) if item.reverse else some)
+        assert channel.domains["start"] == "start"
+        if budget is not None:
+            continue  # products are estimates then
+        shown = kept.array(f"{item.place}:jacobian/lag_map")
+        for row, start in zip(shown, starts, strict=True):
+            product = torch.eye(item.cell.state_size, dtype=D)
+            for lag in range(1, 9):
+                t = start + step * lag
+                if t not in matrices:
+                    assert np.isnan(row[lag])
+                    continue
+                product = matrices[t] @ product
+                assert row[lag] == pytest.approx(float(product.norm()) / math.sqrt(len(product)), rel=1e-9)
 
 
 def test_estimates_are_close_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,8 +418,6 @@ def test_open_paths_and_joined_pairs_are_counted_one_by_one(sparse: bool) -> Non
     masks = (torch.rand(8, 3) < 0.7).double()
     masks[:, 0] = torch.where(masks.sum(1) == 0, 1.0, masks[:, 0])
     paths, pairs, norms = brute(weights, masks, 4)
-    from inspector.engine.trace.emitter import Emitter
-
     with np.errstate(divide="ignore"):
         np.testing.assert_allclose(open_paths(masks, 4), np.exp(np.nanmean(np.log(paths), axis=0)), rtol=1e-12)
         expected = np.exp(np.nanmean(np.clip(np.log(norms), -1e4, None), axis=0))

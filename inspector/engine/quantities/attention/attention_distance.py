@@ -21,8 +21,8 @@ from inspector.engine.trace.quantity import Describe
     self_only=True,
 )  # fmt: skip
 def distance(block: RowBlock) -> Tensor:
-    """D[a, q] = Σ_k A[a, q, k] |q − k| in steps. Shape: weights (a, q, k) → (a, q)."""
+    """D[a, q] = Σ_k A[a, q, k] |q − k| in steps, q the query's position among the keys. (a, q, k) → (a, q)."""
     rows, keys = block.weights.shape[1:]
-    queries = torch.arange(block.first, block.first + rows, device=block.weights.device)
+    queries = torch.arange(block.position, block.position + rows, device=block.weights.device)
     away = (queries[:, None] - torch.arange(keys, device=block.weights.device)).abs()
     return (block.weights * away.to(block.weights.dtype)).sum(dim=-1)

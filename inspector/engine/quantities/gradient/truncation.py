@@ -220,7 +220,7 @@ def _adaptive(recurrence: Recurrence, emit: Emitter, sample: int, items: Items) 
     found = found.flip(1) if recurrence.reverse else found
     about = Describe(
         kind="truncation", compare="separate",
-        title="smallest K by step", unit="steps", formula=ADAPTIVE, source=SOURCE,
+        title="smallest K by step", unit="step", formula=ADAPTIVE, source=SOURCE,
         method=f"estimated from {PROBES} random projections (norms within about 9 %)" if items.projected else "exact",
         labels={"statistic": tuple(f"{tolerance:.0%}" for tolerance in TOLERANCES)},
     )  # fmt: skip

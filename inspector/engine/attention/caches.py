@@ -1,0 +1,153 @@
+"""Calls of one module that are rows of one map: a decoder's looks at its source, or a cache of keys that grows.
+
+A cache: every call brings some queries and as many new keys, and the keys of earlier calls stay. Its calls are told
+from others by their numbers (each has as many more keys as it has queries), and, where a call of several queries is
+among them, by their keys, which must be those of the call before with new ones after them. Taken for a cache wrongly:
+one query a call at a source that grows by one key a call (simultaneous translation), unless the module's name says
+that it looks at another sequence; one query over the p positions of the call before and one more, where a model
+computes its softmax itself (class attention in the module that also did the self-attention), since no keys are known.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from inspector.engine.attention.calls import crosses
+from inspector.engine.attention.looked import Looked
+from inspector.engine.attention.rows import Rows
+from inspector.engine.trace.trace import Attention
+
+JOINED_BYTES = 2 << 30
+"""Joined maps are held as weights; calls whose map would be larger stay as they are, their positions known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call: its rows, and how many keys are filled when it is over (all, but for a buffer of fixed length)."""
+
+    attention: Attention
+    rows: Rows
+    filled: int
+
+    @classmethod
+    def of(cls, attention: Attention) -> _Call:
+        rows = Rows(attention, attention.kept or 0)
+        return cls(attention, rows, _filled(rows))
+
+    @property
+    def first(self) -> int:
+        """Position of the first query."""
+        return self.filled - self.rows.queries
+
+
+def joined_calls(looked: Looked, attentions: list[Attention]) -> list[Attention]:
+    """Attentions of one module, in order, those that are rows of one map as one Attention. Others are left alone."""
+    if len(attentions) < 2:
+        return attentions
+    calls = [_Call.of(attention) for attention in attentions]
+    if not crosses(attentions[0].place):
+        runs = _caches(calls)
+        if len(runs) < len(calls):
+            return [one for run in runs for one in _as_cache(looked, run)]
+    same = {(call.rows.heads, call.rows.queries) for call in calls} == {(calls[0].rows.heads, 1)}
+    growing = all(after.rows.keys == before.rows.keys + 1 for before, after in itertools.pairwise(calls))
+    if same and (growing or len({call.rows.keys for call in calls}) == 1):
+        return [_as_one(calls, f"one row of each of {len(calls)} calls", calls[-1].rows.keys, "position", None)]
+    return attentions
+
+
+def _caches(calls: list[_Call]) -> list[list[_Call]]:
+    """The calls in runs, each of them one sequence with a cache; a call by itself is a run of one."""
+    runs = [[calls[0]]]
+    for call in calls[1:]:
+        if _continues(runs[-1], call):
+            runs[-1].append(call)
+        else:
+            runs.append([call])
+    return runs
+
+
+def _continues(run: list[_Call], call: _Call) -> bool:
+    """Whether a call adds its queries, and nothing else, to the keys of the run."""
+    before = run[-1]
+    if call.rows.heads != before.rows.heads or call.first != before.filled or run[0].first < 0:
+        return False
+    single = all(one.rows.queries == 1 for one in (run[0], before, call))
+    return single or (_same_keys(before, call) and (call.rows.queries == 1 or _lower_triangle(call)))
+
+
+def _same_keys(before: _Call, after: _Call) -> bool:
+    """Whether the later call holds the keys of the earlier one, up to rounding; True where a model hides its keys."""
+    if before.attention.weights is not None or after.attention.weights is not None:
+        return True
+    old = before.attention.key[..., : before.filled, :]
+    new = after.attention.key[..., : before.filled, :]
+    size = float(old.abs().max()) if old.numel() else 0.0
+    return bool(((old - new).abs() <= 16 * torch.finfo(old.dtype).eps * size).all())
+
+
+def _lower_triangle(call: _Call) -> bool:
+    """Whether no row looks at a key after its own position."""
+    grid = call.rows.allowed(0, call.rows.queries)
+    positions = torch.arange(call.rows.keys, device=grid.device)
+    return not bool((grid & (positions > call.first + torch.arange(len(grid[0]), device=grid.device)[:, None])).any())
+
+
+def _filled(rows: Rows) -> int:
+    """How many keys the last row may look at where they are the first ones, else the number of keys."""
+    last = rows.allowed(rows.queries - 1, rows.queries)[:, 0]
+    count = int(last[0].sum()) if bool((last == last[:1]).all()) else 0
+    return count if count and bool(last[0, :count].all()) else rows.keys
+
+
+def _as_cache(looked: Looked, run: list[_Call]) -> list[Attention]:
+    """One map of a run of more than one call; its calls with their positions where the map would be too large."""
+    if len(run) == 1:
+        return [run[0].attention]
+    first, keys = run[0].first, run[-1].filled
+    queries = keys - first
+    if run[0].rows.heads * queries * keys * 8 > JOINED_BYTES:
+        return [
+            replace(call.attention, first_query=call.first, queries_from="position", keys_from="position")
+            for call in run
+        ]
+    one = _as_one(run, f"joined from {len(run)} calls that add to one cache of keys", keys, "position", first)
+    return [_by_steps(looked, one) if first == 0 else one]
+
+
+def _by_steps(looked: Looked, attention: Attention) -> Attention:
+    """A square map whose rows are the steps of the input, without those that are padding."""
+    assert attention.weights is not None and attention.mask is not None
+    queries, length = attention.weights.shape[-2], looked.length
+    if queries not in (looked.padded, length) or looked.over_answer(attention.place):
+        return attention
+    rows = slice(min(queries, length))
+    keys = slice(None) if bool(attention.mask[..., rows, length:].any()) else rows
+    return replace(
+        attention, queries_from="step", keys_from="step",
+        weights=attention.weights[..., rows, keys], mask=attention.mask[..., rows, keys],
+    )  # fmt: skip
+
+
+def _as_one(calls: list[_Call], note: str, keys: int, domain: str, first: int | None) -> Attention:
+    """All rows as one Attention over so many keys; `first`: position of the first query, None for another sequence."""
+    parts = [(call.rows.block(0, call.rows.queries).full(), call.rows.allowed(0, call.rows.queries)) for call in calls]
+    weights = torch.cat([_fitted(part, keys) for part, _ in parts], dim=1)
+    mask = torch.cat([_fitted(part.expand(len(weights), -1, -1), keys) for _, part in parts], dim=1)
+    start, checks = calls[0].attention, [call.attention.check for call in calls]
+    failed = [check for check in checks if check is not None and not check.passed]
+    return replace(
+        start, weights=weights[None], mask=mask[None], note="; ".join(filter(None, (start.note, note))), causal=False,
+        queries_from=domain, keys_from=start.keys_from if first is None else domain, first_query=first or 0,
+        check=failed[0] if failed else start.check,
+    )  # fmt: skip
+
+
+def _fitted(tensor: Tensor, keys: int) -> Tensor:
+    """Rows over the first `keys` keys, with zeros where there were fewer."""
+    tensor = tensor[..., :keys]
+    return torch.nn.functional.pad(tensor, (0, keys - tensor.shape[-1]))

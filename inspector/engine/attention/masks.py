@@ -1,0 +1,87 @@
+"""Masks as attention functions take them, settled into what they forbid: nothing, the causal triangle, or some keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.attention.bias import CausalBias, CausalVariant
+
+from inspector.engine.attention.looked import Looked
+from inspector.engine.attention.rows import forbidding
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A mask as it is kept.
+
+    Attributes:
+        causal: it is the triangle of as many queries as keys; `mask` is None then.
+        mask: None where it allows everything, boolean (True = may look) where it only forbids, else additive.
+        first_query: keys before the first query where it is the triangle of the last queries of more keys, else 0.
+    """
+
+    causal: bool = False
+    mask: Tensor | None = None
+    first_query: int = 0
+
+
+def settle(looked: Looked, mask: Tensor, below: float, source: Tensor | None) -> Settled:
+    """What a folded mask forbids, from `looked` where the same `source` was given before.
+
+    below: a finite additive mask at or below this forbids a key, see rows.forbidding.
+    """
+    if source is None:
+        return _settled(mask.detach(), below)
+    version = -1 if source.is_inference() else source._version  # torch does not count writes in inference mode
+    key = (version, tuple(mask.shape), below)
+    known = looked.masks.get(id(source))
+    if known is not None and known[0] is source and known[1] == key:
+        assert isinstance(known[2], Settled)
+        return known[2]
+    found = _settled(mask.detach(), below)
+    if version >= 0:
+        while len(looked.masks) >= 4:
+            looked.masks.pop(next(iter(looked.masks)))
+        looked.masks[id(source)] = (source, key, found)
+    return found
+
+
+def limit(mask: Tensor, query: Tensor, key: Tensor, scale: float) -> float:
+    """Where a finite additive mask begins to forbid; a boolean one has no such limit."""
+    return 0.0 if mask.dtype == torch.bool else forbidding(query, key, scale)
+
+
+def unreached(mask: Tensor | None, causal: bool, length: int, below: float) -> bool:
+    """True when no row may look at a key from `length` on."""
+    if causal or mask is None or mask.shape[-1] == 1:
+        return causal
+    beyond = mask[..., length:]
+    return not bool((beyond if beyond.dtype == torch.bool else beyond > below).any())
+
+
+def written_out(mask: Tensor, query: Tensor, keys: int) -> Tensor:
+    """A torch.nn.attention.bias.CausalBias as the boolean mask (q, k) that it stands for; others as they are."""
+    if not isinstance(mask, CausalBias):
+        return mask
+    queries = query.shape[-2]
+    diagonal = keys - queries if mask.variant == CausalVariant.LOWER_RIGHT else 0
+    return torch.ones(queries, keys, dtype=torch.bool, device=query.device).tril(diagonal)
+
+
+def _settled(mask: Tensor, below: float) -> Settled:
+    if mask.dtype != torch.bool:
+        forbidden = mask <= below
+        if not bool(((mask == 0) | forbidden).all()):
+            return Settled(mask=mask.clone())
+        mask = ~forbidden
+    if bool(mask.all()):
+        return Settled()
+    queries, keys = mask.shape[-2:]
+    before = keys - queries
+    if queries > 1 and before >= 0:
+        triangle = torch.ones(queries, keys, dtype=torch.bool, device=mask.device).tril(before)
+        if bool((mask == triangle).all()):
+            return Settled(mask=mask.clone(), first_query=before) if before else Settled(causal=True)
+    return Settled(mask=mask.clone())

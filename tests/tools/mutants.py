@@ -1,0 +1,342 @@
+"""How many small faults do the tests see? Plants some in chosen modules, one at a time, in a copy of this checkout.
+
+    python tests/tools/mutants.py --modules inspector/engine/attention [more …] [--count 20] [--seed 1]
+        [--tests tests/engine/probes …] [--list]
+
+The faults are those of cosmic-ray (`pip install -c constraints.txt '.[test,mutants]'`): a sign, a comparison, a number by
+one, a condition. The same seed picks the same faults, spread over the files. Tests are those of TESTS below unless
+they are named. The table says how many were caught, and for each survivor the lines that differ. The checkout is read
+and never written to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+QUANTITIES = "tests/engine/quantities"
+TESTS: dict[str, tuple[str, ...]] = {
+    "inspector/analysis": ("tests/analysis", "tests/gui"),
+    "inspector/capture": ("tests/capture",),
+    "inspector/cli.py": ("tests/test_cli.py",),
+    "inspector/diagnosis": ("tests/gui",),
+    "inspector/engine": ("tests/engine",),
+    "inspector/engine/analyses": ("tests/engine/analyses", QUANTITIES),
+    "inspector/engine/attention": ("tests/engine/probes", f"{QUANTITIES}/test_attention_quantities.py"),
+    "inspector/engine/cells": ("tests/engine/cells", QUANTITIES),
+    "inspector/engine/inputs": ("tests/engine/inputs",),
+    "inspector/engine/interventions": ("tests/engine/interventions",),
+    "inspector/engine/loaders": ("tests/engine/loaders",),
+    "inspector/engine/opening": ("tests/engine/opening", "tests/engine/loaders"),
+    "inspector/engine/probes": ("tests/engine/probes", "tests/engine/recurrent"),
+    "inspector/engine/quantities": (QUANTITIES, "tests/engine/analyses"),
+    **{
+        f"inspector/engine/quantities/{folder}": (*(f"{QUANTITIES}/test_{name}.py" for name in first), QUANTITIES)
+        for folder, first in {
+            "dynamics": ("dynamics", "fixed_points"),
+            "gates": ("gate_openers", "recurrent", "dynamics"),
+            "gradient": ("influence", "bptt", "truncation", "clipping", "depth"),
+            "jacobian": ("paths", "recurrent", "bound"),
+            "values": ("outputs", "training", "recurrent"),
+        }.items()
+    },
+    "inspector/engine/quantities/attention": (f"{QUANTITIES}/test_attention_quantities.py", "tests/engine/probes"),
+    "inspector/engine/recurrent": ("tests/engine/recurrent", "tests/engine/probes"),
+    "inspector/gui": ("tests/gui",),
+    "inspector/records": ("tests/records", "tests/capture"),
+    "inspector/registry.py": ("tests/test_registry.py", "tests/contracts"),
+    "inspector/transport": ("tests/transport",),
+    "inspector/workspace": ("tests/workspace",),
+}
+"""Module → the tests that are to catch its faults, the likeliest first; the longest beginning of a path counts."""
+
+PAIRS = (
+    "Add_Sub",
+    "Sub_Add",
+    "Mul_Div",
+    "Div_Mul",
+    "FloorDiv_Div",
+    "Mod_FloorDiv",
+    "Pow_Mul",
+    "BitAnd_BitOr",
+    "BitOr_BitAnd",
+)
+COMPARISONS = (
+    "Eq_NotEq", "NotEq_Eq", "Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt", "Lt_Gt", "Gt_Lt", "LtE_GtE", "GtE_LtE", "Is_IsNot", "IsNot_Is",
+)  # fmt: skip
+OPERATORS = {
+    *(f"core/ReplaceBinaryOperator_{pair}" for pair in PAIRS),
+    *(f"core/ReplaceComparisonOperator_{pair}" for pair in COMPARISONS),
+    *(f"core/ReplaceUnaryOperator_Delete_{what}" for what in ("USub", "Invert", "Not")),
+    *(f"core/Replace{pair}" for pair in ("TrueWithFalse", "FalseWithTrue", "AndWithOr", "OrWithAnd")),
+    "core/ReplaceBreakWithContinue", "core/ReplaceContinueWithBreak", "core/AddNot", "core/NumberReplacer",
+    "core/ZeroIterationForLoop",
+}  # fmt: skip
+"""Faults that a person makes. Left out: those that hardly run at all (a shift of floats), which any test would catch."""
+
+LARGE = 100
+"""Constants of a module from here on are limits of time and memory, where one more or less is nothing to be seen."""
+
+
+WITHOUT_RESULT = ("order", "frozen", "slots")
+"""The place of a panel, and what a data class forbids: faults in them change nothing that is computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: what cosmic-ray is to do, and where."""
+
+    module: str
+    operator: str
+    occurrence: int
+    start: tuple[int, int]
+    end: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a fault."""
+
+    fault: Fault
+    caught: bool
+    diff: str
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Plant, run, print. Returns 1 where the tests fail without any fault, else 0."""
+    options = _options(arguments)
+    modules = [path for name in options.modules for path in files_below(ROOT / name)]
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        tree = Path(folder) / "tree"
+        copy(ROOT, tree)
+        every = candidates(tree, modules, Path(folder))
+        picked = pick(every, options.count, options.seed)
+        say(f"{len(picked)} of {len(every)} faults in {len(modules)} files, seed {options.seed}")
+        if options.list:
+            say("\n".join(f"{fault.module}:{fault.start[0]} {fault.operator}" for fault in picked))
+            return 0
+        outcomes = []
+        for tests, faults in by_tests(picked, options.tests).items():
+            took = baseline(tree, tests)
+            if took is None:
+                say(f"These tests fail without any fault: {' '.join(tests)}")
+                return 1
+            say(f"{len(faults)} faults, {took:.0f} s each at most: {' '.join(tests)}")
+            outcomes += plant(tree, faults, tests, Path(folder), timeout=60 + 3 * took)
+    say(table(outcomes))
+    return 0
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Plant small faults in a copy of the checkout and count those caught.")
+    parser.add_argument("--modules", nargs="+", required=True, help="files or folders, from the root of the checkout")
+    parser.add_argument("--tests", nargs="+", help="tests to run instead of those of the table")
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--list", action="store_true", help="only say which faults would be planted")
+    return parser.parse_args(arguments)
+
+
+def say(text: str) -> None:
+    """A line for the person who waits."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def files_below(path: Path) -> list[str]:
+    """Python files of a file or folder, as paths from the root. Raises SystemExit where there are none."""
+    found = [path] if path.is_file() else sorted(path.rglob("*.py"))
+    if not found:
+        raise SystemExit(f"{path} is no Python file and holds none; give a path from {ROOT}.")
+    return [str(file.relative_to(ROOT)) for file in found]
+
+
+def copy(root: Path, target: Path) -> None:
+    """Everything of a checkout that git does not ignore, changes that are not committed included."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root,
+        check=True,
+        capture_output=True,
+    )
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        source, copied = root / name, target / name
+        if source.is_file():
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, copied)
+
+
+def candidates(tree: Path, modules: list[str], folder: Path) -> list[Fault]:
+    """Every fault that could be planted in the modules of a tree."""
+    from cosmic_ray.work_db import WorkDB, use_db
+
+    config, session = folder / "all.toml", folder / "all.sqlite"
+    config.write_text(_config(modules, "true", 1.0))
+    _cosmic_ray(tree, "init", config, session)
+    with use_db(str(session), WorkDB.Mode.open) as database:
+        specs = [mutation for item in database.work_items for mutation in item.mutations]
+    left_out = {module: spared(ast.parse((tree / module).read_text())) for module in modules}
+    return [
+        Fault(str(spec.module_path), spec.operator_name, spec.occurrence, tuple(spec.start_pos), tuple(spec.end_pos))
+        for spec in specs
+        if spec.operator_name in OPERATORS
+        and not any(first <= tuple(spec.start_pos) <= last for first, last in left_out[str(spec.module_path)])
+    ]
+
+
+Span = tuple[tuple[int, int], tuple[int, int]]
+
+
+def spared(tree: ast.Module) -> list[Span]:
+    """Where no fault is planted: annotations, which never run; large constants; keywords that change no result."""
+    found: list[ast.expr] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
+            found.append(node.annotation)
+        elif isinstance(node, ast.FunctionDef) and node.returns is not None:
+            found.append(node.returns)
+        elif isinstance(node, ast.keyword) and node.arg in WITHOUT_RESULT:
+            found.append(node.value)
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign):
+            numbers = [
+                n.value
+                for n in ast.walk(statement.value)
+                if isinstance(n, ast.Constant) and type(n.value) in (int, float)
+            ]
+            if any(abs(number) >= LARGE for number in numbers) or "<<" in ast.unparse(statement.value):
+                found.append(statement.value)
+    return [((n.lineno, n.col_offset), (n.end_lineno or n.lineno, n.end_col_offset or n.col_offset)) for n in found]
+
+
+def pick(faults: Iterable[Fault], count: int, seed: int) -> list[Fault]:
+    """So many faults, of every file in turn one, at a place drawn first and then one of the faults possible there."""
+    places: dict[str, dict[tuple[int, int], list[Fault]]] = {}
+    for fault in sorted(faults, key=lambda f: (f.module, f.start, f.operator, f.occurrence)):
+        places.setdefault(fault.module, {}).setdefault(fault.start, []).append(fault)
+    drawn = random.Random(seed)
+    files = sorted(places)
+    drawn.shuffle(files)
+    picked: list[Fault] = []
+    while len(picked) < count and any(places.values()):
+        for file in files:
+            if len(picked) < count and places[file]:
+                place = drawn.choice(sorted(places[file]))
+                picked.append(drawn.choice(places[file].pop(place)))
+    return picked
+
+
+def catching(module: str) -> tuple[str, ...]:
+    """The tests that are to catch faults of a module."""
+    beginnings = [key for key in TESTS if module == key or module.startswith(f"{key}/")]
+    return TESTS[max(beginnings, key=len)] if beginnings else ("tests",)
+
+
+def by_tests(faults: Iterable[Fault], given: list[str] | None) -> dict[tuple[str, ...], list[Fault]]:
+    """Faults that the same tests are to catch, together."""
+    found: dict[tuple[str, ...], list[Fault]] = {}
+    for fault in faults:
+        found.setdefault(tuple(given) if given else catching(fault.module), []).append(fault)
+    return found
+
+
+def baseline(tree: Path, tests: tuple[str, ...]) -> float | None:
+    """Seconds that the tests take where no fault is planted; None where they fail."""
+    began = time.monotonic()
+    done = subprocess.run(shlex.split(_command(tests)), cwd=tree, env=_environment(tree), capture_output=True)
+    return time.monotonic() - began if done.returncode == 0 else None
+
+
+def plant(tree: Path, faults: list[Fault], tests: tuple[str, ...], folder: Path, timeout: float) -> list[Outcome]:
+    """Each fault by itself in the tree, and whether the tests saw it."""
+    from cosmic_ray.work_db import WorkDB, use_db
+    from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkItem
+
+    config, session = folder / "some.toml", folder / "some.sqlite"
+    session.unlink(missing_ok=True)
+    config.write_text(_config(sorted({fault.module for fault in faults}), _command(tests), timeout))
+    with use_db(str(session), WorkDB.Mode.create) as database:
+        database.add_work_items(
+            WorkItem.single(
+                str(number), MutationSpec(Path(fault.module), fault.operator, fault.occurrence, fault.start, fault.end)
+            )
+            for number, fault in enumerate(faults)
+        )
+    _cosmic_ray(tree, "exec", config, session)
+    with use_db(str(session), WorkDB.Mode.open) as database:
+        results: dict[str, Any] = dict(database.results)
+    return [
+        Outcome(fault, results[str(n)].test_outcome != TestOutcome.SURVIVED, changed(results[str(n)].diff or ""))
+        for n, fault in enumerate(faults)
+    ]
+
+
+def _command(tests: tuple[str, ...]) -> str:
+    return shlex.join([sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests])
+
+
+def _config(modules: list[str], command: str, timeout: float) -> str:
+    """A cosmic-ray configuration."""
+    return (
+        f"[cosmic-ray]\nmodule-path = {json.dumps(modules)}\ntimeout = {timeout}\nexcluded-modules = []\n"
+        f'test-command = {json.dumps(command)}\n[cosmic-ray.distributor]\nname = "local"\n'
+    )
+
+
+def _cosmic_ray(tree: Path, command: str, config: Path, session: Path) -> None:
+    """A command of cosmic-ray in the tree. Raises SystemExit with what it said where it fails."""
+    run = [sys.executable, "-m", "cosmic_ray.cli", command, str(config), str(session)]
+    done = subprocess.run(run, cwd=tree, env=_environment(tree), capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"cosmic-ray {command} failed: {done.stderr.strip() or done.stdout.strip()}")
+
+
+def _environment(tree: Path) -> dict[str, str]:
+    """Tests import the copy, and no compiled file of a mutant outlives it."""
+    return {
+        **os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "QT_QPA_PLATFORM": "offscreen",
+        "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
+
+
+def changed(diff: str) -> str:
+    """The lines of a diff that differ, one fault as "before → after"."""
+    lines = [line for line in diff.splitlines() if line[:1] in "+-" and not line.startswith(("+++", "---"))]
+    before, after = ([line[1:].strip() for line in lines if line[0] == sign] for sign in "-+")
+    return f"{' '.join(before)} → {' '.join(after)}"
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """Markdown: files with their faults and those caught, the sum, and the survivors."""
+    rows = ["| module | mutants | caught |", "|---|---|---|"]
+    for module in sorted({outcome.fault.module for outcome in outcomes}):
+        own = [outcome for outcome in outcomes if outcome.fault.module == module]
+        rows.append(f"| {module} | {len(own)} | {sum(outcome.caught for outcome in own)} |")
+    caught = sum(outcome.caught for outcome in outcomes)
+    share = f" ({caught / len(outcomes):.0%})" if outcomes else ""
+    rows.append(f"| **all** | {len(outcomes)} | {caught}{share} |")
+    survivors = [
+        f"- {outcome.fault.module}:{outcome.fault.start[0]}: `{outcome.diff}`"
+        for outcome in outcomes
+        if not outcome.caught
+    ]
+    return "\n".join([*rows, "", "Survivors:" if survivors else "No survivor.", *survivors])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,106 @@
+"""The command that plants small faults: what it picks, spares and says, and one run of it on a tree of two files."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from pathlib import Path
+
+import mutants
+import pytest
+from mutants import Fault, Outcome, catching, changed, copy, pick, spared, table
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def fault(module: str, line: int, operator: str = "core/AddNot", occurrence: int = 0) -> Fault:
+    return Fault(module, operator, occurrence, (line, 0), (line, 4))
+
+
+def test_every_module_has_tests_and_every_test_of_the_table_is_there() -> None:
+    named = {path for paths in mutants.TESTS.values() for path in paths}
+    assert not [path for path in named if not (ROOT / path).exists()]
+    assert not [path for path in mutants.TESTS if not (ROOT / path).exists()]
+    modules = [str(path.relative_to(ROOT)) for path in (ROOT / "inspector").rglob("*.py")]
+    whole = {m for m in modules if catching(m) == ("tests",)}
+    assert whole <= {"inspector/__init__.py", "inspector/__main__.py", "inspector/version.py"}
+    assert catching("inspector/engine/quantities/attention/attention_maps.py")[0].endswith(
+        "test_attention_quantities.py"
+    )
+    assert catching("inspector/engineering.py") == ("tests",), "a folder's name is whole"
+
+
+def test_a_seed_picks_the_same_faults_spread_over_files_and_places() -> None:
+    many = [fault("big.py", line, occurrence=n) for line in range(30) for n in range(3)]
+    faults = [*many, *(fault("small.py", line) for line in range(2)), fault("tiny.py", 1)]
+    picked = pick(faults, 9, seed=4)
+    assert picked == pick(reversed(faults), 9, seed=4) != pick(faults, 9, seed=5)
+    assert [sum(one.module == name for one in picked) for name in ("big.py", "small.py", "tiny.py")] == [6, 2, 1]
+    assert len({(one.module, one.start) for one in picked}) == 9, "one fault a place"
+    assert len(pick(faults, 1000, seed=4)) == 33 and pick([], 5, seed=4) == []
+
+
+def test_what_no_test_could_see_is_spared() -> None:
+    source = """
+LIMIT = 2 << 20
+SECONDS, STARTS = 120.0, 8
+SHARE = 0.5
+def f(x: int | None, y: int = 1 | 2) -> int | None:
+    z: int | str = 3 | 4
+    return g(order=31, size=5, frozen=True)
+"""
+    lines = source.splitlines()
+    found = {lines[a - 1][b:d] for (a, b), (_, d) in spared(ast.parse(source))}
+    assert found == {"2 << 20", "120.0, 8", "int", "int | None", "int | str", "31", "True"}
+
+
+def test_a_copy_holds_what_git_does_not_ignore(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "package").mkdir(parents=True)
+    for name in (".gitignore", "package/one.py", "new.py", "out.log", "gone.py"):
+        (root / name).write_text("*.log\n" if name == ".gitignore" else name)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(root)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "package", ".gitignore", "gone.py"], check=True)
+    (root / "package/one.py").write_text("changed")
+    (root / "gone.py").unlink()
+    copy(root, tmp_path / "copy")
+    found = {str(p.relative_to(tmp_path / "copy")) for p in (tmp_path / "copy").rglob("*") if p.is_file()}
+    assert found == {".gitignore", "package/one.py", "new.py"}
+    assert (tmp_path / "copy/package/one.py").read_text() == "changed"
+
+
+def test_the_table_counts_and_names_the_survivors() -> None:
+    diff = "--- mutation diff ---\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n a\n-    b = 1\n+    b = 2\n"
+    assert changed(diff) == "b = 1 → b = 2"
+    text = table([Outcome(fault("x.py", 3), False, "b = 1 → b = 2"), Outcome(fault("x.py", 4), True, "")])
+    assert "| x.py | 2 | 1 |" in text and "| **all** | 2 | 1 (50%) |" in text
+    assert text.endswith("Survivors:\n- x.py:3: `b = 1 → b = 2`")
+    assert table([Outcome(fault("x.py", 3), True, "")]).endswith("No survivor.") and "| 0 | 0 |" in table([])
+
+
+def test_a_path_without_python_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="no Python file"):
+        mutants.files_below(tmp_path)
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_faults_are_planted_in_a_copy_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sees: bool
+) -> None:
+    """Two faults are possible in `a + b if a < b else a`: a sign and a comparison."""
+    pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    source = "def f(a, b):\n    return a + b if a < b else a\n"
+    (tmp_path / "small.py").write_text(source)
+    seen = "assert f(1, 2) == 3 and f(2, 2) == 2 and f(3, 2) == 3" if sees else "f(1, 2)"
+    (tmp_path / "test_small.py").write_text(f"from small import f\n\n\ndef test_f():\n    {seen}\n")
+    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    given = ["--modules", "small.py", "--tests", "test_small.py", "--count", "2"]
+    assert mutants.main(given) == 0
+    told = capsys.readouterr().out
+    assert f"| small.py | 2 | {2 if sees else 0} |" in told and ("No survivor" in told) is sees
+    assert sees or "`return a + b if a < b else a → return a - b if a < b else a`" in told
+    assert (tmp_path / "small.py").read_text() == source
+    (tmp_path / "test_small.py").write_text("def test_f():\n    assert False\n")
+    assert mutants.main(given) == 1 and "fail without any fault" in capsys.readouterr().out
