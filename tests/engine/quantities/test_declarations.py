@@ -108,7 +108,7 @@ def channels() -> Kept:
         labels = tuple("abcd"[:width])
         subject = Subject(model=model, kind="vectors", width=width, labels=labels, loss=loss)
         batch = Batch(torch.randn(2, 6, width), torch.tensor([6, 6]))
-        perform(subject, batch, kept, RunOptions(only=tuple(tuple(QUANTITIES)), seed=0))
+        perform(subject, batch, kept, RunOptions(only=tuple(QUANTITIES), seed=0))
     return kept
 
 
