@@ -18,33 +18,7 @@ from torch import Tensor
 from inspector.engine.recurrent.traced.loops.detection import Label, Loop
 from inspector.engine.recurrent.traced.loops.iteration_classes import Place, Sources, Twins
 from inspector.engine.recurrent.traced.record.op_table import Numbers, ids_of
-from inspector.engine.recurrent.traced.record.operation import FORGOTTEN, Op
-
-ADDITIVE = frozenset(
-    [
-        "add",
-        "__add__",
-        "__radd__",
-        "__iadd__",
-        "add_",
-        "cat",
-        "stack",
-        "concat",
-        "hstack",
-        "vstack",
-        "append",
-        "__setitem__",
-        "unsqueeze",
-        "view",
-        "reshape",
-        "sum",
-        "mean",
-        "detach",
-        "to",
-        "clone",
-    ]
-)
-"""A variable that only goes through these sums or collects; it is no recurrent state."""
+from inspector.engine.recurrent.traced.record.operation import Op
 
 MOST_BITS = 62
 """Slots that fit the bits of a machine's number; in a loop with more, every iteration is looked at."""
@@ -101,6 +75,11 @@ class Flow:
         """The operation at a place."""
         return self.loop.iterations[place[0]][place[1]][1]
 
+    def made_here(self, tensor: Tensor, i: int, before: int | None = None) -> int | None:
+        """The operation of iteration i that made a tensor, if one did (and before this one)."""
+        place = self.source.get(id(tensor))
+        return place[1] if place is not None and place[0] == i and (before is None or place[1] < before) else None
+
     def writers(self, tensor: Tensor, before: Place) -> list[Place]:
         """Operations of the same iteration that wrote into a tensor's memory before a place."""
         if not self.changed:
@@ -155,10 +134,6 @@ class _Groups:
         self.parent[self.find(a)] = self.find(b)
 
 
-def _number(op: Op, tensor: Tensor) -> int:
-    return next(n for n, out in enumerate(op.outputs) if out is tensor)
-
-
 def _slots(flow: Flow) -> list[Slot]:
     loop, source, twins = flow.loop, flow.source, flow.twins
     groups, names = _Groups(), _Interned()
@@ -168,7 +143,7 @@ def _slots(flow: Flow) -> list[Slot]:
                 place = source.get(id(given))
                 if place is not None and place[0] < i and given.is_floating_point():
                     maker, made = loop.iterations[place[0]][place[1]]
-                    groups.join(names.of(("made", maker, _number(made, given))), names.of(("read", label, n)))
+                    groups.join(names.of(("made", maker, made.output(given))), names.of(("read", label, n)))
     found: dict[object, Slot] = {}
     begun = {groups.find(item) for item in names.items.values()}
     makers: dict[int, list[tuple[Slot, int, int]]] = {}
@@ -322,7 +297,7 @@ def _reach(flow: Flow, holders: dict[int, int], i: int) -> list[int]:
                 bits |= holders.get(id(given), 0)
             for written in flow.writers(given, (i, j)):
                 bits |= row[written[1]]
-        row.append(0 if op.name in FORGOTTEN else bits)
+        row.append(0 if op.traits.forgets else bits)
     return row
 
 
@@ -351,18 +326,30 @@ def states(flow: Flow) -> list[list[Slot]]:
 
 
 def _collects(flow: Flow, slot: Slot) -> bool:
-    """True for a sum or a list that grows: its own old value goes through additive operations only."""
-    bit = 1 << slot.index
-    i = next(n for n, made in enumerate(slot.made) if made >= 0 and n > 0)
-    ops = flow.loop.iterations[i]
-    path, todo = set(), [slot.made[i]]
+    """True for a running sum or a list that grows: in every iteration the old value is only added to.
+
+    The sign of what is added does not matter. Counter-examples, which are recurrences: `acc = x - acc`, a factor
+    (`torch.add(x, acc, alpha=0.9)`), and a sum at some steps that is something else at others.
+    """
+    return all(_adds(flow, slot, i) for i in flow.twins.members if slot.made[i] >= 0)
+
+
+def _adds(flow: Flow, slot: Slot, i: int) -> bool:
+    """True where the slot's old value goes through additions only on its way to the one that iteration i makes."""
+    bit, ops, row = 1 << slot.index, flow.loop.iterations[i], flow.reach[i]
+    old = set(map(id, slot.values[max(0, i - slot.lags) : i + 1]))
+    seen, todo = set(), [slot.made[i]]
     while todo:
         j = todo.pop()
-        if j in path or not flow.reach[i][j] & bit:
+        if j in seen or not row[j] & bit:
             continue
-        path.add(j)
-        for given in ops[j][1].inputs:
-            place = flow.source.get(id(given))
-            if place is not None and place[0] == i and place[1] < j:
-                todo.append(place[1])
-    return all(ops[j][1].name in ADDITIVE for j in path)
+        seen.add(j)
+        op = ops[j][1]
+        for number, given in op.operands():
+            made = flow.made_here(given, i, j)
+            makers = [*([] if made is None else [made]), *(written for _, written in flow.writers(given, (i, j)))]
+            carried = any(row[k] & bit for k in makers) if makers else id(given) in old
+            if carried and not op.traits.adds(number, op.kwargs):
+                return False
+            todo += makers
+    return True

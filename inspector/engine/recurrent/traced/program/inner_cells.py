@@ -18,30 +18,24 @@ from inspector.engine.cells.gru import GruStep
 from inspector.engine.cells.lstm import LstmStep
 from inspector.engine.cells.rnn import RnnStep
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.operator_traits import Kind, Traits
 from inspector.engine.recurrent.traced.program.gates import Gate, leading_to
-from inspector.engine.recurrent.traced.program.slicing import CUT
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.verification import allowed_error, distance, largest
-
-CELLS = frozenset({"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"})
-FUSED = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
-HANDING = CUT | frozenset(
-    ["__getitem__", "clone", "contiguous", "to", "unsqueeze", "squeeze", "view", "reshape", "__iter__", "unbind"]
-)
-"""What a state may go through between two calls of a cell and still be the cell's own."""
 
 
 def of_a_cell(flow: Flow, state: Sequence[Slot]) -> bool:
     """True for a loop that is nothing but torch's own cells or fused modules, one after the other."""
     bits = sum(1 << slot.index for slot in state)
     count = len(flow.loop.iterations)
-    names: set[str] = set()
+    found: set[Traits] = set()
     for i in {0, count // 2, count - 2, count - 1}:
         ops = flow.loop.iterations[i]
-        names |= {ops[j][1].name for j in leading_to(flow, state, i) if flow.reach[i][j] & bits}
-    if not names & (CELLS | FUSED):
-        return False
-    return bool(names & FUSED) or names <= CELLS | HANDING
+        found |= {ops[j][1].traits for j in leading_to(flow, state, i) if flow.reach[i][j] & bits}
+    kinds = {one.kind for one in found}
+    if Kind.FUSED in kinds:
+        return True
+    return Kind.CELL in kinds and all(one.kind is Kind.CELL or one.hands_on for one in found)
 
 
 def cells_within(flow: Flow, state: Sequence[Slot], parameters: dict[int, str]) -> set[str]:
@@ -70,7 +64,7 @@ def inner_gates(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
 
 def _numbers(flow: Flow, state: Sequence[Slot], i: int) -> list[int]:
     ops = flow.loop.iterations[i]
-    return [j for j in sorted(leading_to(flow, state, i)) if ops[j][1].name in CELLS]
+    return [j for j in sorted(leading_to(flow, state, i)) if ops[j][1].traits.kind is Kind.CELL]
 
 
 def _calls(flow: Flow, state: Sequence[Slot], i: int) -> list[Op]:

@@ -140,8 +140,7 @@ class _Cutting:
             tensor, ids = slot.values[first + 1], self.flow.held[slot.index][members + 1]
             if self._local(tensor, first):
                 j = self.flow.source[id(tensor)][1]
-                outputs = self.flow.op((first, j)).outputs
-                number = next(n for n, out in enumerate(outputs) if out is tensor)
+                number = self.flow.op((first, j)).output(tensor)
                 same = bool(np.array_equal(ids, twins.made(members, j, number)))
             else:
                 same = self._same_role(members, ids)
@@ -150,8 +149,7 @@ class _Cutting:
         return True
 
     def _local(self, tensor: Tensor, i: int) -> bool:
-        place = self.flow.source.get(id(tensor))
-        return place is not None and place[0] == i
+        return self.flow.made_here(tensor, i) is not None
 
     def _same_role(self, members: Numbers, ids: Numbers) -> bool:
         """True where these tensors are the same part of the state, or the same parameter, of all twins, or neither."""
