@@ -204,10 +204,10 @@ class _Origins(Container[int]):
         self._given = frozenset(
             map(id, (trace.batch.inputs, trace.batch.lengths, *model.parameters(), *model.buffers()))
         )
-        self._made_by = table.maker
+        self._knows = table.knows
 
     def __contains__(self, number: object) -> bool:
-        return number in self._given or (isinstance(number, int) and self._made_by(number) is not None)
+        return number in self._given or (isinstance(number, int) and self._knows(number))
 
 
 def _regular(loop: Loop) -> bool:

@@ -22,6 +22,7 @@ from inspector.engine.recurrent.traced.program.state_layout import Layout, Part,
 from inspector.engine.recurrent.traced.program.state_matrices import fed_back, squashed_by
 from inspector.engine.recurrent.traced.program.step_groups import Parameters, programs_of
 from inspector.engine.recurrent.traced.record.source_names import assigned, variable
+from inspector.engine.recurrent.traced.values import storage_of
 
 MOST_LAGS = 64
 ROOT = "model"
@@ -205,16 +206,14 @@ def _short(names: Parameters, place: str) -> dict[int, str]:
 def _check_kept(flow: Flow, state: Sequence[Slot]) -> None:
     for slot in state if flow.changed else ():
         for before, after, made in zip(slot.values, slot.values[1:], slot.made, strict=False):
-            if made >= 0 and (
-                before is after or (after.untyped_storage()._cdata in flow.changed and _overwritten(flow, after))
-            ):
+            if made >= 0 and (before is after or (storage_of(after) in flow.changed and _overwritten(flow, after))):
                 raise Unsupported(f"it changes its state {slot.name} in place, so earlier values are gone")
 
 
 def _overwritten(flow: Flow, tensor: Tensor) -> bool:
     """True when a later iteration than the one that made it wrote into a tensor's memory."""
     made = flow.source[id(tensor)]
-    return any(place[0] > made[0] for place in flow.changed[tensor.untyped_storage()._cdata])
+    return any(place[0] > made[0] for place in flow.changed[storage_of(tensor)])
 
 
 @torch.no_grad()

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from inspector.engine.recurrent.traced.loops.detection import Label, Loop
 from inspector.engine.recurrent.traced.loops.iteration_classes import Place, Sources, Twins
-from inspector.engine.recurrent.traced.record.op_table import Numbers, ids_of
 from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.starts import part_starts
+from inspector.engine.recurrent.traced.values import Numbers, ids_of, storage_of
 
 MOST_BITS = 62
 """Slots that fit the bits of a machine's number; in a loop with more, every iteration is looked at."""
@@ -84,7 +85,7 @@ class Flow:
         """Operations of the same iteration that wrote into a tensor's memory before a place."""
         if not self.changed:
             return []
-        written = self.changed.get(tensor.untyped_storage()._cdata, ())
+        written = self.changed.get(storage_of(tensor), ())
         return [place for place in written if place[0] == before[0] and place[1] < before[1]]
 
 
@@ -145,11 +146,12 @@ def _slots(flow: Flow) -> list[Slot]:
                     maker, made = loop.iterations[place[0]][place[1]]
                     groups.join(names.of(("made", maker, made.output(given))), names.of(("read", label, n)))
     found: dict[object, Slot] = {}
-    begun = {groups.find(item) for item in names.items.values()}
+    carried = {groups.find(item) for item in names.items.values()}
+    begun: dict[object, Tensor] = {}
     makers: dict[int, list[tuple[Slot, int, int]]] = {}
     for i, first in enumerate(twins.first):
         _advance(found, i)
-        if len(found) == len(begun) and len(twins.members[first]) > 1:
+        if len(found) == len(carried) and len(twins.members[first]) > 1:
             if first not in makers:
                 makers[first] = _makers(found, groups, names, loop.iterations[first])
             for slot, j, n in makers[first]:
@@ -157,14 +159,21 @@ def _slots(flow: Flow) -> list[Slot]:
                 if out.shape == slot.values[0].shape:
                     slot.values[i + 1], slot.made[i] = out, j
             continue
+        _begin(flow, found, groups, names, i, begun)
         for j, (label, op) in enumerate(loop.iterations[i]):
-            _begin(found, groups, names, label, op, source, i)
             _make(found, groups, names, (label, op), i, j)
     slots = [slot for slot in found.values() if any(made >= 0 for made in slot.made)]
     for n, slot in enumerate(slots):
         slot.index = n
+    starts = [(found[group], given) for group, given in begun.items() if found[group].index >= 0]
+    part_starts(twins, starts, lambda label, n: _slot_read(found, groups, names, label, n))
     _measure_lags(flow, groups, names, found)
     return slots
+
+
+def _slot_read(found: dict[object, Slot], groups: _Groups, names: _Interned, label: Label, n: int) -> Slot | None:
+    item = names.known(("read", label, n))
+    return found.get(groups.find(item)) if item is not None else None
 
 
 def _makers(
@@ -203,16 +212,30 @@ def _advance(found: dict[object, Slot], i: int) -> None:
 
 
 def _begin(
-    found: dict[object, Slot], groups: _Groups, names: _Interned, label: Label, op: Op, source: Sources, i: int
+    flow: Flow, found: dict[object, Slot], groups: _Groups, names: _Interned, i: int, begun: dict[object, Tensor]
 ) -> None:
-    """A slot begins with the value that its first reader is given, from outside the loop or made on the spot."""
-    for n, given in enumerate(op.inputs):
-        item = names.known(("read", label, n))
-        if item is None or not given.is_floating_point():
-            continue
-        group = groups.find(item)
-        if group not in found and (i == 0 or id(given) not in source or source[id(given)][0] < i):
-            found[group] = Slot(-1, [given] * (i + 2), [-1] * (i + 1))
+    """A slot begins with the value that its first reader is given, from outside the loop or made on the spot.
+
+    All of an iteration's readers come before all makers: `a, b = f(b), g(a)` reads both before it makes either.
+    """
+    for j, (label, op) in enumerate(flow.loop.iterations[i]):
+        for n, given in enumerate(op.inputs):
+            item = names.known(("read", label, n))
+            if item is None or not given.is_floating_point():
+                continue
+            group, made = groups.find(item), flow.made_here(given, i, j)
+            if group in found or (i > 0 and made is not None):
+                continue
+            if made is not None and _is_made_by(flow, groups, names, (i, made), given) is group:
+                continue
+            found[group], begun[group] = Slot(-1, [given] * (i + 2), [-1] * (i + 1)), given
+
+
+def _is_made_by(flow: Flow, groups: _Groups, names: _Interned, place: Place, tensor: Tensor) -> object:
+    """The group that a tensor is a new value of, or None."""
+    label, op = flow.loop.iterations[place[0]][place[1]]
+    item = names.known(("made", label, op.output(tensor)))
+    return None if item is None else groups.find(item)
 
 
 def _make(
@@ -232,7 +255,7 @@ def _make(
         if slot is None or passed_on:
             continue
         if out.shape != slot.values[0].shape and max(slot.made) < 0:
-            slot.values = [_as_wide(value, out) for value in slot.values]
+            slot.values = [_as_wide(slot.values[0], out)] * len(slot.values)
         if out.shape == slot.values[0].shape:
             slot.values[i + 1], slot.made[i] = out, j
     for slot in found.values() if op.in_place else ():
@@ -249,19 +272,19 @@ def _as_wide(first: Tensor, made: Tensor) -> Tensor:
 
 
 def _measure_lags(flow: Flow, groups: _Groups, names: _Interned, found: dict[object, Slot]) -> None:
+    """How old the values are that are read. What the loop began with may be read again: that is a reset, no lag."""
     held = {id(slot): ids_of(slot.values) for slot in found.values() if slot.index >= 0}
     newest: dict[int, dict[int, list[int]]] = {}
     for i, members in flow.twins.members.items():
         for j, (label, op) in enumerate(flow.loop.iterations[i]):
             for n in range(len(op.inputs)):
-                item = names.known(("read", label, n))
-                slot = found.get(groups.find(item)) if item is not None else None
+                slot = _slot_read(found, groups, names, label, n)
                 if slot is None or slot.index < 0:
                     continue
-                given = flow.twins.given(members, j, n)
-                for m in np.nonzero(given != held[id(slot)][members])[0]:
+                given, own = flow.twins.given(members, j, n), held[id(slot)]
+                for m in np.nonzero((given != own[members]) & (given != own[0]))[0]:
                     if slot.index not in newest:
-                        newest[slot.index] = _places(held[id(slot)])
+                        newest[slot.index] = _places(own)
                     places = newest[slot.index].get(int(given[m]), [])
                     before = bisect_right(places, int(members[m]))
                     if before:

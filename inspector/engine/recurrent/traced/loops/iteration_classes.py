@@ -19,8 +19,9 @@ import numpy.typing as npt
 from torch import Tensor
 
 from inspector.engine.recurrent.traced.loops.detection import Loop
-from inspector.engine.recurrent.traced.record.op_table import Numbers, Ragged, ids_of
+from inspector.engine.recurrent.traced.record.op_table import Ragged
 from inspector.engine.recurrent.traced.record.operation import given_to
+from inspector.engine.recurrent.traced.values import Numbers, ids_of, storage_of
 
 Place = tuple[int, int]
 """(iteration, number of the operation in it)."""
@@ -116,7 +117,7 @@ class Twins:
         writing |= {n for n in set(made[1][passed].tolist()) if self.table.op(int(self.flat[n])).in_place}
         self._writing = np.array(sorted(writing), dtype=np.int64)
         for n in self._writing.tolist():
-            storage = self.table.op(int(self.flat[n])).inputs[0].untyped_storage()._cdata
+            storage = storage_of(self.table.op(int(self.flat[n])).target)
             self.changed.setdefault(storage, []).append((int(self._iteration[n]), int(self._at[n])))
         makes = ~passed | np.isin(made[1], list(writing)) if writing else ~passed
         ids, first = np.unique(made[0][makes], return_index=True)
@@ -143,7 +144,7 @@ class Twins:
         read = np.nonzero((codes == -1) & ~target)[0]
         first = read[np.unique(given[read], return_index=True)[1]]
         read_tensors = (given_to(calls[self.flat[reader[n]]])[number[n]] for n in first)
-        return all(tensor.untyped_storage()._cdata not in self.changed for tensor in read_tensors)
+        return all(storage_of(tensor) not in self.changed for tensor in read_tensors)
 
     def _passed(self, made: tuple[Numbers, Numbers, Numbers]) -> Numbers:
         """Which outputs are tensors that the operation was given: dropout in eval mode makes nothing."""
@@ -176,6 +177,20 @@ class Twins:
         more = np.stack(rows, 1)
         begin = np.arange(len(more) + 1) * more.shape[1]
         self._split(self.members, (held, self._inputs), (more.ravel(), begin))
+
+    def readers(self, tensor: Tensor) -> list[tuple[int, int, int]]:
+        """(iteration, operation, number of its input) of all that are given a tensor."""
+        given, reader, number = self._given
+        found = np.nonzero(given == id(tensor))[0]
+        at = reader[found]
+        return list(zip(self._iteration[at].tolist(), self._at[at].tolist(), number[found].tolist(), strict=True))
+
+    def give(self, place: Place, k: int, tensor: Tensor) -> None:
+        """Put another tensor from outside the loop in the place of one that an operation is given as number k."""
+        n = int(self._begin[place[0]]) + place[1]
+        self.table.give(int(self.flat[n]), k, tensor)
+        given, reader, number = self._given
+        given[(reader == n) & (number == k)] = id(tensor)
 
     def part(self) -> None:
         """No iteration has twins from now on."""

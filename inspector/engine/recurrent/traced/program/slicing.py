@@ -21,6 +21,7 @@ from inspector.engine.recurrent.traced.loops.iteration_classes import Place
 from inspector.engine.recurrent.traced.operator_traits import Kind
 from inspector.engine.recurrent.traced.program.cell_functions import WRITTEN_OUT
 from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.values import storage_of
 
 OFTEN = 256
 """Iterations after which a cancel is noticed."""
@@ -326,12 +327,10 @@ def _plain(ref: Ref) -> Hashable:
 
 
 def _check_writes(flow: Flow, i: int, chosen: Sequence[int], inputs: Mapping[int, Hashable]) -> None:
-    own = {out.untyped_storage()._cdata for j in chosen for out in flow.loop.iterations[i][j][1].outputs
+    own = {storage_of(out) for j in chosen for out in flow.loop.iterations[i][j][1].outputs
            if not flow.loop.iterations[i][j][1].in_place}  # fmt: skip
-    given = {
-        t.untyped_storage()._cdata for j in chosen for t in flow.loop.iterations[i][j][1].inputs if id(t) in inputs
-    }
+    given = {storage_of(t) for j in chosen for t in flow.loop.iterations[i][j][1].inputs if id(t) in inputs}
     for j in chosen:
         op = flow.loop.iterations[i][j][1]
-        if op.in_place and op.target.untyped_storage()._cdata not in own | given:
+        if op.in_place and storage_of(op.target) not in own | given:
             raise Unsupported("the step writes into a tensor that is not its own")

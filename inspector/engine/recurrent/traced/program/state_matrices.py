@@ -16,9 +16,9 @@ from torch import Tensor
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.operator_traits import Kind
 from inspector.engine.recurrent.traced.program.gates import leading_to
-from inspector.engine.recurrent.traced.record.op_table import Numbers
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.source_names import assigned
+from inspector.engine.recurrent.traced.values import Numbers, same_entries
 
 PARAMETRISED = ".parametrizations."
 MOST_GATES = 16
@@ -101,7 +101,7 @@ def fed_back(flow: Flow, state: Sequence[Slot], names: Mapping[int, str], *, ali
         if (
             older is None
             or older.shape != matrix.shape
-            or not (older.data_ptr() == matrix.data_ptr() or torch.equal(older, matrix))
+            or not (same_entries(older, matrix) or torch.equal(older, matrix))
         ):
             continue  # another one each step: no weight
         gain = gain if _everywhere(flow, now, key[0]) else None

@@ -21,7 +21,7 @@ from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.parameter_use import key_of
 from inspector.engine.recurrent.traced.program.slicing import Program, Slicer
 from inspector.engine.recurrent.traced.program.state_layout import Part, Steps
-from inspector.engine.recurrent.traced.record.op_table import Numbers
+from inspector.engine.recurrent.traced.values import Numbers, same_entries
 
 Parameters = Mapping[int, str]
 """Id of a parameter of the model → its qualified name."""
@@ -70,7 +70,7 @@ def _stacked(group: _Group, made: Container[int], masks: frozenset[int]) -> Step
     shared, outside = [], []
     for same in group.columns:
         first = same[0]
-        shared.append(all(one is first or one.data_ptr() == first.data_ptr() for one in same))
+        shared.append(all(same_entries(one, first) for one in same))
         if not shared[-1] and first.is_floating_point() and id(first) not in masks and id(first) not in made:
             raise Unsupported("something in them is no function of torch's")
         outside.append(first.detach() if shared[-1] else torch.stack(same))

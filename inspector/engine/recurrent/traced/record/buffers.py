@@ -20,9 +20,8 @@ from torch.utils._pytree import tree_map_only
 from inspector.engine.recurrent.traced.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.op_table import Given, Table
 from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.values import Region, region, storage_of
 
-Region = tuple[int, int, tuple[int, ...], tuple[int, ...]]
-"""Storage, offset, shape, strides: where in memory a tensor is."""
 WRITES = frozenset({Tensor.__setitem__, Tensor.copy_})
 """Asked of every call by the function itself: nothing else is looked at where no buffer is read."""
 MOST_ADDRESSES = 1 << 22
@@ -120,7 +119,7 @@ def _buffers(ops: Sequence[Op]) -> dict[int, Buffer]:
         if not op.in_place:
             continue
         place, key = _written(op), _key(op)
-        known = found.setdefault(_storage(op.target), Buffer(key, *(place[2:] if place else ((), ()))))
+        known = found.setdefault(storage_of(op.target), Buffer(key, *(place[2:] if place else ((), ()))))
         known.last = n
         known.key = known.key if known.key == key else SLICES if SLICES in (known.key, key) else MIXED
         if place is None or (known.shape, known.stride) != place[2:]:
@@ -147,7 +146,7 @@ def _judge(buffer: Buffer, op: Op, given: Tensor, tracked: dict[int, Buffer]) ->
         return
     buffer.read = True
     buffer.whole &= buffer.is_place(given)
-    buffer.viewed |= any(_storage(out) == _storage(given) for out in op.outputs)
+    buffer.viewed |= any(storage_of(out) == storage_of(given) for out in op.outputs)
 
 
 def _points(op: Op, buffer: Buffer) -> bool:
@@ -156,7 +155,7 @@ def _points(op: Op, buffer: Buffer) -> bool:
     A view of a part of a place (`H[t][:, :2]`) computes something from it.
     """
     given, kinds = op.inputs[0], (Kind.PIECE, Kind.LAYOUT, Kind.TURN)
-    if op.traits.kind not in kinds or any(_storage(out) != _storage(given) for out in op.outputs):
+    if op.traits.kind not in kinds or any(storage_of(out) != storage_of(given) for out in op.outputs):
         return False
     return not buffer.is_place(given) or all(map(buffer.is_place, op.outputs))
 
@@ -176,7 +175,7 @@ class _Rewriting:
         """Numbers of the operations that are left, with what they are given; None where that has been overwritten."""
         found: dict[int, Given] = {}
         for n, op in enumerate(ops):
-            buffer = self.buffers.get(_storage(op.inputs[0])) if op.inputs else None
+            buffer = self.buffers.get(storage_of(op.inputs[0])) if op.inputs else None
             if buffer is not None and n <= buffer.last:
                 if op.in_place:
                     place = _written(op)
@@ -186,7 +185,7 @@ class _Rewriting:
                     continue
                 if _points(op, buffer):
                     continue
-                if op.traits.name == "clone" and _storage(op.outputs[0]) not in self.written:
+                if op.traits.name == "clone" and storage_of(op.outputs[0]) not in self.written:
                     self.same[id(op.outputs[0])] = self._value(op.inputs[0], n)
                     continue
             found[n] = self._given(op, n)
@@ -203,7 +202,7 @@ class _Rewriting:
     def _value(self, tensor: Tensor, n: int) -> Tensor:
         if id(tensor) in self.same:
             return self.same[id(tensor)]
-        buffer = self.buffers.get(_storage(tensor))
+        buffer = self.buffers.get(storage_of(tensor))
         if buffer is None or n > buffer.last:
             return tensor
         place = region(tensor)
@@ -213,11 +212,6 @@ class _Rewriting:
         return self.held[place]
 
 
-def region(tensor: Tensor) -> Region:
-    """Where a tensor is in memory."""
-    return _storage(tensor), int(tensor.storage_offset()), tuple(tensor.shape), tensor.stride()
-
-
 def _overlap(distance: int, shape: Sequence[int], stride: Sequence[int]) -> bool:
     """Whether two tensors of one shape and stride, this far apart in memory, share an element (nested strides)."""
     axes = sorted(((step, size) for size, step in zip(shape, stride, strict=True) if size > 1), reverse=True)
@@ -225,10 +219,6 @@ def _overlap(distance: int, shape: Sequence[int], stride: Sequence[int]) -> bool
     for step, size in axes:
         left = {d - k * step for d in left for k in (d // step, -(-d // step)) if abs(k) < size} if step else left
     return 0 in left
-
-
-def _storage(tensor: Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
 
 
 def _written(op: Op) -> Region | None:
