@@ -54,11 +54,13 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
 def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
     """Give every slot the name of the variable that holds it when the loop is over."""
     taken: set[str] = set()
+    inner = [_inner_name(flow, slot) for slot in state]
     for n, slot in enumerate(state):
-        frame = flow.loop.frame
-        held, inner = variable(frame, slot.values[-1]), _inner_name(flow, slot)
+        held, own = variable(flow.loop.frame, slot.values[-1]), inner[n]
         numbered_place = any(part.isdigit() for part in held.split("."))  # states[0][1]
-        name = (inner or held if numbered_place else held or inner) or ("h" if n == 0 else f"state{n}")
+        if numbered_place and inner.count(own) > 1:  # st[0] = …; st[1] = …
+            own = ""
+        name = (own or held if numbered_place else held or own) or ("h" if n == 0 else f"state{n}")
         while name in taken:
             name += "'"
         taken.add(name)

@@ -77,6 +77,7 @@ def leading_to(flow: Flow, state: Sequence[Slot], i: int) -> set[int]:
         for given in flow.loop.iterations[i][j][1].inputs:
             made = None if id(given) in other else flow.made_here(given, i, j)
             todo += [] if made is None else [made]
+            todo += [written for _, written in flow.writers(given, (i, j))]
     return near
 
 
@@ -86,6 +87,7 @@ def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[t
     `states`: ids of the tensors that are states.
     """
     ops = flow.loop.iterations[i]
+    parts = states | _joined(flow, i)
     for j in sorted(near):
         label, op = ops[j]
         prefix = _prefix(op)
@@ -96,11 +98,40 @@ def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[t
             for number, piece, name in pieces:
                 yield (label, name), number, piece, prefix + name
             continue
-        names, whole = assigned(op.chain)
-        if whole and len(names) == 1:
-            yield label, j, op.outputs[0], prefix + names[0]
-        elif not any(id(given) in states for given in op.inputs):  # tanh(c) on the way out is no gate
+        name = _variable(ops, j, near)
+        if name:
+            yield label, j, op.outputs[0], prefix + name
+        elif not any(id(given) in parts for given in op.inputs):  # tanh(c) on the way out is no gate
             yield label, j, op.outputs[0], prefix + (argument(op.chain) or op.name.rstrip("_"))
+
+
+def _variable(ops: Sequence[tuple[object, Op]], j: int, near: set[int]) -> str:
+    """The variable that an operation's result is assigned to, as it is or as `sigmoid(a).detach()`; or ""."""
+    while True:
+        op = ops[j][1]
+        names, whole = assigned(op.chain)
+        if whole:
+            return names[0] if len(names) == 1 else ""
+        follows = [k for k in near if k > j and any(given is op.outputs[0] for given in ops[k][1].inputs)]
+        if len(follows) != 1 or not (ops[follows[0]][1].traits.keeps_entries and ops[follows[0]][1].outputs):
+            return ""
+        j = follows[0]
+
+
+def _joined(flow: Flow, i: int) -> set[int]:
+    """Ids of the tensors that are put together, unchanged, to the new value of a state: h and c of one tensor."""
+    ops = flow.loop.iterations[i]
+    found: set[int] = set()
+    todo = [slot.made[i] for slot in flow.slots if slot.made[i] >= 0]
+    while todo:
+        j = todo.pop()
+        op = ops[j][1]
+        if op.traits.kind is not Kind.JOIN and not op.traits.keeps_entries:
+            continue
+        found |= set(map(id, op.inputs))
+        makers = (flow.made_here(given, i, j) for given in op.inputs)
+        todo += [k for k in makers if k is not None]
+    return found
 
 
 def _prefix(op: Op) -> str | None:

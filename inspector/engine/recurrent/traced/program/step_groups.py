@@ -18,6 +18,7 @@ from torch import Tensor
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.operator_traits import Kind
 from inspector.engine.recurrent.traced.program.parameter_use import key_of
 from inspector.engine.recurrent.traced.program.slicing import Program, Slicer
 from inspector.engine.recurrent.traced.program.state_layout import Part, Steps
@@ -58,7 +59,17 @@ def programs_of(
                 raise Unsupported(f"its steps do more than {MOST_PROGRAMS} different things")
     masks = frozenset(map(id, cutting.slicer.masks))
     groups = [_stacked(group, made, masks) for group in seen.values()]
-    return groups, any(group.program.cut for group in groups)
+    return groups, any(group.program.cut for group in groups) or _cut_in_place(flow, state)
+
+
+def _cut_in_place(flow: Flow, state: Sequence[Slot]) -> bool:
+    """True where a value of the state is detached in place: it changes no number, so it is in no program."""
+    own = {number for slot in state for number in flow.held[slot.index].tolist()}
+    return any(
+        op.traits.kind is Kind.DETACH and op.outputs[0] is op.inputs[0] and id(op.inputs[0]) in own
+        for i in flow.twins.members
+        for _, op in flow.loop.iterations[i]
+    )
 
 
 def _stacked(group: _Group, made: Container[int], masks: frozenset[int]) -> Steps:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import linecache
-from types import CodeType, FrameType
+from types import CodeType, FrameType, SimpleNamespace
 from typing import Any
 
 from torch import Tensor
@@ -16,7 +17,10 @@ Span = tuple[int, int, int, int]
 PLAIN = (ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 """What an argument may be made of and still be called by its one variable."""
 DEEP = 3
-"""How far tuples, lists, dicts and attributes are searched for a tensor."""
+"""How far tuples, lists, dicts and attributes are searched for a tensor. Counter-example: a state in
+`self.memory["layers"][0].h` lies deeper and is called by the statement that makes it, or `h`."""
+LONG = 64
+"""Longer tuples and lists are not searched: they are outputs. Counter-example: layers beyond the 64th of a list."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -139,14 +143,25 @@ def _paths(name: str, value: Any, tensor: Tensor, depth: int, *, plain: bool) ->
         return [name]
     if depth == 0:
         return []
+    named = _attributes(value, plain=plain)
+    if named:
+        return [path for key, item in named for path in _paths(key, item, tensor, depth - 1, plain=True)]
     if isinstance(value, dict):
         items = [(str(key), item) for key, item in value.items()]
-    elif isinstance(value, (tuple, list)) and len(value) <= 64:
+    elif isinstance(value, (tuple, list)) and len(value) <= LONG:
         items = [(str(n), item) for n, item in enumerate(value)]
-    elif not plain and hasattr(value, "__dict__"):
-        items = [(key, item) for key, item in vars(value).items() if not key.startswith("_")]
-        items += list(getattr(value, "_buffers", {}).items())
-        return [path for key, item in items for path in _paths(key, item, tensor, depth - 1, plain=True)]
     else:
         return []
     return [path for key, item in items for path in _paths(f"{name}.{key}", item, tensor, depth - 1, plain=True)]
+
+
+def _attributes(value: Any, *, plain: bool) -> list[tuple[str, Any]]:
+    """(name, value) of what goes by a name of its own: of a named tuple, a dataclass, a namespace, and of `self`."""
+    if isinstance(value, tuple):
+        return list(zip(getattr(value, "_fields", ()), value, strict=False))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
+    if hasattr(value, "__dict__") and (not plain or isinstance(value, SimpleNamespace)):
+        items = [(key, item) for key, item in vars(value).items() if not key.startswith("_")]
+        return [*items, *getattr(value, "_buffers", {}).items()]
+    return []
