@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from itertools import chain
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from torch import Tensor
 from inspector.engine.recurrent.traced.loops.detection import Loop
 from inspector.engine.recurrent.traced.record.op_table import Ragged
 from inspector.engine.recurrent.traced.record.operation import given_to
-from inspector.engine.recurrent.traced.values import Numbers, ids_of, storage_of
+from inspector.engine.recurrent.traced.values import Numbers, storage_of
 
 Place = tuple[int, int]
 """(iteration, number of the operation in it)."""
@@ -200,11 +199,9 @@ class Twins:
     def used(self, ids: Set[int]) -> list[Tensor]:
         """Those of these tensors that operations of the loop were given."""
         given, reader, number = self._given
-        every, first = np.unique(given, return_index=True)
-        return [
-            self.table.op(int(self.flat[reader[n]])).inputs[number[n]]
-            for one, n in zip(every.tolist(), first.tolist(), strict=True) if one in ids
-        ]  # fmt: skip
+        places = np.nonzero(np.isin(given, np.fromiter(ids, np.int64, len(ids))))[0]
+        first = places[np.unique(given[places], return_index=True)[1]]
+        return [self.table.op(int(self.flat[reader[n]])).inputs[number[n]] for n in first.tolist()]
 
     def calls(self, members: Numbers, j: int) -> Numbers:
         """Numbers of the calls that are operation j of these iterations."""
@@ -225,16 +222,7 @@ class Twins:
 
     def inputs(self, members: Numbers, j: int, k: int) -> list[Tensor]:
         """Input k of operation j of twins."""
-        calls = self.calls(members, j)
-        wanted = _column(self.table.given, calls, k)
-        args = self.table.calls[int(calls[0])][1]
-        place = next((n for n, value in enumerate(args) if id(value) == wanted[0]), len(args))
-        every = [self.table.calls[n][1] for n in calls.tolist()]
-        if place < min(map(len, every)):
-            found: list[Tensor] = list(map(itemgetter(place), every))
-            if np.array_equal(ids_of(found), wanted):
-                return found
-        return [self.table.op(n).inputs[k] for n in calls.tolist()]
+        return self.table.inputs(self.calls(members, j), k)
 
 
 def _first_of(keys: Iterable[Hashable]) -> list[int]:

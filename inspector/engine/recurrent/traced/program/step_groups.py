@@ -81,7 +81,7 @@ def _stacked(group: _Group, made: Container[int], masks: frozenset[int]) -> Step
     shared, outside = [], []
     for same in group.columns:
         first = same[0]
-        shared.append(all(same_entries(one, first) for one in same))
+        shared.append(all(one is first or same_entries(one, first) for one in same))
         if not shared[-1] and first.is_floating_point() and id(first) not in masks and id(first) not in made:
             raise Unsupported("something in them is no function of torch's")
         outside.append(first.detach() if shared[-1] else torch.stack(same))

@@ -125,6 +125,19 @@ class Table:
         outs = [self.calls[n][3] for n in numbers]
         return [out if isinstance(out, Tensor) else results_of(out)[k] for out in outs]
 
+    def inputs(self, numbers: Numbers, k: int) -> list[Tensor]:
+        """Tensor k that each of these calls was given."""
+        wanted = self.given.ids[self.given.start[numbers] + k]
+        together = list(map(self.calls.__getitem__, numbers.tolist()))
+        place = next((n for n, value in enumerate(together[0][1]) if id(value) == wanted[0]), None)
+        try:
+            column = tensor_columns(argument_leaves(together))[k] if place is None else [c[1][place] for c in together]
+        except (Uneven, IndexError):  # nested in different ways, or not as many
+            column = []
+        if len(column) == len(numbers) and np.array_equal(ids_of(column), wanted):
+            return list(column)
+        return [self.op(n).inputs[k] for n in numbers.tolist()]
+
     def _owner(self, where: Where) -> Any:
         frame = where[1]
         if id(frame) not in self._owners:
