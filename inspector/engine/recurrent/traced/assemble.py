@@ -56,7 +56,7 @@ def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
     taken: set[str] = set()
     inner = [_inner_name(flow, slot) for slot in state]
     for n, slot in enumerate(state):
-        held, own = variable(flow.loop.frame, slot.values[-1]), inner[n]
+        held, own = variable(flow.loop.frame, slot.values[-1], slot.values[-2]), inner[n]
         numbered_place = any(part.isdigit() for part in held.split("."))  # states[0][1]
         if numbered_place and inner.count(own) > 1:  # st[0] = …; st[1] = …
             own = ""

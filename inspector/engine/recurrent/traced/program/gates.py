@@ -147,7 +147,7 @@ def _pieces(
         op = ops[k][1]
         if k <= j or op.traits.kind is not Kind.PIECE or not op.inputs or op.inputs[0] is not tensor:
             continue
-        names, whole = assigned(op.chain)
+        names, whole = assigned(op.chain, stored=False)
         if whole and len(names) == len(op.outputs):
             yield from ((k, piece, name) for piece, name in zip(op.outputs, names, strict=True))
 

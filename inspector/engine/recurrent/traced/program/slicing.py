@@ -245,9 +245,9 @@ def _needed(
     def sources(j: int) -> list[int]:
         found = []
         for given in ops[j][1].inputs:
-            if id(given) in stops:
+            made = flow.made_here(given, i, j)
+            if id(given) in stops or (id(given) in inputs and made is not None):  # it is given as it was left
                 continue
-            made = None if id(given) in inputs else flow.made_here(given, i, j)
             found += [] if made is None else [made]
             found += [written[1] for written in flow.writers(given, (i, j))]
         return found

@@ -60,30 +60,34 @@ def _position(code: CodeType, at: int) -> Span | None:
     return None
 
 
-def assigned(chain: Chain) -> tuple[tuple[str, ...], bool]:
-    """See `_assigned`; the same place in the code has the same names."""
-    return _assigned(tuple((frame.f_code, at) for frame, at in reversed(chain)))
+def assigned(chain: Chain, *, stored: bool = True) -> tuple[tuple[str, ...], bool]:
+    """(names that the innermost statement assigns, True if what is assigned is this very operation's result).
+
+    A function that returns the result at once takes its name from its caller. ((), False) where nothing is assigned,
+    and without `stored` where it is put into a part of something (`h[:, 1] = …`), which its result is not.
+    """
+    target, whole = _assigned(tuple((frame.f_code, at) for frame, at in reversed(chain)))
+    if target is None or (not stored and isinstance(target, ast.Subscript)):
+        return (), False
+    return _names(target), whole
 
 
 @functools.lru_cache(maxsize=4096)
-def _assigned(places: tuple[tuple[CodeType, int], ...]) -> tuple[tuple[str, ...], bool]:
-    """(names that the innermost statement assigns, True if what is assigned is this very operation's result).
-
-    A function that returns the result at once takes its name from its caller. ((), False) where nothing is assigned.
-    """
+def _assigned(places: tuple[tuple[CodeType, int], ...]) -> tuple[ast.expr | None, bool]:
+    """What is assigned to, and whether it is given the operation's very result; places from the innermost call on."""
     for code, at in places:
         here = _position(code, at)
         if here is None:
-            return (), False
+            return None, False
         inside = [item for item in _statements(code.co_filename) if _within(here, item[0])]
         if not inside:
-            return (), False
+            return None, False
         span, target = min(inside, key=lambda item: (item[0][2] - item[0][0], item[0][3] - item[0][1]))
         if target is not None:
-            return _names(target), span == here
+            return target, span == here
         if span != here:
-            return (), False
-    return (), False
+            return None, False
+    return None, False
 
 
 def argument(chain: Chain) -> str:
@@ -130,12 +134,23 @@ def _names(target: ast.expr) -> tuple[str, ...]:
     return ()
 
 
-def variable(frame: FrameType, tensor: Tensor) -> str:
-    """The local variable, or the part of one, that holds this very tensor: "h", "state.0", "self.h" as "h"; or ""."""
-    found: list[str] = []
-    for name, value in frame.f_locals.items():
-        found.extend(_paths(name, value, tensor, DEEP, plain=name != "self"))
-    return min(found, key=lambda name: (name.count("."), len(name)), default="")
+def variable(frame: FrameType, tensor: Tensor, older: Tensor | None = None) -> str:
+    """The local variable, or the part of one, that holds this very tensor: "h", "state.0", "self.h" as "h"; or "".
+
+    A list that holds an older value of the same variable too collects them: it gives its own name, if nothing else does.
+    """
+    found = _all_paths(frame, tensor)
+    past = {path.rpartition(".")[0] for path in _all_paths(frame, older)} if older is not None else set()
+    lists = [path.rpartition(".")[0] for path in found if path.rpartition(".")[0] in past - {""}]
+    alone = [path for path in found if path.rpartition(".")[0] not in past - {""}]
+    return min(alone or lists, key=lambda name: (name.count("."), len(name)), default="")
+
+
+def _all_paths(frame: FrameType, tensor: Tensor) -> list[str]:
+    return [
+        path for name, value in frame.f_locals.items()
+        for path in _paths(name, value, tensor, DEEP, plain=name != "self")
+    ]  # fmt: skip
 
 
 def _paths(name: str, value: Any, tensor: Tensor, depth: int, *, plain: bool) -> list[str]:
