@@ -18,12 +18,13 @@ from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, corrected, pla
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
-from inspector.engine.recurrent.traced.loops.carried_state import Slot, analyse, states
+from inspector.engine.recurrent.traced.loops.carried_state import Slot, analyse
 from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, loops_inside
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell
 from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.recorder import Recorder
+from inspector.engine.recurrent.traced.states import states
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import CELLS_WITHIN, Trace

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from watched import seen
 
 D = torch.float64
-I, H, T = 3, 4, 9
+X, H, T = 3, 4, 9
 
 
 def head(state: Tensor) -> Tensor:
@@ -30,7 +30,7 @@ class Gru(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.r, self.z, self.n = (nn.Linear(I + H, H) for _ in range(3))
+        self.r, self.z, self.n = (nn.Linear(X + H, H) for _ in range(3))
 
     def step(self, x: Tensor, h: Tensor) -> Tensor:
         r = torch.sigmoid(self.r(torch.cat((x, h), -1)))
@@ -143,7 +143,7 @@ def test_a_gru_is_the_same_however_it_goes_round(name: str, b: int) -> None:
     model = GRUS[name]().to(D)
     layers = (model.r, model.z, model.n)
     compare(
-        model, torch.randn(b, T, I, dtype=D), lambda _, x, h: gru_step(layers, x, h), backwards=model.backwards,
+        model, torch.randn(b, T, X, dtype=D), lambda _, x, h: gru_step(layers, x, h), backwards=model.backwards,
         shown=None if name == "Detached" else head,
     )  # fmt: skip
 
@@ -166,7 +166,7 @@ class Lstm(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.map = nn.Linear(I + H, 4 * H)
+        self.map = nn.Linear(X + H, 4 * H)
 
     def zero(self, x: Tensor) -> Tensor:
         return x.new_zeros(len(x), H)
@@ -291,7 +291,7 @@ def test_an_lstm_is_the_same_wherever_its_states_are(name: str, b: int) -> None:
     torch.manual_seed(1)
     model = LSTMS[name]().to(D)
     compare(
-        model, torch.randn(b, T, I, dtype=D), lambda _, x, state: lstm_step(model.map, x, state), parts=model.parts,
+        model, torch.randn(b, T, X, dtype=D), lambda _, x, state: lstm_step(model.map, x, state), parts=model.parts,
         shown=head,
     )  # fmt: skip
 
@@ -301,7 +301,7 @@ class Peephole(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.map, self.p = nn.Linear(I + H, 4 * H), nn.Parameter(torch.randn(3, H))
+        self.map, self.p = nn.Linear(X + H, 4 * H), nn.Parameter(torch.randn(3, H))
 
     def forward(self, x: Tensor) -> Tensor:
         h = c = x.new_zeros(len(x), H)
@@ -332,7 +332,7 @@ class Normed(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.map, self.norm = nn.Linear(I + H, 2 * H), nn.LayerNorm(2 * H)
+        self.map, self.norm = nn.Linear(X + H, 2 * H), nn.LayerNorm(2 * H)
 
     def forward(self, x: Tensor) -> Tensor:
         h, out = x.new_zeros(len(x), H), []
@@ -357,7 +357,7 @@ class Ticking(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.map = nn.Linear(I + H, H)
+        self.map = nn.Linear(X + H, H)
 
     def forward(self, x: Tensor) -> Tensor:
         h, out = x.new_zeros(len(x), H), []
@@ -381,7 +381,7 @@ class FastWeights(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.w = nn.Linear(I, H)
+        self.w = nn.Linear(X, H)
 
     def forward(self, x: Tensor) -> Tensor:
         fast, h, out = x.new_zeros(len(x), H, H), x.new_ones(len(x), H), []
@@ -408,7 +408,7 @@ class Exchanged(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.u, self.v = nn.Linear(I + H, H), nn.Linear(H, H)
+        self.u, self.v = nn.Linear(X + H, H), nn.Linear(H, H)
 
     def forward(self, x: Tensor) -> Tensor:
         a, b, out = x.new_full((len(x), H), 0.3), x.new_ones(len(x), H), []
@@ -431,14 +431,14 @@ def test_cells_of_other_equations(kind: Any) -> None:
     model = kind().to(D)
     parts = getattr(model, "parts", ("h", "c") if kind is Peephole else ("h",))
     start = model.start() if hasattr(model, "start") else None
-    compare(model, torch.randn(2, T, I, dtype=D), model.equations, parts=parts, start=start)
+    compare(model, torch.randn(2, T, X, dtype=D), model.equations, parts=parts, start=start)
 
 
 def test_states_in_a_queue_are_lags_from_the_first_step_that_has_them() -> None:
     class Queue(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.u, self.v = nn.Linear(I + H, H), nn.Linear(H, H)
+            self.u, self.v = nn.Linear(X + H, H), nn.Linear(H, H)
 
         def forward(self, x: Tensor) -> Tensor:
             past = deque([x.new_zeros(len(x), H) for _ in range(3)], maxlen=3)
@@ -449,7 +449,7 @@ def test_states_in_a_queue_are_lags_from_the_first_step_that_has_them() -> None:
             return torch.stack(out, 1)
 
     torch.manual_seed(3)
-    model, x = Queue().to(D), torch.randn(1, T, I, dtype=D)
+    model, x = Queue().to(D), torch.randn(1, T, X, dtype=D)
     (found,), kept, _ = seen(model, x)
     assert not kept.reasons() and list(found.cell.parts) == ["h", "h[t-1]", "h[t-2]"]
 

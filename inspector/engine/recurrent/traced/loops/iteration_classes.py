@@ -24,6 +24,8 @@ from inspector.engine.recurrent.traced.values import Numbers, storage_of
 
 Place = tuple[int, int]
 """(iteration, number of the operation in it)."""
+Held = tuple[int, int]
+"""The slots (bits) that a value is one of, and the last iteration that may read it as that."""
 MOST_LOOKED_AT = 16
 """Inputs of one operation that are compared with its outputs all together."""
 
@@ -164,18 +166,18 @@ class Twins:
         if len(self.members) * 4 > len(self.first):
             self.source.spread()
 
-    def refine(self, bits: Mapping[int, int], rows: Sequence[Numbers]) -> None:
-        """Twins have to agree too in `bits` (by id of a tensor) of what comes from before, and in these rows (t,)."""
-        if len(self.members) == len(self.first) or not bits:
+    def refine(self, held: Mapping[int, Held], rows: Sequence[Numbers]) -> None:
+        """Twins have to agree too in which slots hold what comes from before, and in these rows (t,)."""
+        if len(self.members) == len(self.first) or not held:
             return
-        ids = np.array(sorted(bits), dtype=np.int64)
-        values = np.array([bits[number] for number in ids.tolist()], dtype=np.int64)
-        given = self._given[0]
+        ids = np.array(sorted(held), dtype=np.int64)
+        bits, last = np.array([held[number] for number in ids.tolist()], dtype=np.int64).T
+        given, reader, _ = self._given
         n = np.minimum(np.searchsorted(ids, given), len(ids) - 1)
-        held = np.where((ids[n] == given) & ~self._local, values[n], 0)
+        known = (ids[n] == given) & ~self._local & (self._iteration[reader] <= last[n])
         more = np.stack(rows, 1)
         begin = np.arange(len(more) + 1) * more.shape[1]
-        self._split(self.members, (held, self._inputs), (more.ravel(), begin))
+        self._split(self.members, (np.where(known, bits[n], 0), self._inputs), (more.ravel(), begin))
 
     def readers(self, tensor: Tensor) -> list[tuple[int, int, int]]:
         """(iteration, operation, number of its input) of all that are given a tensor."""

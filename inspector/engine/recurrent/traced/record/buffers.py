@@ -44,7 +44,7 @@ def resolved(table: Table) -> tuple[Table, bool]:
     found = {storage: buffer for storage, buffer in every.items() if buffer.read and buffer.offsets}
     good = {storage: buffer for storage, buffer in found.items() if buffer.whole and buffer.apart()}
     left = _Rewriting(good, every).all(ops) if good else None
-    lost = any(buffer.key != SLICES for storage, buffer in found.items() if storage not in good)
+    lost = any(buffer.key != SLICES for storage, buffer in found.items() if left is None or storage not in good)
     return (table if left is None else table.replaced(left)), lost
 
 
@@ -166,8 +166,8 @@ class _Rewriting:
     def __init__(self, buffers: dict[int, Buffer], written: Collection[int]) -> None:
         self.buffers, self.written = buffers, written
         self.held: dict[Region, Tensor] = {}
-        self.early: set[Region] = set()
-        """Places whose first value was used before anything was written there."""
+        self.early: dict[Region, Tensor] = {}
+        """Places whose first value was used before anything was written there, and the tensor that stands for it."""
         self.same: dict[int, Tensor] = {}
         """Id of a copy that is only read → what it is a copy of."""
 
@@ -186,10 +186,24 @@ class _Rewriting:
                 if _points(op, buffer):
                     continue
                 if op.traits.name == "clone" and storage_of(op.outputs[0]) not in self.written:
+                    if self._keeps(op, buffer):
+                        found[n] = op.args, op.kwargs
+                        continue
                     self.same[id(op.outputs[0])] = self._value(op.inputs[0], n)
                     continue
             found[n] = self._given(op, n)
         return found
+
+    def _keeps(self, op: Op, buffer: Buffer) -> bool:
+        """True for a copy of what a place held at first, where that is overwritten later: it stands for it from now.
+
+        A buffer of one place is a variable that is changed in place, and refused as such.
+        """
+        place = region(op.inputs[0])
+        if place in self.held or place in self.early or place[1] not in buffer.offsets or len(set(buffer.offsets)) == 1:
+            return False
+        self.held[place] = op.outputs[0]
+        return True
 
     def _given(self, op: Op, n: int) -> Given:
         """The arguments with values in the place of what was read from buffers."""
@@ -206,10 +220,7 @@ class _Rewriting:
         if buffer is None or n > buffer.last:
             return tensor
         place = region(tensor)
-        if place not in self.held:
-            self.early.add(place)
-            return tensor
-        return self.held[place]
+        return self.held[place] if place in self.held else self.early.setdefault(place, tensor)
 
 
 def _overlap(distance: int, shape: Sequence[int], stride: Sequence[int]) -> bool:

@@ -137,7 +137,7 @@ def _names(target: ast.expr) -> tuple[str, ...]:
 def variable(frame: FrameType, tensor: Tensor, older: Tensor | None = None) -> str:
     """The local variable, or the part of one, that holds this very tensor: "h", "state.0", "self.h" as "h"; or "".
 
-    A list that holds an older value of the same variable too collects them: it gives its own name, if nothing else does.
+    A list that holds an older value of the same variable too collects them: it gives its own name if nothing else does.
     """
     found = _all_paths(frame, tensor)
     past = {path.rpartition(".")[0] for path in _all_paths(frame, older)} if older is not None else set()
