@@ -20,8 +20,9 @@ from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, corrected, pla
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
-from inspector.engine.recurrent.traced.loops.carried_state import Slot, analyse, states
+from inspector.engine.recurrent.traced.loops.carried_state import Slot, analyse
 from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, loops_inside
+from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.record.op_table import Table
@@ -214,10 +215,10 @@ class _Origins(Container[int]):
         self._given = frozenset(
             map(id, (trace.batch.inputs, trace.batch.lengths, *model.parameters(), *model.buffers()))
         )
-        self._made_by = table.maker
+        self._knows = table.knows
 
     def __contains__(self, number: object) -> bool:
-        return number in self._given or (isinstance(number, int) and self._made_by(number) is not None)
+        return number in self._given or (isinstance(number, int) and self._knows(number))
 
 
 def _regular(loop: Loop) -> bool:

@@ -22,6 +22,7 @@ from inspector.engine.recurrent.traced.program.state_layout import Layout, Part,
 from inspector.engine.recurrent.traced.program.state_matrices import fed_back, squashed_by
 from inspector.engine.recurrent.traced.program.step_groups import Parameters, programs_of
 from inspector.engine.recurrent.traced.record.source_names import assigned, variable
+from inspector.engine.recurrent.traced.record.values import storage_of
 
 MOST_LAGS = 64
 ROOT = "model"
@@ -53,11 +54,13 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
 def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
     """Give every slot the name of the variable that holds it when the loop is over."""
     taken: set[str] = set()
+    inner = [_inner_name(flow, slot) for slot in state]
     for n, slot in enumerate(state):
-        frame = flow.loop.frame
-        held, inner = variable(frame, slot.values[-1]), _inner_name(flow, slot)
+        held, own = variable(flow.loop.frame, slot.values[-1], slot.values[-2]), inner[n]
         numbered_place = any(part.isdigit() for part in held.split("."))  # states[0][1]
-        name = (inner or held if numbered_place else held or inner) or ("h" if n == 0 else f"state{n}")
+        if numbered_place and inner.count(own) > 1:  # st[0] = …; st[1] = …
+            own = ""
+        name = (own or held if numbered_place else held or own) or ("h" if n == 0 else f"state{n}")
         while name in taken:
             name += "'"
         taken.add(name)
@@ -205,16 +208,14 @@ def _short(names: Parameters, place: str) -> dict[int, str]:
 def _check_kept(flow: Flow, state: Sequence[Slot]) -> None:
     for slot in state if flow.changed else ():
         for before, after, made in zip(slot.values, slot.values[1:], slot.made, strict=False):
-            if made >= 0 and (
-                before is after or (after.untyped_storage()._cdata in flow.changed and _overwritten(flow, after))
-            ):
+            if made >= 0 and (before is after or (storage_of(after) in flow.changed and _overwritten(flow, after))):
                 raise Unsupported(f"it changes its state {slot.name} in place, so earlier values are gone")
 
 
 def _overwritten(flow: Flow, tensor: Tensor) -> bool:
     """True when a later iteration than the one that made it wrote into a tensor's memory."""
     made = flow.source[id(tensor)]
-    return any(place[0] > made[0] for place in flow.changed[tensor.untyped_storage()._cdata])
+    return any(place[0] > made[0] for place in flow.changed[storage_of(tensor)])
 
 
 @torch.no_grad()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from watched import seen
 
-from inspector.engine.recurrent.traced.record.buffers import _overlap
+from inspector.engine.recurrent.traced.record.buffers import _clear, _overlap
 
 D = torch.float64
 
@@ -69,6 +70,75 @@ class Copied(Base):
         return states[:, 1:]
 
 
+def places(steps: int) -> list[int]:
+    """Places in uneven distances: 0, 1, 3, 5, 6, 8, …"""
+    return list(itertools.accumulate((1 + n * n % 3 for n in range(steps)), initial=0))
+
+
+class UnevenNumbers(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        at = places(x.shape[1])
+        states = x.new_zeros(x.shape[0], at[-1] + 1, 4)
+        for t in range(x.shape[1]):
+            states[:, at[t + 1]] = self.advance(x[:, t], states[:, at[t]].clone())
+        return torch.stack([states[:, n] for n in at[1:]], 1)
+
+
+class UnevenCopies(Base):
+    """The same places, reached by views: that they are apart is not told by a key."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        at = places(x.shape[1])
+        states = x.new_zeros(x.shape[0], at[-1] + 1, 4)
+        for t in range(x.shape[1]):
+            states.select(1, at[t + 1]).copy_(self.advance(x[:, t], states[:, at[t]].clone()))
+        return torch.stack([states[:, n] for n in at[1:]], 1)
+
+
+class Rolled(Base):
+    """Two places in turns, written again and again."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        ring, out = x.new_zeros(2, x.shape[0], 4), []
+        for t in range(x.shape[1]):
+            out.append(self.advance(x[:, t], ring[t % 2].clone()))
+            ring[(t + 1) % 2] = out[-1]
+        return torch.stack(out, 1)
+
+
+class Flat(Base):
+    """Slices of one long row, for one sequence."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        width = 4 * x.shape[0]
+        row = x.new_zeros((x.shape[1] + 1) * width)
+        for t in range(x.shape[1]):
+            before = row[t * width : (t + 1) * width].clone().view(-1, 4)
+            row[(t + 1) * width : (t + 2) * width] = self.advance(x[:, t], before).flatten()
+        return row[width:].view(x.shape[1], -1, 4).transpose(0, 1)
+
+
+class Turned(Base):
+    """Places of a view of the buffer, in which the axes are the other way round."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        states = x.new_zeros(x.shape[0], x.shape[1] + 1, 4)
+        for t in range(x.shape[1]):
+            states.transpose(0, 1)[t + 1] = self.advance(x[:, t], states.transpose(0, 1)[t].clone())
+        return states[:, 1:]
+
+
+class InPieces(Base):
+    """The place is read in two halves."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        states = x.new_zeros(x.shape[1] + 1, x.shape[0], 4)
+        for t in range(x.shape[1]):
+            halves = states[t][:, :2].clone(), states[t][:, 2:].clone()
+            states[t + 1] = self.advance(x[:, t], torch.cat(halves, -1))
+        return states[1:].transpose(0, 1)
+
+
 class Collected(Base):
     """Only written to: the state is a variable."""
 
@@ -80,9 +150,13 @@ class Collected(Base):
         return out
 
 
-@pytest.mark.parametrize("kind", [BatchFirst, TimeFirst, LastOne, Copied, Collected])
+@pytest.mark.parametrize("kind", [
+    BatchFirst, TimeFirst, LastOne, Copied, Collected, UnevenNumbers, UnevenCopies, Rolled, Flat, Turned, InPieces,
+])  # fmt: skip
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_buffer_is_as_good_as_a_variable(kind: Any, batch: int) -> None:
+    if kind is Flat and batch > 1:
+        pytest.skip("a flat row has no axis of the batch")
     torch.manual_seed(0)
     model, plain = kind().to(D), Variable().to(D)
     plain.load_state_dict(model.state_dict())
@@ -113,6 +187,74 @@ def test_older_places_are_lags() -> None:
     torch.testing.assert_close(older, found.states[4, :, found.cell.parts["h"]])
     back = found.block(5, 6).vjp(torch.eye(8, dtype=D)[:, :4].expand(1, 2, -1, -1))[0, 0]
     torch.testing.assert_close(back[4:], 0.5 * torch.eye(4, dtype=D))
+
+
+class Overlapping(Base):
+    """Places that share elements with one another, in uneven distances: what one holds is overwritten by another."""
+
+    starts = (0, 4, 6, 11, 15, 19, 23, 27, 31, 35)
+
+    def forward(self, x: Tensor) -> Tensor:
+        row, out = x.new_zeros(40), []
+        with torch.no_grad():
+            for t in range(x.shape[1]):
+                old, new = (row.narrow(0, self.starts[t + n], 4) for n in (0, 1))
+                out.append(self.advance(x[:, t], old.clone()[None]))
+                new.copy_(out[-1][0])
+        return torch.stack(out, 1)
+
+
+def test_uneven_places_that_overlap_are_not_taken_for_a_state() -> None:
+    found, kept, _ = seen(Overlapping().to(D), torch.randn(1, 9, 3, dtype=D))
+    assert not found and any("earlier values are gone" in reason for reason in kept.reasons())
+
+
+class Overwritten(Rolled):
+    """What the ring begins with is read itself, not a copy, and is overwritten: it is gone."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        ring, out = x.new_zeros(2, x.shape[0], 4), []
+        with torch.no_grad():
+            for t in range(x.shape[1]):
+                out.append(self.advance(x[:, t], ring[t % 2]))
+                ring[(t + 1) % 2] = out[-1]
+        return torch.stack(out, 1)
+
+
+def test_a_first_value_that_is_overwritten_is_told() -> None:
+    found, kept, _ = seen(Overwritten().to(D), torch.randn(1, 9, 3, dtype=D))
+    assert not found and any("writes into a tensor and reads it" in reason for reason in kept.reasons())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=5), st.permutations([0, 1, 2]), st.integers(1, 3))
+def test_places_are_clear_of_each_other_where_their_elements_are(
+    starts: list[int], order: list[int], size: int
+) -> None:
+    """Against the sets of all addresses; also where addresses are too many to be compared, where nothing is claimed."""
+    shape, stride, step = [size, 2, 2], [0] * 3, 1
+    for n in order:
+        stride[n] = step
+        step *= shape[n] + 1
+    own = [
+        {at + a * stride[0] + b * stride[1] + c * stride[2] for a in range(size) for b in range(2) for c in range(2)}
+        for at in sorted(set(starts))
+    ]
+    apart = len(set().union(*own)) == sum(map(len, own))
+    assert _clear(sorted(set(starts)), shape, stride) == apart
+
+
+def test_a_cache_that_is_filled_by_slices_and_read_as_a_whole_is_nothing_to_tell_of() -> None:
+    class Cache(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            cache, out = x.new_zeros(x.shape[0], x.shape[1], 3), []
+            for t in range(x.shape[1]):
+                cache[:, t : t + 1] = torch.tanh(x[:, t : t + 1])
+                out.append(cache[:, : t + 1].clone().mean(1))
+            return torch.stack(out, 1)
+
+    found, kept, _ = seen(Cache().to(D), torch.randn(2, 9, 3, dtype=D))
+    assert not found and not kept.reasons()
 
 
 def test_a_buffer_that_is_read_as_a_whole_is_refused_with_the_reason() -> None:

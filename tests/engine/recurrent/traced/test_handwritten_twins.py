@@ -20,8 +20,9 @@ from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.recurrent.traced.cells.replayed import ReplayStep
 from inspector.engine.recurrent.traced.loops import iteration_classes as twins
-from inspector.engine.recurrent.traced.loops.carried_state import analyse, states
+from inspector.engine.recurrent.traced.loops.carried_state import analyse
 from inspector.engine.recurrent.traced.loops.detection import find_loops
+from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.record.recorder import Recorder
 from inspector.engine.trace.trace import Recurrence, Trace
 

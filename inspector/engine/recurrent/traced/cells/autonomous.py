@@ -12,9 +12,8 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.program.slicing import Program
 from inspector.engine.recurrent.traced.program.state_layout import Steps
+from inspector.engine.recurrent.traced.record.operator_traits import traits_of
 
-NARROWING = frozenset({"float", "half", "bfloat16", "type"})
-"""Operations that leave float64 whatever they are given."""
 CHUNK = 64
 
 
@@ -57,7 +56,8 @@ class HeldStep:
 def names_a_type(program: Program) -> bool:
     """True where an operation of the program says which floating type its result has."""
     return any(
-        one.name in NARROWING or any(kind == "is" and isinstance(what, torch.dtype) for kind, what, _ in one.leaves)
+        traits_of(one.name).names_type
+        or any(kind == "is" and isinstance(what, torch.dtype) for kind, what, _ in one.leaves)
         for one in program.instructions
     )
 

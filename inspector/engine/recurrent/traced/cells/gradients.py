@@ -65,21 +65,38 @@ class Wanted:
         return list(recurrence.cell.layout.values())
 
     def _newest(self, recurrence: Known) -> Tensor:
+        """δ of the parts that are no older values, step by step, with the others of the same step held fixed.
+
+        What a step leaves as it was is the same tensor still, and so is its gradient, less what it did in that step.
+        NaN where autograd cannot say: a value that does not depend on anything that takes a gradient.
+        """
         cell = recurrence.cell
         assert isinstance(cell, (ReplayStep, GraphStep))
         delta = torch.zeros_like(recurrence.states[1:])
         names = {part.slot: name for name, part in cell.layout.items() if part.lag == 0}
+        before: dict[int, Tensor] = {}
         for i in range(delta.shape[0]):
-            partial_: dict[int, Tensor] = {}
+            now: dict[int, Tensor] = {}
             for slot in sorted(self.state, key=lambda slot: -slot.made[i]):  # what is computed last comes first
-                total = self.found.get((slot.index, i), torch.zeros_like(slot.values[i + 1]))
-                later = [s for s in self.state if s.made[i] > slot.made[i] >= 0 and s.index in partial_]
+                total = self._total(slot, i, before)
+                later = [s for s in self.state if s.made[i] > slot.made[i] and s.index in now]
                 if later:
-                    total = total - self._through(i, slot, later, partial_)
-                partial_[slot.index] = total
+                    total = total - self._through(i, slot, later, now)
+                now[slot.index] = total
                 name = names[slot.index]
                 delta[i, :, cell.parts[name]] = cell.layout[name].rows(total).to(delta.dtype)
+            before = now
         return delta
+
+    def _total(self, slot: Slot, i: int, before: dict[int, Tensor]) -> Tensor:
+        """The gradient of a part after step i, of everything that follows; `before`: of all parts a step earlier."""
+        value = slot.values[i + 1]
+        if slot.made[i] < 0 and i > 0:
+            return before[slot.index]
+        if (slot.index, i) in self.found:
+            return self.found[slot.index, i]
+        known = value.requires_grad or self.cut
+        return torch.zeros_like(value) if known else torch.full_like(value, torch.nan)
 
     def _through(self, i: int, slot: Slot, later: Sequence[Slot], known: dict[int, Tensor]) -> Tensor:
         """What reaches a value through later parts of the same step's state: Σ (∂q/∂p)ᵀ δ_q."""
@@ -132,6 +149,7 @@ def _on_the_graph(value: Tensor, later: Sequence[Slot], known: dict[int, Tensor]
 
 def _arriving(recurrence: Known, delta: Tensor) -> Tensor:
     """a_t = δ_t − J_{t+1}ᵀ δ_{t+1}; 0 where that is mere rounding."""
+    delta = delta.nan_to_num(0.0, torch.inf, -torch.inf) if bool(delta.isnan().any()) else delta
     arriving = delta.clone()
     size = delta.abs().amax(-1)
     count = BLOCK if isinstance(recurrence, ReplayRecurrence) else BUILT

@@ -1,8 +1,7 @@
-"""What a loop carries from one iteration to the next: its state variables, which of them belong together, and lags.
+"""What a loop carries from one iteration to the next: its variables, their values and lags, and what they reach.
 
 A value that an iteration makes and a later one reads is carried. Values read at the same places or made by the same
-operations are one variable, a slot. Slots that influence each other through an iteration are one recurrent state:
-h and c of an LSTM are, the states of two stacked layers are not.
+operations are one variable (carried.py); a slot is such a variable with the values that it has had.
 """
 
 from __future__ import annotations
@@ -15,37 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from inspector.engine.recurrent.traced.loops.carried_variables import Item, Variables, carried
 from inspector.engine.recurrent.traced.loops.detection import Label, Loop
-from inspector.engine.recurrent.traced.loops.iteration_classes import Place, Sources, Twins
-from inspector.engine.recurrent.traced.record.op_table import Numbers, ids_of
-from inspector.engine.recurrent.traced.record.operation import FORGOTTEN, Op
+from inspector.engine.recurrent.traced.loops.first_values import part_starts
+from inspector.engine.recurrent.traced.loops.iteration_classes import Held, Place, Sources, Twins
+from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.record.values import Numbers, ids_of, storage_of
 
-ADDITIVE = frozenset(
-    [
-        "add",
-        "__add__",
-        "__radd__",
-        "__iadd__",
-        "add_",
-        "cat",
-        "stack",
-        "concat",
-        "hstack",
-        "vstack",
-        "append",
-        "__setitem__",
-        "unsqueeze",
-        "view",
-        "reshape",
-        "sum",
-        "mean",
-        "detach",
-        "to",
-        "clone",
-    ]
-)
-"""A variable that only goes through these sums or collects; it is no recurrent state."""
-
+NO_STATE: Held = (0, 0)
 MOST_BITS = 62
 """Slots that fit the bits of a machine's number; in a loop with more, every iteration is looked at."""
 
@@ -101,11 +77,16 @@ class Flow:
         """The operation at a place."""
         return self.loop.iterations[place[0]][place[1]][1]
 
+    def made_here(self, tensor: Tensor, i: int, before: int | None = None) -> int | None:
+        """The operation of iteration i that made a tensor, if one did (and before this one)."""
+        place = self.source.get(id(tensor))
+        return place[1] if place is not None and place[0] == i and (before is None or place[1] < before) else None
+
     def writers(self, tensor: Tensor, before: Place) -> list[Place]:
         """Operations of the same iteration that wrote into a tensor's memory before a place."""
         if not self.changed:
             return []
-        written = self.changed.get(tensor.untyped_storage()._cdata, ())
+        written = self.changed.get(storage_of(tensor), ())
         return [place for place in written if place[0] == before[0] and place[1] < before[1]]
 
 
@@ -135,133 +116,95 @@ def _with_slots(loop: Loop) -> Flow:
     return flow
 
 
-class _Groups:
-    """Union-find over the places where carried values are made and read."""
-
-    def __init__(self) -> None:
-        self.parent: dict[object, object] = {}
-
-    def find(self, item: object) -> object:
-        """The representative of an item's group."""
-        parent = self.parent
-        parent.setdefault(item, item)
-        while parent[item] is not item:
-            parent[item] = parent[parent[item]]
-            item = parent[item]
-        return item
-
-    def join(self, a: object, b: object) -> None:
-        """Make two groups one."""
-        self.parent[self.find(a)] = self.find(b)
-
-
-def _number(op: Op, tensor: Tensor) -> int:
-    return next(n for n, out in enumerate(op.outputs) if out is tensor)
-
-
 def _slots(flow: Flow) -> list[Slot]:
-    loop, source, twins = flow.loop, flow.source, flow.twins
-    groups, names = _Groups(), _Interned()
-    for i in twins.members:
-        for label, op in loop.iterations[i]:
-            for n, given in enumerate(op.inputs):
-                place = source.get(id(given))
-                if place is not None and place[0] < i and given.is_floating_point():
-                    maker, made = loop.iterations[place[0]][place[1]]
-                    groups.join(names.of(("made", maker, _number(made, given))), names.of(("read", label, n)))
-    found: dict[object, Slot] = {}
-    begun = {groups.find(item) for item in names.items.values()}
+    loop, twins = flow.loop, flow.twins
+    variables = carried(loop, twins)
+    count = len(variables.all())
+    found: dict[Item, Slot] = {}
+    begun: dict[Item, Tensor] = {}
     makers: dict[int, list[tuple[Slot, int, int]]] = {}
     for i, first in enumerate(twins.first):
         _advance(found, i)
-        if len(found) == len(begun) and len(twins.members[first]) > 1:
+        if len(found) == count and len(twins.members[first]) > 1:
             if first not in makers:
-                makers[first] = _makers(found, groups, names, loop.iterations[first])
+                makers[first] = _makers(found, variables, loop.iterations[first])
             for slot, j, n in makers[first]:
                 out = twins.table.results([loop.iterations.numbers[i][j]], n)[0]
                 if out.shape == slot.values[0].shape:
                     slot.values[i + 1], slot.made[i] = out, j
             continue
+        _begin(flow, found, variables, i, begun)
         for j, (label, op) in enumerate(loop.iterations[i]):
-            _begin(found, groups, names, label, op, source, i)
-            _make(found, groups, names, (label, op), i, j)
+            _make(found, variables, (label, op), i, j)
     slots = [slot for slot in found.values() if any(made >= 0 for made in slot.made)]
     for n, slot in enumerate(slots):
         slot.index = n
-    _measure_lags(flow, groups, names, found)
+    starts = [(found[variable], given) for variable, given in begun.items() if found[variable].index >= 0]
+    part_starts(twins, starts, lambda label, n: _slot_read(found, variables, label, n))
+    _measure_lags(flow, found, variables)
     return slots
 
 
-def _makers(
-    found: dict[object, Slot], groups: _Groups, names: _Interned, ops: list[tuple[Label, Op]]
-) -> list[tuple[Slot, int, int]]:
+def _slot_read(found: dict[Item, Slot], variables: Variables, label: Label, n: int) -> Slot | None:
+    variable = variables.read(label, n)
+    return None if variable is None else found.get(variable)
+
+
+def _makers(found: dict[Item, Slot], variables: Variables, ops: list[tuple[Label, Op]]) -> list[tuple[Slot, int, int]]:
     """(slot, operation, output) of what twins make, in order; none of them writes in place."""
     makers = []
     for j, (label, op) in enumerate(ops):
         for n, out in enumerate(op.outputs):
-            item = names.known(("made", label, n))
-            if item is not None and not any(out is given for given in op.inputs):
-                makers.append((found[groups.find(item)], j, n))
+            variable = variables.made(label, n)
+            if variable is not None and not any(out is given for given in op.inputs):
+                makers.append((found[variable], j, n))
     return makers
 
 
-class _Interned:
-    """One object for equal items, so that groups compare by identity."""
-
-    def __init__(self) -> None:
-        self.items: dict[tuple[str, Label, int], tuple[str, Label, int]] = {}
-
-    def of(self, item: tuple[str, Label, int]) -> object:
-        """The object of an item, new if need be."""
-        return self.items.setdefault(item, item)
-
-    def known(self, item: tuple[str, Label, int]) -> object | None:
-        """The object of an item that is carried or read, or None."""
-        return self.items.get(item)
-
-
-def _advance(found: dict[object, Slot], i: int) -> None:
+def _advance(found: dict[Item, Slot], i: int) -> None:
     for slot in found.values():
         slot.values.append(slot.values[-1])
         slot.made.append(-1)
         assert len(slot.values) == i + 2
 
 
-def _begin(
-    found: dict[object, Slot], groups: _Groups, names: _Interned, label: Label, op: Op, source: Sources, i: int
-) -> None:
-    """A slot begins with the value that its first reader is given, from outside the loop or made on the spot."""
-    for n, given in enumerate(op.inputs):
-        item = names.known(("read", label, n))
-        if item is None or not given.is_floating_point():
-            continue
-        group = groups.find(item)
-        if group not in found and (i == 0 or id(given) not in source or source[id(given)][0] < i):
-            found[group] = Slot(-1, [given] * (i + 2), [-1] * (i + 1))
+def _begin(flow: Flow, found: dict[Item, Slot], variables: Variables, i: int, begun: dict[Item, Tensor]) -> None:
+    """A slot begins with the value that its first reader is given, from outside the loop or made on the spot.
+
+    All of an iteration's readers come before all makers: `a, b = f(b), g(a)` reads both before it makes either.
+    """
+    ops = flow.loop.iterations[i]
+    for j, (label, op) in enumerate(ops):
+        for n, given in enumerate(op.inputs):
+            variable = variables.read(label, n)
+            if variable is None or variable in found or not given.is_floating_point():
+                continue
+            made = flow.made_here(given, i, j)
+            if made is not None and (i > 0 or variables.made(ops[made][0], ops[made][1].output(given)) == variable):
+                continue
+            found[variable], begun[variable] = Slot(-1, [given] * (i + 2), [-1] * (i + 1)), given
 
 
-def _make(
-    found: dict[object, Slot], groups: _Groups, names: _Interned, labelled: tuple[Label, Op], i: int, j: int
-) -> None:
+def _make(found: dict[Item, Slot], variables: Variables, labelled: tuple[Label, Op], i: int, j: int) -> None:
     """Operation j of iteration i gives slots their new values, or writes into them."""
     label, op = labelled
     for n, out in enumerate(op.outputs):
-        item = names.known(("made", label, n))
-        if item is None:
+        variable = variables.made(label, n)
+        if variable is None:
             continue
-        slot = found.get(groups.find(item))
+        slot = found.get(variable)
         if slot is None and i == 0 and out.is_floating_point():  # the first iteration reads no earlier value
             nothing = torch.zeros_like(out, requires_grad=False)
-            slot = found[groups.find(item)] = Slot(-1, [nothing] * (i + 2), [-1] * (i + 1))
+            slot = found[variable] = Slot(-1, [nothing] * (i + 2), [-1] * (i + 1))
         passed_on = not op.in_place and any(out is given for given in op.inputs)
         if slot is None or passed_on:
             continue
         if out.shape != slot.values[0].shape and max(slot.made) < 0:
-            slot.values = [_as_wide(value, out) for value in slot.values]
+            slot.values = [_as_wide(slot.values[0], out)] * len(slot.values)
         if out.shape == slot.values[0].shape:
             slot.values[i + 1], slot.made[i] = out, j
     for slot in found.values() if op.in_place else ():
-        if slot.made[i] >= 0 and slot.values[i + 1] is op.inputs[0]:
+        if slot.made[i] >= 0 and slot.values[i + 1] is op.target:
             slot.made[i] = j
 
 
@@ -273,20 +216,20 @@ def _as_wide(first: Tensor, made: Tensor) -> Tensor:
         return torch.zeros_like(made, requires_grad=False)
 
 
-def _measure_lags(flow: Flow, groups: _Groups, names: _Interned, found: dict[object, Slot]) -> None:
+def _measure_lags(flow: Flow, found: dict[Item, Slot], variables: Variables) -> None:
+    """How old the values are that are read. What the loop began with may be read again: that is a reset, no lag."""
     held = {id(slot): ids_of(slot.values) for slot in found.values() if slot.index >= 0}
     newest: dict[int, dict[int, list[int]]] = {}
     for i, members in flow.twins.members.items():
         for j, (label, op) in enumerate(flow.loop.iterations[i]):
             for n in range(len(op.inputs)):
-                item = names.known(("read", label, n))
-                slot = found.get(groups.find(item)) if item is not None else None
+                slot = _slot_read(found, variables, label, n)
                 if slot is None or slot.index < 0:
                     continue
-                given = flow.twins.given(members, j, n)
-                for m in np.nonzero(given != held[id(slot)][members])[0]:
+                given, own = flow.twins.given(members, j, n), held[id(slot)]
+                for m in np.nonzero((given != own[members]) & (given != own[0]))[0]:
                     if slot.index not in newest:
-                        newest[slot.index] = _places(held[id(slot)])
+                        newest[slot.index] = _places(own)
                     places = newest[slot.index].get(int(given[m]), [])
                     before = bisect_right(places, int(members[m]))
                     if before:
@@ -300,17 +243,19 @@ def _places(ids: Numbers) -> dict[int, list[int]]:
     return found
 
 
-def _holders(flow: Flow) -> dict[int, int]:
-    """Id of a tensor → slots (bits) that it is a value of."""
-    holders: dict[int, int] = {}
+def _holders(flow: Flow) -> dict[int, Held]:
+    """Id of a tensor → slots (bits) that it is a value of, and the last iteration in which it is one.
+
+    After that it is no state any more: what a loop begins with may be read again, to begin anew.
+    """
+    holders: dict[int, Held] = {}
     for slot, held in zip(flow.slots, flow.held, strict=True):
-        bit = 1 << slot.index
-        for number in held.tolist():
-            holders[number] = holders.get(number, 0) | bit
+        for n, number in enumerate(held.tolist()):
+            holders[number] = 1 << slot.index, n + slot.lags
     return holders
 
 
-def _reach(flow: Flow, holders: dict[int, int], i: int) -> list[int]:
+def _reach(flow: Flow, holders: dict[int, Held], i: int) -> list[int]:
     row: list[int] = []
     for j, (_, op) in enumerate(flow.loop.iterations[i]):
         bits = 0
@@ -319,50 +264,9 @@ def _reach(flow: Flow, holders: dict[int, int], i: int) -> list[int]:
             if place is not None and place[0] == i and place[1] < j:
                 bits |= row[place[1]]
             elif place is None or place[0] < i:
-                bits |= holders.get(id(given), 0)
+                held, last = holders.get(id(given), NO_STATE)
+                bits |= held if i <= last else 0
             for written in flow.writers(given, (i, j)):
                 bits |= row[written[1]]
-        row.append(0 if op.name in FORGOTTEN else bits)
+        row.append(0 if op.traits.forgets else bits)
     return row
-
-
-def states(flow: Flow) -> list[list[Slot]]:
-    """Groups of slots that are one recurrent state each, in the order in which their first values are made."""
-    count = len(flow.slots)
-    influence = [0] * count
-    for slot in flow.slots:
-        for i, made in enumerate(slot.made):
-            influence[slot.index] |= flow.reach[i][made] if made >= 0 else 1 << slot.index
-    for k in range(count):
-        for n in range(count):
-            if influence[n] >> k & 1:
-                influence[n] |= influence[k]
-    groups: list[list[Slot]] = []
-    taken: set[int] = set()
-    for slot in flow.slots:
-        n = slot.index
-        if n in taken or not influence[n] >> n & 1:
-            continue
-        members = [s for s in flow.slots if influence[n] >> s.index & 1 and influence[s.index] >> n & 1]
-        taken |= {s.index for s in members}
-        if not (len(members) == 1 and _collects(flow, slot)):
-            groups.append(members)
-    return sorted(groups, key=lambda group: min(made for slot in group for made in slot.made[-2:]))
-
-
-def _collects(flow: Flow, slot: Slot) -> bool:
-    """True for a sum or a list that grows: its own old value goes through additive operations only."""
-    bit = 1 << slot.index
-    i = next(n for n, made in enumerate(slot.made) if made >= 0 and n > 0)
-    ops = flow.loop.iterations[i]
-    path, todo = set(), [slot.made[i]]
-    while todo:
-        j = todo.pop()
-        if j in path or not flow.reach[i][j] & bit:
-            continue
-        path.add(j)
-        for given in ops[j][1].inputs:
-            place = flow.source.get(id(given))
-            if place is not None and place[0] == i and place[1] < j:
-                todo.append(place[1])
-    return all(ops[j][1].name in ADDITIVE for j in path)

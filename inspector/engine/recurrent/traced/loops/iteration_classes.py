@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from itertools import chain
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,14 @@ import numpy.typing as npt
 from torch import Tensor
 
 from inspector.engine.recurrent.traced.loops.detection import Loop
-from inspector.engine.recurrent.traced.record.op_table import Numbers, Ragged, ids_of
+from inspector.engine.recurrent.traced.record.op_table import Ragged
 from inspector.engine.recurrent.traced.record.operation import given_to
+from inspector.engine.recurrent.traced.record.values import Numbers, storage_of
 
 Place = tuple[int, int]
 """(iteration, number of the operation in it)."""
+Held = tuple[int, int]
+"""The slots (bits) that a value is one of, and the last iteration that may read it as that."""
 MOST_LOOKED_AT = 16
 """Inputs of one operation that are compared with its outputs all together."""
 
@@ -116,7 +118,7 @@ class Twins:
         writing |= {n for n in set(made[1][passed].tolist()) if self.table.op(int(self.flat[n])).in_place}
         self._writing = np.array(sorted(writing), dtype=np.int64)
         for n in self._writing.tolist():
-            storage = self.table.op(int(self.flat[n])).inputs[0].untyped_storage()._cdata
+            storage = storage_of(self.table.op(int(self.flat[n])).target)
             self.changed.setdefault(storage, []).append((int(self._iteration[n]), int(self._at[n])))
         makes = ~passed | np.isin(made[1], list(writing)) if writing else ~passed
         ids, first = np.unique(made[0][makes], return_index=True)
@@ -143,7 +145,7 @@ class Twins:
         read = np.nonzero((codes == -1) & ~target)[0]
         first = read[np.unique(given[read], return_index=True)[1]]
         read_tensors = (given_to(calls[self.flat[reader[n]]])[number[n]] for n in first)
-        return all(tensor.untyped_storage()._cdata not in self.changed for tensor in read_tensors)
+        return all(storage_of(tensor) not in self.changed for tensor in read_tensors)
 
     def _passed(self, made: tuple[Numbers, Numbers, Numbers]) -> Numbers:
         """Which outputs are tensors that the operation was given: dropout in eval mode makes nothing."""
@@ -164,18 +166,32 @@ class Twins:
         if len(self.members) * 4 > len(self.first):
             self.source.spread()
 
-    def refine(self, bits: Mapping[int, int], rows: Sequence[Numbers]) -> None:
-        """Twins have to agree too in `bits` (by id of a tensor) of what comes from before, and in these rows (t,)."""
-        if len(self.members) == len(self.first) or not bits:
+    def refine(self, held: Mapping[int, Held], rows: Sequence[Numbers]) -> None:
+        """Twins have to agree too in which slots hold what comes from before, and in these rows (t,)."""
+        if len(self.members) == len(self.first) or not held:
             return
-        ids = np.array(sorted(bits), dtype=np.int64)
-        values = np.array([bits[number] for number in ids.tolist()], dtype=np.int64)
-        given = self._given[0]
+        ids = np.array(sorted(held), dtype=np.int64)
+        bits, last = np.array([held[number] for number in ids.tolist()], dtype=np.int64).T
+        given, reader, _ = self._given
         n = np.minimum(np.searchsorted(ids, given), len(ids) - 1)
-        held = np.where((ids[n] == given) & ~self._local, values[n], 0)
+        known = (ids[n] == given) & ~self._local & (self._iteration[reader] <= last[n])
         more = np.stack(rows, 1)
         begin = np.arange(len(more) + 1) * more.shape[1]
-        self._split(self.members, (held, self._inputs), (more.ravel(), begin))
+        self._split(self.members, (np.where(known, bits[n], 0), self._inputs), (more.ravel(), begin))
+
+    def readers(self, tensor: Tensor) -> list[tuple[int, int, int]]:
+        """(iteration, operation, number of its input) of all that are given a tensor."""
+        given, reader, number = self._given
+        found = np.nonzero(given == id(tensor))[0]
+        at = reader[found]
+        return list(zip(self._iteration[at].tolist(), self._at[at].tolist(), number[found].tolist(), strict=True))
+
+    def give(self, place: Place, k: int, tensor: Tensor) -> None:
+        """Put another tensor from outside the loop in the place of one that an operation is given as number k."""
+        n = int(self._begin[place[0]]) + place[1]
+        self.table.give(int(self.flat[n]), k, tensor)
+        given, reader, number = self._given
+        given[(reader == n) & (number == k)] = id(tensor)
 
     def part(self) -> None:
         """No iteration has twins from now on."""
@@ -185,11 +201,9 @@ class Twins:
     def used(self, ids: Set[int]) -> list[Tensor]:
         """Those of these tensors that operations of the loop were given."""
         given, reader, number = self._given
-        every, first = np.unique(given, return_index=True)
-        return [
-            self.table.op(int(self.flat[reader[n]])).inputs[number[n]]
-            for one, n in zip(every.tolist(), first.tolist(), strict=True) if one in ids
-        ]  # fmt: skip
+        places = np.nonzero(np.isin(given, np.fromiter(ids, np.int64, len(ids))))[0]
+        first = places[np.unique(given[places], return_index=True)[1]]
+        return [self.table.op(int(self.flat[reader[n]])).inputs[number[n]] for n in first.tolist()]
 
     def calls(self, members: Numbers, j: int) -> Numbers:
         """Numbers of the calls that are operation j of these iterations."""
@@ -210,16 +224,7 @@ class Twins:
 
     def inputs(self, members: Numbers, j: int, k: int) -> list[Tensor]:
         """Input k of operation j of twins."""
-        calls = self.calls(members, j)
-        wanted = _column(self.table.given, calls, k)
-        args = self.table.calls[int(calls[0])][1]
-        place = next((n for n, value in enumerate(args) if id(value) == wanted[0]), len(args))
-        every = [self.table.calls[n][1] for n in calls.tolist()]
-        if place < min(map(len, every)):
-            found: list[Tensor] = list(map(itemgetter(place), every))
-            if np.array_equal(ids_of(found), wanted):
-                return found
-        return [self.table.op(n).inputs[k] for n in calls.tolist()]
+        return self.table.inputs(self.calls(members, j), k)
 
 
 def _first_of(keys: Iterable[Hashable]) -> list[int]:

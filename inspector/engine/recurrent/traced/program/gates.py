@@ -10,32 +10,12 @@ from torch import Tensor
 
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.record.operator_traits import Kind, Traits
+from inspector.engine.recurrent.traced.record.recorder import CLAMPS
 from inspector.engine.recurrent.traced.record.source_names import argument, assigned
 
-BETWEEN_0_AND_1 = frozenset({"sigmoid", "sigmoid_", "hardsigmoid", "softmax", "expit"})
-OTHERS = frozenset(
-    [
-        "tanh",
-        "tanh_",
-        "hardtanh",
-        "relu",
-        "relu_",
-        "relu6",
-        "leaky_relu",
-        "elu",
-        "selu",
-        "celu",
-        "gelu",
-        "silu",
-        "softplus",
-        "softsign",
-        "log_sigmoid",
-    ]
-)
-HELD = frozenset({"index_fill", "full_like"})
 OFTEN = 256
 """Iterations after which a cancel is noticed."""
-PIECES = frozenset({"chunk", "split", "tensor_split", "unbind", "__getitem__", "narrow", "select"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +39,10 @@ def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
             flow.tick()
         ops = flow.loop.iterations[i]
         for label, j, tensor, signal in _signals(flow, i, leading_to(flow, state, i), own):
-            made = ops[j][1].name
+            made = ops[j][1].traits
             fitting = _fits(tensor, batch, widths, made)
-            values = flow.twins.results(members, j, _output(ops[j][1], tensor))
-            shown = _held(flow, i, tensor)
+            values = flow.twins.results(members, j, ops[j][1].output(tensor))
+            shown = _held(flow, i, j, tensor)
             edited = None if shown is None else flow.twins.results(members, shown, 0)
             gate: Gate | None = None
             for m, (step, value) in enumerate(zip(members.tolist(), values, strict=True)):
@@ -72,10 +52,6 @@ def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
                     gate.values[step] = value if edited is None else edited[m]
                     gate.tensors.append(value)
     return numbered([gate for gate in found.values() if _steady(gate)])
-
-
-def _output(op: Op, tensor: Tensor) -> int:
-    return next(n for n, out in enumerate(op.outputs) if out is tensor)
 
 
 def found_gates(flow: Flow, state: Sequence[Slot], batch: int) -> Iterator[tuple[str, int, int, Tensor]]:
@@ -99,9 +75,9 @@ def leading_to(flow: Flow, state: Sequence[Slot], i: int) -> set[int]:
             continue
         near.add(j)
         for given in flow.loop.iterations[i][j][1].inputs:
-            place = flow.source.get(id(given))
-            if place is not None and place[0] == i and place[1] < j and id(given) not in other:
-                todo.append(place[1])
+            made = None if id(given) in other else flow.made_here(given, i, j)
+            todo += [] if made is None else [made]
+            todo += [written for _, written in flow.writers(given, (i, j))]
     return near
 
 
@@ -111,6 +87,7 @@ def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[t
     `states`: ids of the tensors that are states.
     """
     ops = flow.loop.iterations[i]
+    parts = states | _joined(flow, i)
     for j in sorted(near):
         label, op = ops[j]
         prefix = _prefix(op)
@@ -121,17 +98,46 @@ def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[t
             for number, piece, name in pieces:
                 yield (label, name), number, piece, prefix + name
             continue
-        names, whole = assigned(op.chain)
-        if whole and len(names) == 1:
-            yield label, j, op.outputs[0], prefix + names[0]
-        elif not any(id(given) in states for given in op.inputs):  # tanh(c) on the way out is no gate
+        name = _variable(ops, j, near)
+        if name:
+            yield label, j, op.outputs[0], prefix + name
+        elif not any(id(given) in parts for given in op.inputs):  # tanh(c) on the way out is no gate
             yield label, j, op.outputs[0], prefix + (argument(op.chain) or op.name.rstrip("_"))
 
 
+def _variable(ops: Sequence[tuple[object, Op]], j: int, near: set[int]) -> str:
+    """The variable that an operation's result is assigned to, as it is or as `sigmoid(a).detach()`; or ""."""
+    while True:
+        op = ops[j][1]
+        names, whole = assigned(op.chain)
+        if whole:
+            return names[0] if len(names) == 1 else ""
+        follows = [k for k in near if k > j and any(given is op.outputs[0] for given in ops[k][1].inputs)]
+        if len(follows) != 1 or not (ops[follows[0]][1].traits.keeps_entries and ops[follows[0]][1].outputs):
+            return ""
+        j = follows[0]
+
+
+def _joined(flow: Flow, i: int) -> set[int]:
+    """Ids of the tensors that are put together, unchanged, to the new value of a state: h and c of one tensor."""
+    ops = flow.loop.iterations[i]
+    found: set[int] = set()
+    todo = [slot.made[i] for slot in flow.slots if slot.made[i] >= 0]
+    while todo:
+        j = todo.pop()
+        op = ops[j][1]
+        if op.traits.kind is not Kind.JOIN and not op.traits.keeps_entries:
+            continue
+        found |= set(map(id, op.inputs))
+        makers = (flow.made_here(given, i, j) for given in op.inputs)
+        todo += [k for k in makers if k is not None]
+    return found
+
+
 def _prefix(op: Op) -> str | None:
-    if op.name in BETWEEN_0_AND_1:
-        return "gate/"
-    return "" if op.name in OTHERS else None
+    if op.traits.kind is not Kind.SQUASH:
+        return None
+    return "gate/" if op.traits.unit else ""
 
 
 def _pieces(
@@ -139,22 +145,30 @@ def _pieces(
 ) -> Iterator[tuple[int, Tensor, str]]:
     for k in sorted(near):
         op = ops[k][1]
-        if k <= j or op.name not in PIECES or not op.inputs or op.inputs[0] is not tensor:
+        if k <= j or op.traits.kind is not Kind.PIECE or not op.inputs or op.inputs[0] is not tensor:
             continue
-        names, whole = assigned(op.chain)
+        names, whole = assigned(op.chain, stored=False)
         if whole and len(names) == len(op.outputs):
             yield from ((k, piece, name) for piece, name in zip(op.outputs, names, strict=True))
 
 
-def _held(flow: Flow, i: int, tensor: Tensor) -> int | None:
-    """The operation by which an edit put something in the place of a value, or None."""
-    for j, (_, op) in enumerate(flow.loop.iterations[i]):
-        if op.name in HELD and op.inputs and op.inputs[0] is tensor:
-            return j
+def _held(flow: Flow, i: int, j: int, tensor: Tensor) -> int | None:
+    """The operation by which an edit put something in the place of a value that operation j made, or None.
+
+    The recorder notes it right behind, at the same instruction; a `full_like` of the user's own stands at another.
+    """
+    ops = flow.loop.iterations[i]
+    chain = ops[j][1].chain
+    for k in range(j + 1, len(ops)):
+        op = ops[k][1]
+        if op.function not in CLAMPS or op.chain != chain:
+            return None
+        if op.inputs[0] is tensor:
+            return k
     return None
 
 
-def _fits(tensor: Tensor, batch: int, widths: set[int], signal: str) -> bool:
+def _fits(tensor: Tensor, batch: int, widths: set[int], made: Traits) -> bool:
     """A gate has a value for every entry of a state, or at least one axis only beside the batch's.
 
     Softmax over anything else than the units is attention.
@@ -164,7 +178,7 @@ def _fits(tensor: Tensor, batch: int, widths: set[int], signal: str) -> bool:
     if tensor.numel() // batch in widths:
         return True
     axes = [size for size in tensor.shape if size != 1]
-    return signal != "softmax" and len(axes) <= (1 if batch == 1 else 2)
+    return not made.normalises and len(axes) <= (1 if batch == 1 else 2)
 
 
 def _steady(gate: Gate) -> bool:

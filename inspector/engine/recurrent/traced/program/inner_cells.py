@@ -22,28 +22,23 @@ from inspector.engine.cells.family import (
 from inspector.engine.cells.gate_products import resolution
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import Gate, leading_to
-from inspector.engine.recurrent.traced.program.slicing import CUT
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.verification import allowed_error, distance, largest
-
-HANDING = CUT | frozenset(
-    ["__getitem__", "clone", "contiguous", "to", "unsqueeze", "squeeze", "view", "reshape", "__iter__", "unbind"]
-)
-"""What a state may go through between two calls of a cell and still be the cell's own."""
 
 
 def of_a_cell(flow: Flow, state: Sequence[Slot]) -> bool:
     """True for a loop that is nothing but torch's own cells or fused modules, one after the other."""
     bits = sum(1 << slot.index for slot in state)
     count = len(flow.loop.iterations)
-    names: set[str] = set()
+    found: list[Op] = []
     for i in {0, count // 2, count - 2, count - 1}:
         ops = flow.loop.iterations[i]
-        names |= {ops[j][1].name for j in leading_to(flow, state, i) if flow.reach[i][j] & bits}
+        found += [ops[j][1] for j in leading_to(flow, state, i) if flow.reach[i][j] & bits]
     cells, sequences = step_operations(), sequence_operations()
-    if not names & (cells | sequences):
-        return False
-    return bool(names & sequences) or names <= cells | HANDING
+    if any(op.name in sequences for op in found):
+        return True
+    inside = [op.name in cells for op in found]
+    return any(inside) and all(cell or op.traits.hands_on for cell, op in zip(inside, found, strict=True))
 
 
 def of_a_family(flow: Flow, state: Sequence[Slot], claimed: Mapping[int, str]) -> tuple[bool, set[str]]:
@@ -65,7 +60,7 @@ def of_a_family(flow: Flow, state: Sequence[Slot], claimed: Mapping[int, str]) -
             if any(sequence_family(module) is not None for module in own):
                 return True, set()
             found |= {claimed[id(module)] for module in own}
-            more |= not own and op.name not in HANDING
+            more |= not own and not op.traits.hands_on
     return bool(found) and not more, found if more else set()
 
 

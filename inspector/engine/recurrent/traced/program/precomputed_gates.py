@@ -7,19 +7,10 @@ from collections.abc import Iterator, Sequence
 from torch import Tensor
 
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
-from inspector.engine.recurrent.traced.program.gates import BETWEEN_0_AND_1, PIECES, Gate, leading_to
+from inspector.engine.recurrent.traced.program.gates import Gate, leading_to
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.source_names import argument, assigned
 
-SIGMOIDS = BETWEEN_0_AND_1 - {"softmax"}
-VIEWS = PIECES | frozenset(
-    ["transpose", "permute", "movedim", "view", "reshape", "contiguous", "squeeze", "unsqueeze", "T", "mT", "flip",
-     "__iter__"]
-)  # fmt: skip
-SCALING = frozenset(
-    ["mul", "__mul__", "__rmul__", "mul_", "__imul__", "rsub", "__rsub__", "sub", "__sub__", "lerp", "addcmul", "where"]
-)
-"""What a gate is used in; a sigmoid that feeds anything else is no gate."""
 DEEPEST = 8
 """Views through which a value is followed back to what made it."""
 
@@ -44,7 +35,7 @@ def _read(flow: Flow, i: int, near: set[int]) -> Iterator[tuple[int, int, Tensor
     ops = flow.loop.iterations[i]
     for j in sorted(near):
         op = ops[j][1]
-        if op.name not in SCALING:
+        if not op.traits.scales:
             continue
         for n, tensor in enumerate(op.inputs):
             name = _made_by(flow, i, tensor) if tensor.is_floating_point() else ""
@@ -60,13 +51,13 @@ def _made_by(flow: Flow, i: int, tensor: Tensor) -> str:
         if op is None:
             return ""
         names, whole = assigned(op.chain)
-        number = next(n for n, out in enumerate(op.outputs) if out is tensor)
+        number = op.output(tensor)
         inside = flow.source.get(id(tensor)) is not None
         if not name and whole and not inside and len(names) in (1, len(op.outputs)):
             name = names[number if len(names) > 1 else 0]
-        if op.name in SIGMOIDS:
+        if op.traits.unit and not op.traits.normalises:
             return "" if inside else name or argument(op.chain) or op.name.rstrip("_")
-        if op.name not in VIEWS or not op.inputs:
+        if not op.traits.rearranges or not op.inputs:
             return ""
         tensor = op.inputs[0]
     return ""

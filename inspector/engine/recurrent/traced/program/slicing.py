@@ -13,51 +13,39 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.loops.carried_state import Flow
 from inspector.engine.recurrent.traced.loops.iteration_classes import Place
 from inspector.engine.recurrent.traced.program.cell_functions import written_out
-from inspector.engine.recurrent.traced.record.operation import DROPOUTS, FORGOTTEN, Op
+from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.record.operator_traits import Kind
+from inspector.engine.recurrent.traced.record.values import storage_of
 
 OFTEN = 256
 """Iterations after which a cancel is noticed."""
-CUT = frozenset({"detach", "detach_"})
-ELEMENTWISE = frozenset(
-    {
-        "add",
-        "sub",
-        "rsub",
-        "mul",
-        "multiply",
-        "div",
-        "true_divide",
-        "neg",
-        "lerp",
-        "addcmul",
-        "where",
-        "clone",
-        "view_as",
-    }
-    | {"__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__neg__"}
-)
-"""What a state may go through on its direct path: each entry onto itself, scaled and shifted."""
 Ref = tuple[str, Any, int]
 """("given", name of an input, 0), ("made", instruction, output), ("outside", number, 0) or ("is", value, 0)."""
 
 
 @dataclass(slots=True)
 class Instruction:
-    """One call: its function, and its arguments with references in the place of tensors (`spec` None: all in order)."""
+    """One call: its function, and its arguments with references in the place of tensors (`spec` None: all in order).
+
+    `direct`: those of the leaves through which the direct path of a state goes.
+    """
 
     name: str
     function: Callable[..., Any]
     spec: Any
     leaves: list[Ref]
+    direct: frozenset[int] = frozenset()
 
-    def __call__(self, given: Mapping[Hashable, Tensor], made: list[Any], outside: Sequence[Tensor]) -> Any:
-        """Run it."""
+    def __call__(
+        self, given: Mapping[Hashable, Tensor], made: list[Any], outside: Sequence[Tensor], *, direct: bool = False
+    ) -> Any:
+        """Run it; with `direct` whatever is not on the direct path counts as constant."""
         leaves = []
         for kind, what, n in self.leaves:
             if kind == "given":
@@ -66,6 +54,11 @@ class Instruction:
                 leaves.append(made[what][n])
             else:
                 leaves.append(outside[what] if kind == "outside" else what)
+        if direct:
+            leaves = [
+                one.detach() if isinstance(one, Tensor) and k not in self.direct else one
+                for k, one in enumerate(leaves)
+            ]
         if self.spec is None:
             return self.function(*leaves)
         args, kwargs = tree_unflatten(leaves, self.spec)
@@ -102,9 +95,7 @@ class Program:
             given = {name: value.clone() for name, value in given.items()}
         made: list[Any] = []
         for instruction in self.instructions:
-            out = instruction(given, made, outside)
-            if direct and instruction.name not in ELEMENTWISE:
-                out = out.detach() if isinstance(out, Tensor) else tuple(one.detach() for one in _flat(out))
+            out = instruction(given, made, outside, direct=direct)
             if added and len(made) in added:
                 out = out + added[len(made)].reshape(out.shape)
             made.append((out,) if isinstance(out, Tensor) else _flat(out))
@@ -136,8 +127,7 @@ class _Building:
             return "given", self.inputs[id(tensor)], 0
         place = self.flow.source.get(id(tensor))
         if place is not None and place in self.numbers:
-            outputs = self.flow.op(place).outputs
-            return "made", self.numbers[place], next(n for n, out in enumerate(outputs) if out is tensor)
+            return "made", self.numbers[place], self.flow.op(place).output(tensor)
         if id(tensor) not in self.outside_at:
             self.outside_at[id(tensor)] = len(self.outside)
             self.outside.append(tensor)
@@ -185,8 +175,8 @@ class Slicer:
 
     def _reached(self, i: int, outside: Sequence[Tensor]) -> list[bool]:
         """Which tensors from outside iteration i made from a state, in a way that counts as none."""
-        places = [self.flow.source.get(id(tensor)) for tensor in outside]
-        return [place is not None and place[0] == i and bool(self.flow.reach[i][place[1]]) for place in places]
+        makers = [self.flow.made_here(tensor, i) for tensor in outside]
+        return [j is not None and bool(self.flow.reach[i][j]) for j in makers]
 
     def _same(
         self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor], chosen: list[int], program: Program
@@ -196,7 +186,7 @@ class Slicer:
         ops = self.flow.loop.iterations[i]
         for n, j in enumerate(chosen):
             op = ops[j][1]
-            if op.random is not None or op.name in CUT or op.custom:
+            if op.random is not None or op.traits.kind is Kind.DETACH or op.custom:
                 return None
             leaves, _ = _leaves(op.args, op.kwargs)
             if [building.ref(x) if isinstance(x, Tensor) else ("is", x, 0) for x in leaves] != program.instructions[
@@ -221,7 +211,7 @@ class Slicer:
             if op.custom:
                 raise Unsupported("a custom autograd function is in them")
             writes |= op.in_place
-            cut |= op.name in CUT
+            cut |= op.traits.kind is Kind.DETACH
             instruction = _instruction(building, op, self.masks)
             building.numbers[i, j] = len(instructions)
             instructions.append(instruction)
@@ -255,21 +245,20 @@ def _needed(
     def sources(j: int) -> list[int]:
         found = []
         for given in ops[j][1].inputs:
-            place = flow.source.get(id(given))
-            if id(given) in stops:
+            made = flow.made_here(given, i, j)
+            if id(given) in stops or (id(given) in inputs and made is not None):  # it is given as it was left
                 continue
-            if id(given) not in inputs and place is not None and place[0] == i and place[1] < j:
-                found.append(place[1])
+            found += [] if made is None else [made]
             found += [written[1] for written in flow.writers(given, (i, j))]
         return found
 
     for j in range(len(ops)):
         op = ops[j][1]
         known = any(id(given) in inputs for given in op.inputs) or any(depends.get(k, False) for k in sources(j))
-        depends[j] = known and op.name not in FORGOTTEN
+        depends[j] = known and not op.traits.forgets
     chosen: set[int] = set()
-    made = [flow.source.get(id(tensor)) for tensor in results if id(tensor) not in inputs]
-    todo = [place[1] for place in made if place is not None and place[0] == i]
+    made = [flow.made_here(tensor, i) for tensor in results if id(tensor) not in inputs]
+    todo = [j for j in made if j is not None]
     for tensor in results:
         todo += [written[1] for written in flow.writers(tensor, (i, len(ops)))]
     while todo:
@@ -283,25 +272,51 @@ def _needed(
 def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instruction:
     function: Callable[..., Any] = written_out().get(op.name, op.function)
     args, kwargs = op.args, op.kwargs
-    if op.name in CUT:
+    if op.traits.kind is Kind.DETACH:
         function, args, kwargs = torch.Tensor.view_as, (op.inputs[0], op.inputs[0]), {}
-    elif op.random is not None and op.function in DROPOUTS:
-        mask = _dropped(op)
-        masks.append(mask)
-        function, args, kwargs = torch.mul, (op.inputs[0], mask), {}
+    elif op.random is not None:
+        own = _dropped(op)
+        masks += own
+        function, args, kwargs = (_drop_ if op.in_place else _drop), (op.inputs[0], *own), {}
     leaves, spec = _leaves(args, kwargs)
     refs: list[Ref] = [building.ref(leaf) if isinstance(leaf, Tensor) else ("is", leaf, 0) for leaf in leaves]
-    return Instruction(op.name, function, spec, refs)
+    return Instruction(op.name, function, spec, refs, _direct(op, leaves))
 
 
-def _dropped(op: Op) -> Tensor:
-    """What dropout multiplied with, drawn again from the state that it drew from."""
+def _direct(op: Op, leaves: Sequence[Any]) -> frozenset[int]:
+    """Which of an instruction's leaves reach its result entry by entry."""
+    numbers: dict[int, list[int]] = {}
+    for n, tensor in op.operands():
+        numbers.setdefault(id(tensor), []).append(n)
+    entrywise = op.traits.entrywise
+    return frozenset(
+        k for k, leaf in enumerate(leaves)
+        if isinstance(leaf, Tensor) and id(leaf) in numbers and all(n in entrywise for n in numbers[id(leaf)])
+    )  # fmt: skip
+
+
+def _drop(value: Tensor, scale: Tensor, offset: Tensor | None = None) -> Tensor:
+    return value * scale if offset is None else value * scale + offset
+
+
+def _drop_(value: Tensor, scale: Tensor, offset: Tensor | None = None) -> Tensor:
+    return value.copy_(_drop(value, scale, offset))
+
+
+def _dropped(op: Op) -> list[Tensor]:
+    """What dropout multiplied with, drawn again from the state that it drew from, and what it added if it did.
+
+    Every dropout is a x + b with random a and b (b is 0 but for alpha dropout): of zeros it makes b, of ones a + b.
+    """
     assert op.random is not None
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.set_rng_state(op.random)
-        rest = {**dict(zip(("p", "training", "inplace"), op.args[1:], strict=False)), **op.kwargs}
-        mask: Tensor = torch.nn.functional.dropout(torch.ones_like(op.inputs[0]), float(rest.get("p", 0.5)), True)
-    return mask
+        found = []
+        for like in (torch.zeros_like, torch.ones_like):
+            torch.set_rng_state(op.random)
+            args, kwargs = tree_map_only(Tensor, like, (op.args, op.kwargs))
+            found.append(op.function(*args, **kwargs))
+    offset, both = found
+    return [both - offset, offset] if bool(offset.any()) else [both]
 
 
 def _plain(ref: Ref) -> Hashable:
@@ -312,12 +327,10 @@ def _plain(ref: Ref) -> Hashable:
 
 
 def _check_writes(flow: Flow, i: int, chosen: Sequence[int], inputs: Mapping[int, Hashable]) -> None:
-    own = {out.untyped_storage()._cdata for j in chosen for out in flow.loop.iterations[i][j][1].outputs
+    own = {storage_of(out) for j in chosen for out in flow.loop.iterations[i][j][1].outputs
            if not flow.loop.iterations[i][j][1].in_place}  # fmt: skip
-    given = {
-        t.untyped_storage()._cdata for j in chosen for t in flow.loop.iterations[i][j][1].inputs if id(t) in inputs
-    }
+    given = {storage_of(t) for j in chosen for t in flow.loop.iterations[i][j][1].inputs if id(t) in inputs}
     for j in chosen:
         op = flow.loop.iterations[i][j][1]
-        if op.in_place and op.inputs[0].untyped_storage()._cdata not in own | given:
+        if op.in_place and storage_of(op.target) not in own | given:
             raise Unsupported("the step writes into a tensor that is not its own")

@@ -14,22 +14,14 @@ import torch
 from torch import Tensor
 
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
-from inspector.engine.recurrent.traced.program.gates import BETWEEN_0_AND_1, OTHERS, PIECES, leading_to
-from inspector.engine.recurrent.traced.record.op_table import Numbers
+from inspector.engine.recurrent.traced.program.gates import leading_to
 from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.source_names import assigned
+from inspector.engine.recurrent.traced.record.values import Numbers, same_entries
 
-SUMS = frozenset({"add", "__add__", "__radd__", "add_", "__iadd__"})
-SCALED = frozenset({"mul", "multiply", "__mul__", "__rmul__"})
-JOINED = frozenset({"cat", "concat", "concatenate", "hstack"})
-RESHAPED = frozenset(
-    {"view", "reshape", "squeeze", "unsqueeze", "clone", "contiguous", "to", "flatten", "dropout", "detach"}
-)
-TURNED = frozenset({"T", "t", "mT", "transpose", "permute", "detach"})
 PARAMETRISED = ".parametrizations."
 MOST_GATES = 16
-GAINS = {"tanh": 1.0, "relu": 1.0, "relu6": 1.0, "hardtanh": 1.0, "sigmoid": 0.25, "softplus": 1.0}
-"""γ = max |φ′| of what may make a plain recurrence's state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +69,7 @@ def squashed_by(flow: Flow, state: Sequence[Slot]) -> Piecewise | None:
 def _piecewise(op: Op, value: Tensor) -> Piecewise | None:
     if not any(out is value for out in op.outputs):
         return None
-    name = op.name.rstrip("_")
+    name = op.traits.name
     if name == "relu":
         return Piecewise("relu", 0.0, math.inf)
     if name == "relu6":
@@ -109,7 +101,7 @@ def fed_back(flow: Flow, state: Sequence[Slot], names: Mapping[int, str], *, ali
         if (
             older is None
             or older.shape != matrix.shape
-            or not (older.data_ptr() == matrix.data_ptr() or torch.equal(older, matrix))
+            or not (same_entries(older, matrix) or torch.equal(older, matrix))
         ):
             continue  # another one each step: no weight
         gain = gain if _everywhere(flow, now, key[0]) else None
@@ -245,7 +237,7 @@ class _Iteration:
             op = self.flow.op(place)
             new = [given for given in op.inputs if id(given) not in seen]
             seen |= set(map(id, new))
-            todo += [(given, view and op.name in TURNED) for given in new]
+            todo += [(given, view and op.traits.kind in (Kind.TURN, Kind.DETACH)) for given in new]
         return found
 
     def gain(self) -> float | None:
@@ -262,7 +254,7 @@ class _Iteration:
             if place is None or place[0] != self.i:
                 return None
             op = self.flow.op(place)
-            if op.name not in SUMS:
+            if op.traits.kind is not Kind.SUM:
                 products = [given for given, weight, _ in _factors(op) if not self._depends(weight)]
                 direct = [given for given in products if id(given) in self.own]
                 return gain if len(direct) == 1 and sum(map(self._depends, op.inputs)) == 1 else None
@@ -286,11 +278,12 @@ class _Iteration:
         if place is None or place[0] != self.i:
             return []
         op = self.flow.op(place)
-        if op.name in JOINED:
+        kind = op.traits.kind
+        if kind is Kind.JOIN:
             return self._joined(op, tensor)
-        if op.name in RESHAPED | PIECES | SCALED:
+        if op.traits.keeps_entries or kind in (Kind.PIECE, Kind.PRODUCT):
             whole = [given for given in op.inputs if self._columns(given) == [(0, _width(given))]]
-            same = op.name in PIECES or (len(whole) == 1 and _width(whole[0]) == _width(tensor))
+            same = kind is Kind.PIECE or (len(whole) == 1 and _width(whole[0]) == _width(tensor))
             return [(0, _width(tensor))] if len(whole) == 1 and same else []
         return []
 
@@ -309,10 +302,11 @@ class _Iteration:
             op = self.ops[k][1]
             if k <= j or not any(id(given) in follows for given in op.inputs):
                 continue
-            if op.name in SUMS | RESHAPED:
+            kind = op.traits.kind
+            if kind is Kind.SUM or op.traits.keeps_entries:
                 follows |= {id(out) for out in op.outputs}
             names, whole = assigned(op.chain)
-            if op.name in PIECES and whole and len(names) == len(op.outputs) == count:
+            if kind is Kind.PIECE and whole and len(names) == len(op.outputs) == count:
                 return tuple(self._becomes(k, piece) or name for piece, name in zip(op.outputs, names, strict=True))
         return ()
 
@@ -323,17 +317,17 @@ class _Iteration:
             op = self.ops[k][1]
             if k <= j or not any(id(given) in follows for given in op.inputs):
                 continue
-            if op.name in BETWEEN_0_AND_1 | OTHERS:
+            if op.traits.kind is Kind.SQUASH:
                 names, whole = assigned(op.chain)
                 return names[0] if whole and len(names) == 1 else ""
-            if op.name in SUMS | SCALED:
+            if op.traits.kind in (Kind.SUM, Kind.PRODUCT):
                 follows |= {id(out) for out in op.outputs}
         return ""
 
 
 def _gain(op: Op) -> float | None:
-    name = op.name.rstrip("_")
-    return max(1.0, abs(_number(op, 1, "negative_slope", 0.01))) if name == "leaky_relu" else GAINS.get(name)
+    slope = _number(op, 1, "negative_slope", 0.01) if op.traits.name == "leaky_relu" else None
+    return op.traits.gain if slope is None else max(1.0, abs(slope))
 
 
 def _width(tensor: Tensor) -> int:
@@ -344,16 +338,15 @@ def _width(tensor: Tensor) -> int:
 
 def _factors(op: Op) -> Iterator[tuple[Tensor, Tensor, bool]]:
     """(what is multiplied, the matrix it is multiplied with, True where that is (r, g)) as an operation may be read."""
-    tensors = op.inputs
-    if op.name == "linear" and len(tensors) >= 2:
-        yield tensors[0], tensors[1], False
-    elif op.name in ("matmul", "__matmul__", "mm", "mv") and len(tensors) == 2:
-        yield from _both_ways(*tensors)
-    elif op.name in ("addmm", "addmv") and len(tensors) == 3:
-        yield from _both_ways(*tensors[1:])
-
-
-def _both_ways(left: Tensor, right: Tensor) -> Iterator[tuple[Tensor, Tensor, bool]]:
+    if op.traits.factors is None:
+        return
+    given = dict(op.operands())
+    left, right = (given.get(number) for number in op.traits.factors)
+    if left is None or right is None:
+        return
+    if op.traits.name == "linear":
+        yield left, right, False
+        return
     if left.dim() == 2 and (right.dim() == 1 or (right.dim() == 2 and right.shape[1] == 1)):
         yield right, left, False
     if right.dim() == 2:

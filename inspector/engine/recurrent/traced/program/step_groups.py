@@ -21,7 +21,8 @@ from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.parameter_use import key_of
 from inspector.engine.recurrent.traced.program.slicing import Program, Slicer
 from inspector.engine.recurrent.traced.program.state_layout import Part, Steps
-from inspector.engine.recurrent.traced.record.op_table import Numbers
+from inspector.engine.recurrent.traced.record.operator_traits import Kind
+from inspector.engine.recurrent.traced.record.values import Numbers, same_entries
 
 Parameters = Mapping[int, str]
 """Id of a parameter of the model → its qualified name."""
@@ -58,7 +59,17 @@ def programs_of(
                 raise Unsupported(f"its steps do more than {MOST_PROGRAMS} different things")
     masks = frozenset(map(id, cutting.slicer.masks))
     groups = [_stacked(group, made, masks) for group in seen.values()]
-    return groups, any(group.program.cut for group in groups)
+    return groups, any(group.program.cut for group in groups) or _cut_in_place(flow, state)
+
+
+def _cut_in_place(flow: Flow, state: Sequence[Slot]) -> bool:
+    """True where a value of the state is detached in place: it changes no number, so it is in no program."""
+    own = {number for slot in state for number in flow.held[slot.index].tolist()}
+    return any(
+        op.traits.kind is Kind.DETACH and op.outputs[0] is op.inputs[0] and id(op.inputs[0]) in own
+        for i in flow.twins.members
+        for _, op in flow.loop.iterations[i]
+    )
 
 
 def _stacked(group: _Group, made: Container[int], masks: frozenset[int]) -> Steps:
@@ -70,7 +81,7 @@ def _stacked(group: _Group, made: Container[int], masks: frozenset[int]) -> Step
     shared, outside = [], []
     for same in group.columns:
         first = same[0]
-        shared.append(all(one is first or one.data_ptr() == first.data_ptr() for one in same))
+        shared.append(all(one is first or same_entries(one, first) for one in same))
         if not shared[-1] and first.is_floating_point() and id(first) not in masks and id(first) not in made:
             raise Unsupported("something in them is no function of torch's")
         outside.append(first.detach() if shared[-1] else torch.stack(same))
@@ -140,8 +151,7 @@ class _Cutting:
             tensor, ids = slot.values[first + 1], self.flow.held[slot.index][members + 1]
             if self._local(tensor, first):
                 j = self.flow.source[id(tensor)][1]
-                outputs = self.flow.op((first, j)).outputs
-                number = next(n for n, out in enumerate(outputs) if out is tensor)
+                number = self.flow.op((first, j)).output(tensor)
                 same = bool(np.array_equal(ids, twins.made(members, j, number)))
             else:
                 same = self._same_role(members, ids)
@@ -150,8 +160,7 @@ class _Cutting:
         return True
 
     def _local(self, tensor: Tensor, i: int) -> bool:
-        place = self.flow.source.get(id(tensor))
-        return place is not None and place[0] == i
+        return self.flow.made_here(tensor, i) is not None
 
     def _same_role(self, members: Numbers, ids: Numbers) -> bool:
         """True where these tensors are the same part of the state, or the same parameter, of all twins, or neither."""

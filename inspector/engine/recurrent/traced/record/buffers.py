@@ -6,6 +6,7 @@ value takes their place. A buffer whose places are read in any other way while i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -18,19 +19,23 @@ from torch.utils._pytree import tree_map_only
 
 from inspector.engine.recurrent.traced.record.op_table import Given, Table
 from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.record.operator_traits import Kind
+from inspector.engine.recurrent.traced.record.values import Region, region, storage_of
 
-Region = tuple[int, int, tuple[int, ...], tuple[int, ...]]
-"""Storage, offset, shape, strides: where in memory a tensor is."""
 WRITES = frozenset({Tensor.__setitem__, Tensor.copy_})
-READS = frozenset({"__getitem__", "select", "narrow", "squeeze", "unbind"})
-ASKS = frozenset({"__get__", "size", "dim", "__len__", "shape", "stride", "data_ptr", "numel"})
-"""They look at a tensor and not at its values."""
+"""Asked of every call by the function itself: nothing else is looked at where no buffer is read."""
+MOST_ADDRESSES = 1 << 22
+"""Entries of all places up to which each is looked at, where places lie in uneven distances: 32 MB of addresses.
+Counter-example: a longer buffer with uneven places that are apart is not followed, and the model is told so."""
+COPIES, SLICES, MIXED = "copy", "slices", "mixed"
+"""Keys of writes that are no numbers alone."""
 
 
 def resolved(table: Table) -> tuple[Table, bool]:
     """The calls without those that only put values into buffers and take them out again.
 
-    True where a buffer that is read while it is filled cannot be followed.
+    True where a buffer that is filled by numbers (`H[:, t]`) and read meanwhile cannot be followed. Nothing is said of
+    one that is filled by slices: a cache of keys is, and it is no state.
     """
     if not _any_is_read(table):
         return table, False
@@ -39,7 +44,8 @@ def resolved(table: Table) -> tuple[Table, bool]:
     found = {storage: buffer for storage, buffer in every.items() if buffer.read and buffer.offsets}
     good = {storage: buffer for storage, buffer in found.items() if buffer.whole and buffer.apart()}
     left = _Rewriting(good, every).all(ops) if good else None
-    return (table if left is None else table.replaced(left)), len(good) < len(found)
+    lost = any(buffer.key != SLICES for storage, buffer in found.items() if left is None or storage not in good)
+    return (table if left is None else table.replaced(left)), lost
 
 
 def _any_is_read(table: Table) -> bool:
@@ -60,48 +66,69 @@ class Buffer:
     """One tensor that is written to place by place.
 
     Attributes:
-        pattern: what all keys have in common; shape, stride: of every place.
-        last: number of the last operation that writes; offsets: of all places.
-        read: one of the places is read; whole: nothing else was done to the tensor.
+        key: the key of every write with its numbers left out (a tuple), or what kinds of keys there are.
+        shape, stride: of every place; offsets: where each write went.
+        last: number of the last operation that writes.
+        read: it is read; viewed: a view of a part of a place is taken; whole: it is read place by place only.
     """
 
-    pattern: Hashable
+    key: Hashable
     shape: tuple[int, ...]
     stride: tuple[int, ...]
     last: int = -1
     offsets: list[int] = field(default_factory=list)
     read: bool = False
+    viewed: bool = False
     whole: bool = True
+
+    def is_place(self, tensor: Tensor) -> bool:
+        """True for a tensor that lies in memory as the places do."""
+        return (tuple(tensor.shape), tensor.stride()) == (self.shape, self.stride)
 
     def apart(self) -> bool:
         """True when no two places that were written share memory, or all are one and the same.
 
-        Keys of one pattern are apart. Places without a key have to lie in equal distances, each clear of the first.
+        Keys that differ in their numbers only are apart. A view of a part of a place shows what was written there
+        last, so then no place may be written twice.
         """
-        if self.pattern != "copy_":
-            return True
         starts = sorted(set(self.offsets))
-        steps = {b - a for a, b in pairwise(starts)}
-        return len(steps) <= 1 and not any(_overlap(at - starts[0], self.shape, self.stride) for at in starts[1:])
+        if self.viewed and len(starts) < len(self.offsets):
+            return False
+        return isinstance(self.key, tuple) or _clear(starts, self.shape, self.stride)
+
+
+def _clear(starts: Sequence[int], shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """True when tensors of one shape and stride that begin at these different places share no element."""
+    if len({b - a for a, b in pairwise(starts)}) <= 1:  # then each distance is one from the first
+        return not any(_overlap(at - starts[0], shape, stride) for at in starts[1:])
+    count = math.prod(shape)
+    if len(starts) * count > MOST_ADDRESSES:
+        return False
+    inside = np.zeros(1, dtype=np.int64)
+    for size, step in zip(shape, stride, strict=True):
+        inside = np.add.outer(inside, np.arange(size) * step).ravel()
+    every = np.add.outer(np.array(starts), inside)
+    return bool(len(np.unique(every)) == every.size)
 
 
 def _buffers(ops: Sequence[Op]) -> dict[int, Buffer]:
-    """Storages that are written to and read in a way that can be followed."""
+    """Storages that are written to, and how they are read meanwhile."""
     found: dict[int, Buffer] = {}
     tracked: dict[int, Buffer] = {}
     for n, op in enumerate(ops):
         if not op.in_place:
             continue
-        place = _written(op)
-        known = found.setdefault(_storage(op.inputs[0]), Buffer(_pattern(op), *(place[2:] if place else ((), ()))))
+        place, key = _written(op), _key(op)
+        known = found.setdefault(storage_of(op.target), Buffer(key, *(place[2:] if place else ((), ()))))
         known.last = n
-        if place is None or (known.pattern, known.shape, known.stride) != (_pattern(op), *place[2:]):
+        known.key = known.key if known.key == key else SLICES if SLICES in (known.key, key) else MIXED
+        if place is None or (known.shape, known.stride) != place[2:]:
             known.whole = False
         else:
             known.offsets.append(place[1])
-        tracked[id(op.inputs[0])] = known
-        if op.inputs[0]._base is not None:
-            tracked[id(op.inputs[0]._base)] = known
+        tracked[id(op.target)] = known
+        if op.target._base is not None:
+            tracked[id(op.target._base)] = known
     for n, op in enumerate(ops):
         for given in op.inputs:
             buffer = tracked.get(id(given))
@@ -112,14 +139,25 @@ def _buffers(ops: Sequence[Op]) -> dict[int, Buffer]:
 
 def _judge(buffer: Buffer, op: Op, given: Tensor, tracked: dict[int, Buffer]) -> None:
     """Note how an operation reads a buffer; give it up where that is not a place such as those that are written."""
-    if op.name in ASKS or (op.in_place and given is op.inputs[0]):
+    if op.traits.kind is Kind.QUESTION or (op.in_place and given is op.target):
         return
-    storage = _storage(given)
-    views = [out for out in op.outputs if _storage(out) == storage] if op.name in READS else []
-    for one in views or [given]:
-        tracked[id(one)] = buffer
-        buffer.read = True
-        buffer.whole &= (tuple(one.shape), one.stride()) == (buffer.shape, buffer.stride)
+    if _points(op, buffer):
+        tracked.update((id(one), buffer) for one in op.outputs)
+        return
+    buffer.read = True
+    buffer.whole &= buffer.is_place(given)
+    buffer.viewed |= any(storage_of(out) == storage_of(given) for out in op.outputs)
+
+
+def _points(op: Op, buffer: Buffer) -> bool:
+    """True where an operation only points into a buffer: `H[t]`, `H.unbind()`, or `H.mT` on the way to a place.
+
+    A view of a part of a place (`H[t][:, :2]`) computes something from it.
+    """
+    given, kinds = op.inputs[0], (Kind.PIECE, Kind.LAYOUT, Kind.TURN)
+    if op.traits.kind not in kinds or any(storage_of(out) != storage_of(given) for out in op.outputs):
+        return False
+    return not buffer.is_place(given) or all(map(buffer.is_place, op.outputs))
 
 
 class _Rewriting:
@@ -128,8 +166,8 @@ class _Rewriting:
     def __init__(self, buffers: dict[int, Buffer], written: Collection[int]) -> None:
         self.buffers, self.written = buffers, written
         self.held: dict[Region, Tensor] = {}
-        self.early: set[Region] = set()
-        """Places whose first value was used before anything was written there."""
+        self.early: dict[Region, Tensor] = {}
+        """Places whose first value was used before anything was written there, and the tensor that stands for it."""
         self.same: dict[int, Tensor] = {}
         """Id of a copy that is only read → what it is a copy of."""
 
@@ -137,7 +175,7 @@ class _Rewriting:
         """Numbers of the operations that are left, with what they are given; None where that has been overwritten."""
         found: dict[int, Given] = {}
         for n, op in enumerate(ops):
-            buffer = self.buffers.get(_storage(op.inputs[0])) if op.inputs else None
+            buffer = self.buffers.get(storage_of(op.inputs[0])) if op.inputs else None
             if buffer is not None and n <= buffer.last:
                 if op.in_place:
                     place = _written(op)
@@ -145,13 +183,27 @@ class _Rewriting:
                         return None
                     self.held[place] = self._value(op.inputs[1], n)
                     continue
-                if op.name in READS:
+                if _points(op, buffer):
                     continue
-                if op.name == "clone" and _storage(op.outputs[0]) not in self.written:
+                if op.traits.name == "clone" and storage_of(op.outputs[0]) not in self.written:
+                    if self._keeps(op, buffer):
+                        found[n] = op.args, op.kwargs
+                        continue
                     self.same[id(op.outputs[0])] = self._value(op.inputs[0], n)
                     continue
             found[n] = self._given(op, n)
         return found
+
+    def _keeps(self, op: Op, buffer: Buffer) -> bool:
+        """True for a copy of what a place held at first, where that is overwritten later: it stands for it from now.
+
+        A buffer of one place is a variable that is changed in place, and refused as such.
+        """
+        place = region(op.inputs[0])
+        if place in self.held or place in self.early or place[1] not in buffer.offsets or len(set(buffer.offsets)) == 1:
+            return False
+        self.held[place] = op.outputs[0]
+        return True
 
     def _given(self, op: Op, n: int) -> Given:
         """The arguments with values in the place of what was read from buffers."""
@@ -164,19 +216,11 @@ class _Rewriting:
     def _value(self, tensor: Tensor, n: int) -> Tensor:
         if id(tensor) in self.same:
             return self.same[id(tensor)]
-        buffer = self.buffers.get(_storage(tensor))
+        buffer = self.buffers.get(storage_of(tensor))
         if buffer is None or n > buffer.last:
             return tensor
         place = region(tensor)
-        if place not in self.held:
-            self.early.add(place)
-            return tensor
-        return self.held[place]
-
-
-def region(tensor: Tensor) -> Region:
-    """Where a tensor is in memory."""
-    return _storage(tensor), int(tensor.storage_offset()), tuple(tensor.shape), tensor.stride()
+        return self.held[place] if place in self.held else self.early.setdefault(place, tensor)
 
 
 def _overlap(distance: int, shape: Sequence[int], stride: Sequence[int]) -> bool:
@@ -188,28 +232,33 @@ def _overlap(distance: int, shape: Sequence[int], stride: Sequence[int]) -> bool
     return 0 in left
 
 
-def _storage(tensor: Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
-
-
 def _written(op: Op) -> Region | None:
     """The place that an operation writes a whole tensor of its own shape to; None for any other kind of writing."""
     if len(op.inputs) != 2 or op.inputs[1].dtype != op.inputs[0].dtype:
         return None
     target, value = op.inputs
-    if op.name == "__setitem__" and len(op.args) == 3 and op.args[2] is value and _pattern(op):
+    if op.traits.name == "setitem" and len(op.args) == 3 and op.args[2] is value and _is_plain(op.args[1]):
         with torch.no_grad():
             target = target.detach()[op.args[1]]
-    elif op.name != "copy_":
+    elif op.traits.name != "copy":
         return None
     return region(target) if target.shape == value.shape else None
 
 
-def _pattern(op: Op) -> Hashable:
-    """The key with its numbers left out: keys of one pattern that differ mean places that do not overlap."""
-    if op.name != "__setitem__":
-        return op.name
-    keys: Any = op.args[1] if isinstance(op.args[1], tuple) else (op.args[1],)
-    if not all(type(key) in (int, slice) or key is Ellipsis for key in keys):
-        return ()
-    return tuple("number" if type(key) is int else str(key) for key in keys)
+def _keys(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _is_plain(key: Any) -> bool:
+    """True for a key of numbers and slices: what it means is a view."""
+    return all(type(one) in (int, slice) or one is Ellipsis for one in _keys(key))
+
+
+def _key(op: Op) -> Hashable:
+    """The tensor that is written into and the key without its numbers, where that is numbers and whole axes."""
+    if op.traits.name != "setitem":
+        return COPIES
+    keys = _keys(op.args[1])
+    if not all(type(one) is int or one is Ellipsis or (type(one) is slice and one == slice(None)) for one in keys):
+        return SLICES
+    return id(op.target), *("number" if type(one) is int else str(one) for one in keys)

@@ -16,13 +16,13 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 from torch.nn import Parameter
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from inspector.engine.recurrent.traced.record.operation import Call, Op, Where, given_to, name_of, op_of, results_of
+from inspector.engine.recurrent.traced.record.values import Numbers, ids_of
 
-Numbers = npt.NDArray[np.int64]
 Key = tuple[Hashable, ...]
 Given = tuple[tuple[Any, ...], dict[str, Any]]
 """Arguments by position, and those by name."""
@@ -47,9 +47,10 @@ class Table:
     """All calls of a forward pass. They are numbered in order; `wheres` numbers the frames that they stand in."""
 
     def __init__(
-        self, calls: Sequence[Call], random: Mapping[int, Tensor] | None = None, quiet: Set[int] = frozenset()
+        self, calls: list[Call], random: Mapping[int, Tensor] | None = None, quiet: Set[int] = frozenset()
     ) -> None:
         self.calls, self._random, self._quiet = calls, random or {}, quiet
+        self._own: dict[int, Tensor] = {}
         self._ops: dict[int, Op] = {}
         self._keys: dict[tuple[int, bool], tuple[dict[int, int], dict[Key, int]]] = {}
         self._frames: dict[int, list[FrameType | None]] = {}
@@ -87,6 +88,22 @@ class Table:
         n = int(np.searchsorted(ids, number))
         return int(calls[n]) if n < len(ids) and ids[n] == number else None
 
+    def knows(self, number: int) -> bool:
+        """True for the id of a tensor that one of the calls returned, or that `give` put in the place of one."""
+        return number in self._own or self.maker(number) is not None
+
+    def give(self, n: int, k: int, tensor: Tensor) -> None:
+        """Put another tensor in the place of the one that call n was given as number k."""
+        op, call = self.op(n), self.calls[n]
+        leaves, spec = tree_flatten((op.args, op.kwargs))
+        at = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)][k]
+        leaves[at] = tensor
+        op.args, op.kwargs = tree_unflatten(leaves, spec)
+        op.inputs = (*op.inputs[:k], tensor, *op.inputs[k + 1 :])
+        self.calls[n] = (call[0], op.args, op.kwargs or None, *call[3:])
+        self.given.ids[self.given.start[n] + k] = id(tensor)
+        self._own[id(tensor)] = tensor
+
     def replaced(self, given: Mapping[int, Given]) -> Table:
         """These calls only, with other arguments (positional ones, those by name)."""
         kept = {old: new for new, old in enumerate(given)}
@@ -107,6 +124,19 @@ class Table:
         """Tensor k that each of these calls returned."""
         outs = [self.calls[n][3] for n in numbers]
         return [out if isinstance(out, Tensor) else results_of(out)[k] for out in outs]
+
+    def inputs(self, numbers: Numbers, k: int) -> list[Tensor]:
+        """Tensor k that each of these calls was given."""
+        wanted = self.given.ids[self.given.start[numbers] + k]
+        together = list(map(self.calls.__getitem__, numbers.tolist()))
+        place = next((n for n, value in enumerate(together[0][1]) if id(value) == wanted[0]), None)
+        try:
+            column = tensor_columns(argument_leaves(together))[k] if place is None else [c[1][place] for c in together]
+        except (Uneven, IndexError):  # nested in different ways, or not as many
+            column = []
+        if len(column) == len(numbers) and np.array_equal(ids_of(column), wanted):
+            return list(column)
+        return [self.op(n).inputs[k] for n in numbers.tolist()]
 
     def _owner(self, where: Where) -> Any:
         frame = where[1]
@@ -245,11 +275,6 @@ class Table:
         chain = (*where[0], (where[1], at))
         key = (chain[level][1], tuple((frame.f_code, at) for frame, at in chain[level + 1 :]), name_of(func))
         return key if depth else (*key, id(self._owner(where)), self.weights.get(self.bodies[n], ()))
-
-
-def ids_of(values: Sequence[Any]) -> Numbers:
-    """The identity of each value."""
-    return np.fromiter(map(id, values), np.int64, len(values))
 
 
 def leaves(values: Sequence[Any]) -> list[Sequence[Any]]:

@@ -7,32 +7,9 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-DROPOUTS = (F.dropout, torch.dropout, F.alpha_dropout, F.feature_alpha_dropout)
-
-FORGOTTEN = frozenset(
-    [
-        "rand_like",
-        "randn_like",
-        "randint_like",
-        "zeros_like",
-        "ones_like",
-        "full_like",
-        "empty_like",
-        "new_zeros",
-        "new_ones",
-        "new_empty",
-        "new_full",
-        "bernoulli",
-        "multinomial",
-        "argmax",
-        "argmin",
-    ]
-)
-"""Functions whose result does not depend on the values given, or not differentiably: it is taken as it was."""
+from inspector.engine.recurrent.traced.record.operator_traits import Kind, Operator, Traits, operator_of
 
 Chain = tuple[tuple[FrameType, int], ...]
 """Frames of the user's code, outermost first, each with the offset of the instruction that it is at."""
@@ -47,7 +24,7 @@ class Op:
     """One call of a torch function.
 
     Attributes:
-        name: the function's bare name: "sigmoid", "__add__", "linear".
+        name: the function's bare name: "sigmoid", "__add__", "linear"; operator: what that name means.
         inputs, outputs: the tensors given (nested ones too) and returned, in order.
         in_place: True when it wrote into something that it was given.
         owner: the `self` of the innermost call of the user's code, or None.
@@ -59,6 +36,7 @@ class Op:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     name: str
+    operator: Operator
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     in_place: bool
@@ -67,6 +45,32 @@ class Op:
     random: Tensor | None = None
     custom: bool = False
 
+    @property
+    def traits(self) -> Traits:
+        """What its operator does."""
+        return self.operator.traits
+
+    @property
+    def target(self) -> Tensor:
+        """What an operation in place wrote into."""
+        out = self.kwargs.get("out")
+        return out if isinstance(out, Tensor) else self.inputs[0]
+
+    def operands(self) -> list[tuple[int, Tensor]]:
+        """(number, tensor) of every tensor given, nested ones under the number of their argument.
+
+        Numbers are those of `Traits`: also where the function takes its arguments the other way round, or where they
+        are given by name (-1 for a name that the table does not have).
+        """
+        names = self.traits.operands
+        named = ((names.index(name) if name in names else -1, value) for name, value in self.kwargs.items())
+        turn = {0: 1, 1: 0} if self.operator.reflected else {}
+        return [(turn.get(n, n), one) for n, value in (*enumerate(self.args), *named) for one in tensors((value,))]
+
+    def output(self, tensor: Tensor) -> int:
+        """The number of an output."""
+        return next(n for n, out in enumerate(self.outputs) if out is tensor)
+
 
 def op_of(call: Call, owner: Any, random: Tensor | None = None, *, quiet: bool = False) -> Op:
     """A call, looked at. `quiet`: autograd was off although it was on when the run began."""
@@ -74,12 +78,16 @@ def op_of(call: Call, owner: Any, random: Tensor | None = None, *, quiet: bool =
     kwargs = kwargs or {}
     inputs, outputs = given_to(call), results_of(out)
     name = name_of(func)
+    operator = operator_of(name)
     same = any(one is given for one in outputs for given in inputs)
-    in_place = name == "__setitem__" or (same and _writes(name, args, kwargs))
+    idle = operator.traits.kind is Kind.DROPOUT and random is None  # in eval mode, also where it is told to write
+    in_place = operator.traits.name == "setitem" or (same and not idle and _writes(operator, args, kwargs))
     # Without gradients inside and yet with one afterwards. (Asking for grad_fn would make a Python object of every
     # node, and freeing a long chain of those overflows the stack.)
     custom = quiet and any(one.requires_grad for one in outputs)
-    return Op(func, args, kwargs, name, inputs, outputs, in_place, (*outer, (frame, at)), owner, random, custom)
+    return Op(
+        func, args, kwargs, name, operator, inputs, outputs, in_place, (*outer, (frame, at)), owner, random, custom
+    )
 
 
 def given_to(call: Call) -> tuple[Tensor, ...]:
@@ -92,10 +100,15 @@ def results_of(out: Any) -> tuple[Tensor, ...]:
     return (out,) if isinstance(out, Tensor) else tensors(out) if isinstance(out, (tuple, list)) else ()
 
 
-def _writes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a function that returned what it was given wrote into it (dropout in eval mode, contiguous do not)."""
-    named = name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
-    return named or bool(kwargs.get("inplace")) or "out" in kwargs or (len(args) > 1 and args[-1] is True)
+def _writes(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a function that returned what it was given wrote into it (dropout in eval mode, contiguous do not).
+
+    The last argument of functions that take `inplace` by position is that. Counter-example: another function of which
+    nothing is known, given True last, that returned what it was given unchanged: its iterations have no twins then, and
+    its state is refused as overwritten.
+    """
+    asked = bool(kwargs.get("inplace")) or (len(args) > 1 and args[-1] is True and not operator.traits.rearranges)
+    return operator.in_place or asked or "out" in kwargs
 
 
 def name_of(func: Any) -> str:

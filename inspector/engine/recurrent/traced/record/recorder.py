@@ -15,6 +15,7 @@ from types import CodeType, FrameType
 from typing import Any, Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from inspector.engine.cells.written import AS_WRITTEN
@@ -22,7 +23,8 @@ from inspector.engine.errors import InputError
 from inspector.engine.hooks.function_mode import SwitchedMode
 from inspector.engine.model.subject import Subject
 from inspector.engine.recurrent.traced.record.op_table import Table
-from inspector.engine.recurrent.traced.record.operation import DROPOUTS, Call, Chain, Where, name_of
+from inspector.engine.recurrent.traced.record.operation import Call, Chain, Where, name_of
+from inspector.engine.recurrent.traced.record.operator_traits import TABLE, Kind
 
 MOST_BYTES = 3 << 30
 """What was computed is kept until the run is over; at most this much of it, then recording ends."""
@@ -31,7 +33,13 @@ TORCH = str(Path(torch.__file__).parent)
 ENGINE = Path(__file__).parents[3]
 EAGER_LOOPS = str(ENGINE / "interventions" / "eager_loops.py")
 OURS = str(ENGINE)
-_DROPOUTS = frozenset(map(id, DROPOUTS))
+_DROPOUTS = frozenset(
+    id(getattr(place, form))
+    for place in (F, torch)
+    for name, traits in TABLE.items()
+    for form in (name, f"{name}_")
+    if traits.kind is Kind.DROPOUT and hasattr(place, form)
+)
 MAY_BE_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 """Such a call may have another caller the next time."""
 RUN = Subject.run.__code__
@@ -44,6 +52,10 @@ class Editing(Protocol):
 
     def wants(self, chain: Chain, name: str) -> Sequence[Any]:
         """Targets of this operation, each with `edit` and the number of the `output`."""
+
+
+CLAMPS = (torch.full_like, torch.index_fill)
+"""The functions that `clamp` gives."""
 
 
 def clamp(value: Tensor, edit: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -200,4 +212,6 @@ def _kind(code: CodeType) -> int:
 
 
 def _training(args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> bool:
-    return bool((kwargs or {}).get("training", args[2] if len(args) > 2 else True))
+    """Whether a dropout drops: its third argument, called `training` by some and `train` by others."""
+    named = kwargs or {}
+    return bool(named.get("training", named.get("train", args[2] if len(args) > 2 else True)))

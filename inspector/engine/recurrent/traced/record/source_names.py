@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import linecache
-from types import CodeType, FrameType
+from types import CodeType, FrameType, SimpleNamespace
 from typing import Any
 
 from torch import Tensor
@@ -16,7 +17,10 @@ Span = tuple[int, int, int, int]
 PLAIN = (ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 """What an argument may be made of and still be called by its one variable."""
 DEEP = 3
-"""How far tuples, lists, dicts and attributes are searched for a tensor."""
+"""How far tuples, lists, dicts and attributes are searched for a tensor. Counter-example: a state in
+`self.memory["layers"][0].h` lies deeper and is called by the statement that makes it, or `h`."""
+LONG = 64
+"""Longer tuples and lists are not searched: they are outputs. Counter-example: layers beyond the 64th of a list."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -56,30 +60,34 @@ def _position(code: CodeType, at: int) -> Span | None:
     return None
 
 
-def assigned(chain: Chain) -> tuple[tuple[str, ...], bool]:
-    """See `_assigned`; the same place in the code has the same names."""
-    return _assigned(tuple((frame.f_code, at) for frame, at in reversed(chain)))
+def assigned(chain: Chain, *, stored: bool = True) -> tuple[tuple[str, ...], bool]:
+    """(names that the innermost statement assigns, True if what is assigned is this very operation's result).
+
+    A function that returns the result at once takes its name from its caller. ((), False) where nothing is assigned,
+    and without `stored` where it is put into a part of something (`h[:, 1] = …`), which its result is not.
+    """
+    target, whole = _assigned(tuple((frame.f_code, at) for frame, at in reversed(chain)))
+    if target is None or (not stored and isinstance(target, ast.Subscript)):
+        return (), False
+    return _names(target), whole
 
 
 @functools.lru_cache(maxsize=4096)
-def _assigned(places: tuple[tuple[CodeType, int], ...]) -> tuple[tuple[str, ...], bool]:
-    """(names that the innermost statement assigns, True if what is assigned is this very operation's result).
-
-    A function that returns the result at once takes its name from its caller. ((), False) where nothing is assigned.
-    """
+def _assigned(places: tuple[tuple[CodeType, int], ...]) -> tuple[ast.expr | None, bool]:
+    """What is assigned to, and whether it is given the operation's very result; places from the innermost call on."""
     for code, at in places:
         here = _position(code, at)
         if here is None:
-            return (), False
+            return None, False
         inside = [item for item in _statements(code.co_filename) if _within(here, item[0])]
         if not inside:
-            return (), False
+            return None, False
         span, target = min(inside, key=lambda item: (item[0][2] - item[0][0], item[0][3] - item[0][1]))
         if target is not None:
-            return _names(target), span == here
+            return target, span == here
         if span != here:
-            return (), False
-    return (), False
+            return None, False
+    return None, False
 
 
 def argument(chain: Chain) -> str:
@@ -132,12 +140,23 @@ def _names(target: ast.expr) -> tuple[str, ...]:
     return ()
 
 
-def variable(frame: FrameType, tensor: Tensor) -> str:
-    """The local variable, or the part of one, that holds this very tensor: "h", "state.0", "self.h" as "h"; or ""."""
-    found: list[str] = []
-    for name, value in frame.f_locals.items():
-        found.extend(_paths(name, value, tensor, DEEP, plain=name != "self"))
-    return min(found, key=lambda name: (name.count("."), len(name)), default="")
+def variable(frame: FrameType, tensor: Tensor, older: Tensor | None = None) -> str:
+    """The local variable, or the part of one, that holds this very tensor: "h", "state.0", "self.h" as "h"; or "".
+
+    A list that holds an older value of the same variable too collects them: it gives its own name if nothing else does.
+    """
+    found = _all_paths(frame, tensor)
+    past = {path.rpartition(".")[0] for path in _all_paths(frame, older)} if older is not None else set()
+    lists = [path.rpartition(".")[0] for path in found if path.rpartition(".")[0] in past - {""}]
+    alone = [path for path in found if path.rpartition(".")[0] not in past - {""}]
+    return min(alone or lists, key=lambda name: (name.count("."), len(name)), default="")
+
+
+def _all_paths(frame: FrameType, tensor: Tensor) -> list[str]:
+    return [
+        path for name, value in frame.f_locals.items()
+        for path in _paths(name, value, tensor, DEEP, plain=name != "self")
+    ]  # fmt: skip
 
 
 def _paths(name: str, value: Any, tensor: Tensor, depth: int, *, plain: bool) -> list[str]:
@@ -145,14 +164,25 @@ def _paths(name: str, value: Any, tensor: Tensor, depth: int, *, plain: bool) ->
         return [name]
     if depth == 0:
         return []
+    named = _attributes(value, plain=plain)
+    if named:
+        return [path for key, item in named for path in _paths(key, item, tensor, depth - 1, plain=True)]
     if isinstance(value, dict):
         items = [(str(key), item) for key, item in value.items()]
-    elif isinstance(value, (tuple, list)) and len(value) <= 64:
+    elif isinstance(value, (tuple, list)) and len(value) <= LONG:
         items = [(str(n), item) for n, item in enumerate(value)]
-    elif not plain and hasattr(value, "__dict__"):
-        items = [(key, item) for key, item in vars(value).items() if not key.startswith("_")]
-        items += list(getattr(value, "_buffers", {}).items())
-        return [path for key, item in items for path in _paths(key, item, tensor, depth - 1, plain=True)]
     else:
         return []
     return [path for key, item in items for path in _paths(f"{name}.{key}", item, tensor, depth - 1, plain=True)]
+
+
+def _attributes(value: Any, *, plain: bool) -> list[tuple[str, Any]]:
+    """(name, value) of what goes by a name of its own: of a named tuple, a dataclass, a namespace, and of `self`."""
+    if isinstance(value, tuple):
+        return list(zip(getattr(value, "_fields", ()), value, strict=False))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
+    if hasattr(value, "__dict__") and (not plain or isinstance(value, SimpleNamespace)):
+        items = [(key, item) for key, item in vars(value).items() if not key.startswith("_")]
+        return [*items, *getattr(value, "_buffers", {}).items()]
+    return []

@@ -1,0 +1,41 @@
+"""What a loop begins with: every carried variable gets a first value of its own.
+
+`h = c = torch.zeros(…)` is one tensor and two variables, and `[zeros] * layers` one tensor and as many layers. Which of
+them a first step reads is told by where it is read. The recorded calls of those reads are given a tensor apart, so
+that everything after this sees two values. One row for all sequences of a batch is given in the shape of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from torch import Tensor
+
+from inspector.engine.recurrent.traced.loops.detection import Label
+from inspector.engine.recurrent.traced.loops.iteration_classes import Twins
+
+
+class Carried(Protocol):
+    """A carried variable: its values before the loop and after each iteration."""
+
+    values: list[Tensor]
+
+
+def part_starts(twins: Twins, begun: Sequence[tuple[Carried, Tensor]], reads: Callable[[Label, int], object]) -> None:
+    """Give variables first values of their own in the recorded calls.
+
+    `begun`: each variable with the tensor that its first reader was given; `reads`: which variable an operation's input
+    of this number is.
+    """
+    taken: set[int] = set()
+    for variable, given in begun:
+        first = variable.values[0]
+        if first is given and id(given) not in taken:
+            taken.add(id(given))
+            continue
+        own = given.detach() if first is given else first
+        variable.values = [own if value is first else value for value in variable.values]
+        for i, j, n in twins.readers(given):
+            if reads(twins.loop.iterations.labels[i][j], n) is variable:
+                twins.give((i, j), n, own)

@@ -1,0 +1,39 @@
+"""What a value is: a tensor object that was recorded. Its number is Python's `id`, given once, when it is made.
+
+Every call that was recorded holds what it was given and what it gave, so no number is used twice until the recording
+is let go. Memory is another thing: several values may look at the same memory, in the same way or in different ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+Numbers = npt.NDArray[np.int64]
+Region = tuple[int, int, tuple[int, ...], tuple[int, ...]]
+"""Storage, offset, shape, strides: where in memory a tensor is."""
+
+
+def ids_of(values: Sequence[Any]) -> Numbers:
+    """The number of each value."""
+    return np.fromiter(map(id, values), np.int64, len(values))
+
+
+def storage_of(tensor: Tensor) -> int:
+    """A number for the memory that a tensor looks at, equal for all its views."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+def region(tensor: Tensor) -> Region:
+    """Where in memory a tensor is."""
+    return storage_of(tensor), int(tensor.storage_offset()), tuple(tensor.shape), tensor.stride()
+
+
+def same_entries(one: Tensor, other: Tensor) -> bool:
+    """True for two that look at the same memory in the same way: W and W.T of a square W do not."""
+    same = (one.data_ptr(), one.dtype, one.shape) == (other.data_ptr(), other.dtype, other.shape)
+    return same and one.stride() == other.stride()
