@@ -84,6 +84,8 @@ class Session:
         """Why a worker had to be started again, until its model is open again."""
         self._waiting = False
         """Whether what is being opened waits for the user's word."""
+        self._if_refused = ""
+        """What a no of the user means, in words."""
         self._cancelled_at: float | None = None
         self._started_at = 0.0
         self._seconds = 0.0
@@ -180,7 +182,7 @@ class Session:
     def refuse(self) -> None:
         """Do not open what was asked about: a checkpoint that does not fit, or code that is not to run."""
         if self._waiting:
-            self._not_opened(f"The model was not opened{self._still()}.")
+            self._not_opened(f"{self._if_refused}{self._still()}.")
 
     def _not_opened(self, sentence: str) -> Load | None:
         """Nothing is being opened any more; what was."""
@@ -381,12 +383,14 @@ class Session:
     def _needs_consent(self, event: Loaded, changes: Changes) -> None:
         """A checkpoint does not fit its model: the user is asked."""
         changes.consent, self._waiting = event, True
+        self._if_refused = "The checkpoint was not loaded"
         self._finished("The checkpoint does not fit whole.")
 
     def _needs_trust(self, event: NeedsTrust, changes: Changes) -> None:
         """Code would run that was not agreed to: the user is asked, and a model that is open stays open."""
         self._asked.pop(event.generation, None)
         self._waiting = self.opening is not None
+        self._if_refused = "The code was not run"
         self._finished(event.message)
         changes.untrusted = event
         changes.lines.append(Log(event.message, "warning"))
