@@ -66,27 +66,6 @@ def harmed(request: pytest.FixtureRequest, a_capture: Path, tmp_path: Path) -> P
     return path
 
 
-def test_no_panel_breaks_over_what_is_not_known(harmed: Path, qtbot: Any, tmp_path: Path) -> None:
-    with open_capture(harmed) as capture:
-        stage = Stage(capture, (900, 600))
-        for key in PANELS:
-            panel = stage.panel(key)
-            assert panel.state != "error", (key, panel._error.toPlainText())
-            capture.check(0.0)
-            panel.looking.move(step=150, unit=3, place="rnn.l0")
-            panel.redraw()
-            assert panel.state != "error", (key, panel._error.toPlainText())
-            panel.told()
-            if panel.state == "figure":
-                picture(panel, 1.0)
-                damaged = damage_in(panel)
-                assert bool(damaged) == bool(capture.damage), key
-                for suffix in ("csv", "npz"):
-                    if panel.data():
-                        save_data(panel, tmp_path / f"{key}.{suffix}")
-        stage.close()
-
-
 @pytest.fixture
 def stage_of() -> Iterator[Any]:
     stages = []
@@ -100,6 +79,25 @@ def stage_of() -> Iterator[Any]:
         capture = stage.capture
         stage.close()
         capture.close()
+
+
+def test_no_panel_breaks_over_what_is_not_known(harmed: Path, qtbot: Any, tmp_path: Path, stage_of: Any) -> None:
+    stage, broken = stage_of(harmed), {}
+    for key in PANELS:
+        panel = stage.panel(key)
+        panel.looking.move(step=150, unit=3, place="rnn.l0")
+        panel.redraw()
+        panel.told()
+        if panel.state == "error":
+            broken[key] = panel._error.toPlainText()
+        elif panel.state == "figure":
+            picture(panel, 1.0)
+            assert panel.state == "figure", key
+            assert bool(damage_in(panel)) == bool(stage.capture.damage), key
+            for suffix in ("csv", "npz"):
+                if panel.data():
+                    save_data(panel, tmp_path / f"{key}.{suffix}")
+    assert not broken, broken
 
 
 def rendered(item: Heatmap, columns: int, rows: int) -> QImage:
@@ -300,6 +298,15 @@ def test_a_difference_is_hatched_where_either_run_is_damaged(tmp_path: Path, qtb
         stage.close()
 
 
+def test_no_mark_is_drawn_where_it_is_not_known(qtbot: Any) -> None:
+    """Qt ends the process where it is to draw a mark at NaN."""
+    from inspector.gui.widgets.plane import Plane
+
+    plane = Plane(LIGHT)
+    plane.show_marks(np.array([np.nan, 1.0, 2.0]), np.array([0.0, np.inf, 3.0]), np.array([True, True, True]))
+    np.testing.assert_array_equal(np.stack(plane.stable.getData()), [[2.0], [3.0]])
+
+
 # -- files
 
 
@@ -422,7 +429,7 @@ def test_the_bar_never_makes_the_window_wider(qtbot: Any, tmp_path: Path) -> Non
 def test_every_panel_in_the_window_says_what_of_it_is_damaged(tmp_path: Path, a_capture: Path, qtbot: Any) -> None:
     path = tmp_path / "a.inspect"
     shutil.copytree(a_capture, path)
-    flip(path, pages_of(path)["rnn.l0:jacobian/eigenvalues"][1])
+    flip(path, pages_of(path)["rnn.l0:jacobian/singular_values"][1])
     with opened(qtbot) as window:
         window.open_capture(str(path))
         window.docks["spectra"].raise_()
@@ -430,7 +437,7 @@ def test_every_panel_in_the_window_says_what_of_it_is_damaged(tmp_path: Path, a_
         from inspector.gui.panel.damaged import PanelNote
 
         notes = {key: panel.findChild(PanelNote) for key, panel in window.panels.items()}
-        qtbot.waitUntil(lambda: "eigenvalues, steps 100–199" in notes["spectra"].label.text())
+        qtbot.waitUntil(lambda: "singular_values, steps 100–199" in notes["spectra"].label.text())
         assert notes["spectra"].label.isVisibleTo(window.panels["spectra"])
         assert not notes["states"].label.isVisibleTo(window.panels["states"])
 

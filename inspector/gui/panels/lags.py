@@ -105,10 +105,9 @@ class Lags(Panel):
             item.setVisible(not self.differs)  # ratios of quantiles are no band
         finite = values[np.isfinite(values)]
         if len(finite):
-            bottom, top = (
-                max(float(finite.min()), float(values[0][np.isfinite(values[0])].min()) - 2),
-                float(finite.max()),
-            )
+            mean = values[0][np.isfinite(values[0])]
+            lowest = float(mean.min()) - 2 if len(mean) else -math.inf
+            bottom, top = max(float(finite.min()), lowest), float(finite.max())
             self.plot.vb.setYRange(min(bottom, -0.5), max(top, 0.5), padding=0.04)
         self.plot.vb.setXRange(0, max(1, values.shape[1] - 1), padding=0)
         horizon = self.horizon_of(channel)
@@ -133,7 +132,10 @@ class Lags(Panel):
         if not math.isfinite(horizon):
             within = f"within {logs.shape[1] - 1} steps the mean stays between 10⁻³ and 10³"
             return f"{channel.place}: {within} ({channel.method})"
-        below = logs[0][int(horizon)] < 0
+        at = logs[0][int(horizon)] if 0 <= horizon < logs.shape[1] else math.nan
+        if np.isnan(at):
+            return f"{channel.place}: after {int(horizon)} steps the mean has left 10⁻³ to 10³ ({channel.method})"
+        below = at < 0
         what = "vanished: the mean is below 10⁻³" if below else "exploded: the mean is above 10³"
         return f"{channel.place}: after {int(horizon)} steps {what} ({channel.method})"
 
