@@ -27,8 +27,8 @@ from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit
 from inspector.transport.run_client import run_and_wait
 from inspector.workspace.samples import Sample, list_samples
 
-CHECKED_BYTES = 2 << 30
-"""Bytes of pages that `list` checks without being asked: one to two seconds."""
+CHECKED_BYTES = 1 << 30
+"""Bytes of pages that `list` checks without being asked: about a second."""
 MOST_DAMAGE = 20
 """Lines about damage that `list` prints."""
 COMMANDS_FIRST = ("samples", "run", "list", "export", "pack", "demo")
