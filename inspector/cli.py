@@ -1,4 +1,5 @@
-"""The command line. Exit codes: 0 done, 1 the run failed, 2 bad arguments or unreadable input (one sentence)."""
+"""The command line. Exit codes: 0 done, 1 the run failed or what is to be written is damaged, 2 bad arguments or
+unreadable input (one sentence)."""
 
 from __future__ import annotations
 

@@ -307,6 +307,28 @@ def test_no_mark_is_drawn_where_it_is_not_known(qtbot: Any) -> None:
     np.testing.assert_array_equal(np.stack(plane.stable.getData()), [[2.0], [3.0]])
 
 
+def test_lines_and_bars_of_what_is_not_known_are_not_those_of_0(qtbot: Any) -> None:
+    from inspector.gui.widgets.linesview import LinesView
+    from inspector.gui.widgets.tokenbars import TokenBars
+
+    def drawn(weights: np.ndarray) -> set[str]:
+        view = LinesView(LIGHT)
+        view.resize(400, 80)
+        view.set_weights(weights, "ab", "ab")
+        image = QImage(400, 80, QImage.Format.Format_RGB32)
+        image.fill(QColor("#123456"))
+        painter = QPainter(image)
+        view.paint(painter, None)  # type: ignore[arg-type]
+        painter.end()
+        return {image.pixelColor(x, y).name() for x in range(100, 112) for y in range(45, 75)}
+
+    assert drawn(np.array([[1.0, 0.0], [0.0, 0.0]])) == {"#123456"}
+    assert QColor(LIGHT.base).name() in drawn(np.array([[1.0, 0.0], [np.nan, np.nan]]))
+    bars = TokenBars(LIGHT)
+    bars.show(["a", "b"], np.array([0.0, np.nan]), [], np.nan, "mean")
+    assert bars.plot.step_axis.names == ("a", "b ?")
+
+
 # -- files
 
 
