@@ -7,23 +7,15 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from inspector import __version__
-from inspector.capture import (
-    SUFFIX,
-    Capture,
-    CaptureError,
-    DamagedError,
-    export_channel,
-    listed,
-    open_capture,
-    pack,
-    summary,
-)
+from inspector.capture import SUFFIX, Capture, CaptureError, DamagedError, export_channel, open_capture, pack
+from inspector.capture.damage import listed, summary
 from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit
 from inspector.transport.run_client import run_and_wait
 from inspector.workspace.samples import Sample, list_samples
@@ -257,10 +249,7 @@ def list_(capture: str, as_json: bool, check: bool) -> None:
         refused = [{"channel": r.channel, "reason": r.reason} for r in opened.refusals]
         if as_json:
             about = {"title": opened.start.title, "status": opened.status, "frames": frames, "channels": rows}
-            damaged = [
-                {"channel": d.channel, "frame": d.frame, "region": d.region, "sentence": d.sentence}
-                for d in opened.damage
-            ]
+            damaged = [asdict(one) for one in opened.damage]
             told = {**about, "refused": refused, "damaged": damaged, "unchecked_bytes": opened.unchecked}
             click.echo(json.dumps(told, indent=1))
             return
