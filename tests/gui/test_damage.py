@@ -100,6 +100,29 @@ def test_no_panel_breaks_over_what_is_not_known(harmed: Path, qtbot: Any, tmp_pa
     assert not broken, broken
 
 
+def test_a_panel_knows_before_it_is_painted_what_it_is_painted_from(a_capture: Path, qtbot: Any, stage_of: Any) -> None:
+    """Else damage that only the painting finds would be in no note."""
+    stage = stage_of(a_capture)
+    for key in PANELS:
+        panel = stage.panel(key)
+        if panel.state == "figure":
+            with stage.capture.noting() as painted:
+                picture(panel, 1.0)
+            assert panel.read >= painted and panel.read, key
+
+
+def test_the_retention_of_a_gate_is_lost_over_the_span_after_a_damaged_page(
+    tmp_path: Path, a_capture: Path, qtbot: Any, stage_of: Any
+) -> None:
+    path = tmp_path / "a.inspect"
+    shutil.copytree(a_capture, path)
+    flip(path, pages_of(path)["rnn.l0:gate/forget"][1])
+    panel = stage_of(path).panel("openers")
+    panel.span.setValue(10)
+    assert panel.kept.map._gaps == Gaps(damaged=(((100, 209), (0, 32)),))
+    assert Gaps(damaged=(((5, 8), (0, 1)),)).reaching(0, 3, 20) == Gaps(damaged=(((2, 8), (0, 1)),))
+
+
 def rendered(item: Heatmap, columns: int, rows: int) -> QImage:
     """A map, ten pixels a cell."""
     image = QImage(columns * 10, rows * 10, QImage.Format.Format_RGB32)
