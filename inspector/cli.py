@@ -1,4 +1,5 @@
-"""The command line. Exit codes: 0 done, 1 the run failed, 2 bad arguments or unreadable input (one sentence)."""
+"""The command line. Exit codes: 0 done, 1 the run failed or what is to be written is damaged, 2 bad arguments or
+unreadable input (one sentence)."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import os
 import subprocess
 import sys
 import traceback
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from inspector.capture import (
     pack,
     summary,
 )
+from inspector.capture.damage import listed, summary
 from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit, report
 from inspector.records.plain_text import plain_line
 from inspector.transport.lines import Lines
@@ -33,8 +36,8 @@ from inspector.version import __version__
 from inspector.workspace.demo import DEMO, check_demo
 from inspector.workspace.samples import Sample, list_samples
 
-CHECKED_BYTES = 2 << 30
-"""Bytes of pages that `list` checks without being asked: one to two seconds."""
+CHECKED_BYTES = 1 << 30
+"""Bytes of pages that `list` checks without being asked: about a second."""
 MOST_DAMAGE = 20
 """Lines about damage that `list` prints."""
 WIDEST_COLUMN, PROGRESS_WIDTH = 60, 58
@@ -292,10 +295,7 @@ def list_(capture: str, as_json: bool, check: bool) -> None:
         checkpoint = report.from_meta(opened.start.meta)
         if as_json:
             about = {"title": opened.start.title, "status": opened.status, "frames": frames, "channels": rows}
-            damaged = [
-                {"channel": d.channel, "frame": d.frame, "region": d.region, "sentence": d.sentence}
-                for d in opened.damage
-            ]
+            damaged = [asdict(one) for one in opened.damage]
             loaded = opened.start.meta.get(report.KEY)
             more = {"refused": refused, "damaged": damaged, "unchecked_bytes": opened.unchecked, "checkpoint": loaded}
             click.echo(json.dumps({**about, **more}, indent=1))

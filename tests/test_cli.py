@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from captures import flip
 from torch import nn
 
 import inspector
 from inspector import cli
 from inspector.capture import CaptureError, Writer
+from inspector.cli import cli
 from inspector.records import Channel, Page, RunStart, RunStop
 from inspector.workspace.demo import check_demo
 from inspector.workspace.samples import list_samples
@@ -86,6 +90,66 @@ def test_a_repeated_text_is_a_batch_whose_chosen_sequence_is_shown(tmp_path: Pat
 def test_pack(run: Path) -> None:
     call("pack", "a.inspect", "--to", "b.inspect.zip", cwd=run)
     assert "rnn.l0:h" in call("list", "b.inspect.zip", cwd=run).stdout
+
+
+@pytest.fixture
+def damaged(run: Path, tmp_path: Path) -> Path:
+    """The same capture with a flipped bit in its token ids, and one in a state."""
+    shutil.copytree(run / "a.inspect", tmp_path / "a.inspect")
+    index = sqlite3.connect(tmp_path / "a.inspect" / "index.sqlite")
+    for name in ("output:token", "rnn.l0:h"):
+        (page,) = index.execute(
+            "SELECT min(p.id) FROM pages p JOIN channels c ON c.id = p.channel WHERE c.name = ?", (name,)
+        ).fetchone()
+        flip(tmp_path / "a.inspect", page)
+    index.close()
+    return tmp_path
+
+
+def test_list_names_what_is_damaged(run: Path, damaged: Path) -> None:
+    assert "damaged" not in call("list", "a.inspect", cwd=run).stdout
+    listed = [line for line in call("list", "a.inspect", cwd=damaged).stdout.splitlines() if "damaged" in line]
+    assert len(listed) == 2 and listed[0].startswith("  damaged: rnn.l0:h, steps 0–")
+    told = json.loads(call("list", "a.inspect", "--json", cwd=damaged).stdout)
+    assert told["unchecked_bytes"] == 0
+    one, two = told["damaged"]
+    assert (one["channel"], one["frame"], one["region"][0][0], one["region"][1]) == ("rnn.l0:h", 0, 0, [0, 48])
+    assert two["channel"] == "output:token" and "has changed since it was written" in two["sentence"]
+
+
+def test_export_of_what_is_damaged_needs_to_be_asked_for(damaged: Path) -> None:
+    for name, suffix in (("output:token", "csv"), ("output:token", "npy"), ("rnn.l0:h", "npy")):
+        arguments = ["export", "a.inspect", "--channel", name, "--to", f"x.{suffix}"]
+        told = call(*arguments, cwd=damaged, expect=1).stderr
+        assert len(told.strip().splitlines()) == 1 and name in told and "--damaged" in told
+        assert not (damaged / f"x.{suffix}").exists()
+    told = call("export", "a.inspect", "--channel", "output:token", "--to", "x.csv", "--damaged", cwd=damaged).stderr
+    assert len(told.strip().splitlines()) == 1 and "x.csv, without what is damaged: 1 damaged page" in told
+    cells = [row.split(",")[2:] for row in (damaged / "x.csv").read_text(encoding="utf-8").splitlines()[1:]]
+    assert len(cells) == 19 and {cell for row in cells for cell in row} == {""}
+    told = call("export", "a.inspect", "--channel", "output:token", "--to", "x.npy", "--damaged", cwd=damaged, expect=2)
+    assert ".npz" in told.stderr and not (damaged / "x.npy").exists()
+    call("export", "a.inspect", "--channel", "output:loss", "--to", "loss.npy", cwd=damaged)
+
+
+def test_a_figure_of_what_is_damaged_needs_to_be_asked_for(damaged: Path) -> None:
+    arguments = ["export", "a.inspect", "--panel", "states", "--to", "x.png"]
+    told = call(*arguments, cwd=damaged, expect=1).stderr
+    assert len(told.strip().splitlines()) == 1 and "rnn.l0:h, steps 0–" in told and "--damaged" in told
+    assert not (damaged / "x.png").exists()
+    assert "without what is damaged" in call(*arguments, "--damaged", cwd=damaged).stderr
+    assert (damaged / "x.png").stat().st_size > 5000
+    call("export", "a.inspect", "--panel", "gates", "--to", "y.png", cwd=damaged)
+
+
+def test_only_so_much_is_checked_unless_asked_for(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    monkeypatch.setattr("inspector.cli.CHECKED_BYTES", 100)
+    path = str(damaged / "a.inspect")
+    told = CliRunner().invoke(cli, ["list", path]).stdout
+    assert "were not checked for damage; --check does" in told and "  damaged: " not in told
+    assert CliRunner().invoke(cli, ["list", path, "--check"]).stdout.count("  damaged: ") == 2
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,8 @@ class GuardedFile:
         """Whether the file only grew, as the file of a run in progress does, or is another one since the last look.
 
         A file that was replaced under its name is opened anew. A folder that was renamed changes nothing: what is
-        open stays readable.
+        open stays readable. A file that grew is taken to be appended to, as a run does; one that was overwritten and
+        made longer between two looks passes for that, until its pages are read again.
         """
         if self._file is None:  # not needed so far, or it could not be opened: perhaps now
             return "other" if self.problem and self._open() is not None else "same"

@@ -66,27 +66,6 @@ def harmed(request: pytest.FixtureRequest, a_capture: Path, tmp_path: Path) -> P
     return path
 
 
-def test_no_panel_breaks_over_what_is_not_known(harmed: Path, qtbot: Any, tmp_path: Path) -> None:
-    with open_capture(harmed) as capture:
-        stage = Stage(capture, (900, 600))
-        for key in PANELS:
-            panel = stage.panel(key)
-            assert panel.state != "error", (key, panel._error.toPlainText())
-            capture.check(0.0)
-            panel.looking.move(step=150, unit=3, place="rnn.l0")
-            panel.redraw()
-            assert panel.state != "error", (key, panel._error.toPlainText())
-            panel.told()
-            if panel.state == "figure":
-                picture(panel, 1.0)
-                damaged = damage_in(panel)
-                assert bool(damaged) == bool(capture.damage), key
-                for suffix in ("csv", "npz"):
-                    if panel.data():
-                        save_data(panel, tmp_path / f"{key}.{suffix}")
-        stage.close()
-
-
 @pytest.fixture
 def stage_of() -> Iterator[Any]:
     stages = []
@@ -100,6 +79,48 @@ def stage_of() -> Iterator[Any]:
         capture = stage.capture
         stage.close()
         capture.close()
+
+
+def test_no_panel_breaks_over_what_is_not_known(harmed: Path, qtbot: Any, tmp_path: Path, stage_of: Any) -> None:
+    stage, broken = stage_of(harmed), {}
+    for key in PANELS:
+        panel = stage.panel(key)
+        panel.looking.move(step=150, unit=3, place="rnn.l0")
+        panel.redraw()
+        panel.told()
+        if panel.state == "error":
+            broken[key] = panel._error.toPlainText()
+        elif panel.state == "figure":
+            picture(panel, 1.0)
+            assert panel.state == "figure", key
+            assert bool(damage_in(panel)) == bool(stage.capture.damage), key
+            for suffix in ("csv", "npz"):
+                if panel.data():
+                    save_data(panel, tmp_path / f"{key}.{suffix}")
+    assert not broken, broken
+
+
+def test_a_panel_knows_before_it_is_painted_what_it_is_painted_from(a_capture: Path, qtbot: Any, stage_of: Any) -> None:
+    """Else damage that only the painting finds would be in no note."""
+    stage = stage_of(a_capture)
+    for key in PANELS:
+        panel = stage.panel(key)
+        if panel.state == "figure":
+            with stage.capture.noting() as painted:
+                picture(panel, 1.0)
+            assert panel.read >= painted and panel.read, key
+
+
+def test_the_retention_of_a_gate_is_lost_over_the_span_after_a_damaged_page(
+    tmp_path: Path, a_capture: Path, qtbot: Any, stage_of: Any
+) -> None:
+    path = tmp_path / "a.inspect"
+    shutil.copytree(a_capture, path)
+    flip(path, pages_of(path)["rnn.l0:gate/forget"][1])
+    panel = stage_of(path).panel("openers")
+    panel.span.setValue(10)
+    assert panel.kept.map._gaps == Gaps(damaged=(((100, 209), (0, 32)),))
+    assert Gaps(damaged=(((5, 8), (0, 1)),)).reaching(0, 3, 20) == Gaps(damaged=(((2, 8), (0, 1)),))
 
 
 def rendered(item: Heatmap, columns: int, rows: int) -> QImage:
@@ -300,6 +321,37 @@ def test_a_difference_is_hatched_where_either_run_is_damaged(tmp_path: Path, qtb
         stage.close()
 
 
+def test_no_mark_is_drawn_where_it_is_not_known(qtbot: Any) -> None:
+    """Qt ends the process where it is to draw a mark at NaN."""
+    from inspector.gui.widgets.plane import Plane
+
+    plane = Plane(LIGHT)
+    plane.show_marks(np.array([np.nan, 1.0, 2.0]), np.array([0.0, np.inf, 3.0]), np.array([True, True, True]))
+    np.testing.assert_array_equal(np.stack(plane.stable.getData()), [[2.0], [3.0]])
+
+
+def test_lines_and_bars_of_what_is_not_known_are_not_those_of_0(qtbot: Any) -> None:
+    from inspector.gui.widgets.linesview import LinesView
+    from inspector.gui.widgets.tokenbars import TokenBars
+
+    def drawn(weights: np.ndarray) -> set[str]:
+        view = LinesView(LIGHT)
+        view.resize(400, 80)
+        view.set_weights(weights, "ab", "ab")
+        image = QImage(400, 80, QImage.Format.Format_RGB32)
+        image.fill(QColor("#123456"))
+        painter = QPainter(image)
+        view.paint(painter, None)  # type: ignore[arg-type]
+        painter.end()
+        return {image.pixelColor(x, y).name() for x in range(100, 112) for y in range(45, 75)}
+
+    assert drawn(np.array([[1.0, 0.0], [0.0, 0.0]])) == {"#123456"}
+    assert QColor(LIGHT.base).name() in drawn(np.array([[1.0, 0.0], [np.nan, np.nan]]))
+    bars = TokenBars(LIGHT)
+    bars.show(["a", "b"], np.array([0.0, np.nan]), [], np.nan, "mean")
+    assert bars.plot.step_axis.names == ("a", "b ?")
+
+
 # -- files
 
 
@@ -422,7 +474,7 @@ def test_the_bar_never_makes_the_window_wider(qtbot: Any, tmp_path: Path) -> Non
 def test_every_panel_in_the_window_says_what_of_it_is_damaged(tmp_path: Path, a_capture: Path, qtbot: Any) -> None:
     path = tmp_path / "a.inspect"
     shutil.copytree(a_capture, path)
-    flip(path, pages_of(path)["rnn.l0:jacobian/eigenvalues"][1])
+    flip(path, pages_of(path)["rnn.l0:jacobian/singular_values"][1])
     with opened(qtbot) as window:
         window.open_capture(str(path))
         window.docks["spectra"].raise_()
@@ -430,7 +482,7 @@ def test_every_panel_in_the_window_says_what_of_it_is_damaged(tmp_path: Path, a_
         from inspector.gui.panel.damaged import PanelNote
 
         notes = {key: panel.findChild(PanelNote) for key, panel in window.panels.items()}
-        qtbot.waitUntil(lambda: "eigenvalues, steps 100–199" in notes["spectra"].label.text())
+        qtbot.waitUntil(lambda: "singular_values, steps 100–199" in notes["spectra"].label.text())
         assert notes["spectra"].label.isVisibleTo(window.panels["spectra"])
         assert not notes["states"].label.isVisibleTo(window.panels["states"])
 

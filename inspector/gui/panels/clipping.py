@@ -175,8 +175,9 @@ class Clipping(Panel):
 
     def _draw_effect(self, table: Array) -> None:
         norm = self.scalar("gradient_norm")
-        high = math.log10(max(norm, self.threshold)) + 0.5
-        low = min(math.log10(table[0, -1]) - 4, math.log10(self.threshold) - 0.5)
+        known = table[0][np.isfinite(table[0]) & (table[0] > 0)]
+        high = math.log10(max(norm if math.isfinite(norm) else 0.0, self.threshold)) + 0.5
+        low = min(*(math.log10(value) - 4 for value in known[-1:]), math.log10(self.threshold) - 0.5, high - 1)
         x = np.linspace(low, high, 400)
         self.lines[0].setData(x, np.minimum(1.0, 10**x / norm) if norm > 0 else np.ones_like(x))
         thresholds = logarithm(table[0])
@@ -186,6 +187,10 @@ class Clipping(Panel):
         self.effect.vb.setYRange(-0.04, 1.06, padding=0)
 
     def _draw_history(self, noted: Array) -> None:
+        noted = noted[:, np.isfinite(noted[0])]
+        if not noted.size:
+            self.noted.setData([], [])
+            return
         y = logarithm(noted[1])
         if noted.shape[1] > 2 * CELLS:
             starts = np.linspace(0, noted.shape[1], CELLS, endpoint=False).astype(int)

@@ -106,10 +106,9 @@ class Lags(Panel):
             item.setVisible(not self.differs)  # ratios of quantiles are no band
         finite = values[np.isfinite(values)]
         if len(finite):
-            bottom, top = (
-                max(float(finite.min()), float(values[0][np.isfinite(values[0])].min()) - 2),
-                float(finite.max()),
-            )
+            mean = values[0][np.isfinite(values[0])]
+            lowest = float(mean.min()) - 2 if len(mean) else -math.inf
+            bottom, top = max(float(finite.min()), lowest), float(finite.max())
             self.plot.vb.setYRange(min(bottom, -0.5), max(top, 0.5), padding=0.04)
         self.plot.vb.setXRange(0, max(1, values.shape[1] - 1), padding=0)
         horizon = self.horizon_of(channel)

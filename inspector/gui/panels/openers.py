@@ -13,12 +13,13 @@ from inspector.analysis.retention import LIMIT, at_step, largest_of, look
 from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.loghistogram import LogHistogram
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.marks import Marks
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.sentences import Sentences
-from inspector.gui.widgets.source import overview_of
+from inspector.gui.widgets.source import glance, overview_of
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.tokenbars import TokenBars
 from inspector.records import Channel
@@ -224,7 +225,10 @@ class Openers(Panel):
             return seen, seen
 
         levels = Levels(0.0, 1.0, masked=True, root=True)
-        self.kept.show(overview, steps, units, levels, "1", self.capture.revision(gate.name, frame))
+        glance(self.capture, gate, frame)  # reads it all: what is damaged is known before it is drawn
+        before, after = (0, span - 1) if backward else (span - 1, 0)
+        gaps = gaps_of(self.capture, gate.name, frame).reaching(before, after, steps)
+        self.kept.show(overview, steps, units, levels, "1", self.capture.revision(gate.name, frame), gaps=gaps)
         self.kept.plot.step_axis.set_names(self.step_names())
         some = ", at some of the steps" if steps * units > LIMIT else ""
         letter = f"∏ {gate.title}" if high else f"∏ (1 − {gate.title})"
@@ -239,10 +243,12 @@ class Openers(Panel):
         self.marks.setVisible(there)
         if memory is not None and there:
             assert self.capture is not None
+            glance(self.capture, memory, self.frame)
             revision = self.capture.revision(memory.name, self.frame)
             self.marks.set_source(
-                overview_of(self.capture, memory.name, self.frame), steps, units, Levels(0.0, 1.0), revision
-            )
+                overview_of(self.capture, memory.name, self.frame), steps, units, Levels(0.0, 1.0), revision,
+                gaps_of(self.capture, memory.name, self.frame),
+            )  # fmt: skip
         return there
 
     def timescales(self) -> Array | None:

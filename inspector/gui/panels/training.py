@@ -79,6 +79,7 @@ class Training(Panel):
         found = []
         for channel in self.channels():
             table = self.capture.array(channel.name, self.frame)
+            table = table[:, np.isfinite(table[0])]  # where the step is not known, neither is the place of a value
             for name, values in zip(channel.labels.get("statistic", ())[1:], table[1:], strict=False):
                 group, _, own = name.partition(": ")
                 found.append(Column(group, own, table[0], values))

@@ -41,6 +41,14 @@ class Gaps:
         """The same where some of the rows are drawn, in an order: row i on screen is row order[i]."""
         return Gaps(tuple(in_order(self.missing, order)), tuple(in_order(self.damaged, order)))
 
+    def reaching(self, before: int, after: int, columns: int) -> Gaps:
+        """The same for what is computed from `before` columns before to `after` columns after each of so many."""
+
+        def wider(rects: tuple[Rect, ...]) -> tuple[Rect, ...]:
+            return tuple(((max(0, a - after), min(columns, b + before)), rows) for (a, b), rows in rects)
+
+        return Gaps(wider(self.missing), wider(self.damaged))
+
 
 NONE = Gaps()
 

@@ -90,7 +90,8 @@ class LagPlot:
     def _add_band(self, lag: Array, low: Array, high: Array, number: int) -> None:
         edges = [curve(self.theme, number, width=0.5) for _ in range(2)]
         colour = self.theme.series[number % len(self.theme.series)]
-        for edge, values in zip(edges, (low, high), strict=True):
+        both = np.isnan(low) | np.isnan(high)  # where one end is not known there is no band
+        for edge, values in zip(edges, (np.where(both, 0, low), np.where(both, 0, high)), strict=True):
             edge.setPen(pg.mkPen(colour + "50", width=0.6))
             edge.setData(lag, np.nan_to_num(_log(values), nan=FLOOR))
             self._add(edge)

@@ -13,6 +13,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
+from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.theme import LIGHT, Theme
 
@@ -21,7 +22,10 @@ FAINT = 0.02
 
 
 class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
-    """Queries on the left, keys on the right; a line's strength is its weight, the cursor's query stands out."""
+    """Queries on the left, keys on the right; a line's strength is its weight, the cursor's query stands out.
+
+    A query of which a weight is NaN, or not known, has a hatched mark.
+    """
 
     def __init__(self, theme: Theme = LIGHT) -> None:
         super().__init__()
@@ -67,6 +71,9 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
                 painter.drawText(
                     box, flag | Qt.AlignmentFlag.AlignVCenter, token(names[i]) if i < len(names) else str(i)
                 )
+        unknown = np.flatnonzero(np.isnan(self._weights).any(axis=1)).tolist()
+        stubs = [QRectF(sides[0], area.top() + i * heights[0], 24, max(2.0, heights[0] - 2)) for i in unknown]
+        paint_gaps(painter, self.theme, (), stubs)  # no line from there would read as a weight of 0
         for i, row in enumerate(np.nan_to_num(self._weights)):
             colour = QColor(self.theme.cursor if i == self._query else self.theme.accent)
             for j in np.flatnonzero(row > FAINT):

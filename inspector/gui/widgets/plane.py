@@ -96,7 +96,12 @@ class Plane(pg.PlotItem):  # type: ignore[misc]
         self._fit(x[index], y[index])
 
     def show_marks(self, x: Array, y: Array, filled: npt.NDArray[np.bool_]) -> int:
-        """Diamonds, filled (stable) or open (unstable), beside the way; how many lie outside the view."""
+        """Diamonds, filled (stable) or open (unstable), beside the way; how many lie outside the view.
+
+        Those that are not finite are left out: Qt ends the process where it is to draw one.
+        """
+        fine = np.isfinite(x) & np.isfinite(y)
+        x, y, filled = x[fine], y[fine], filled[fine]
         _, xs, ys = self._way
         near = np.ones(len(x), dtype=bool)
         for marks, way in ((x, xs), (y, ys)):

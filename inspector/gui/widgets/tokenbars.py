@@ -63,7 +63,10 @@ class TokenBars:
         shown = self._shown = ends(len(values), places_for(names))
         heights = np.array([np.nan_to_num(values[i]) if i is not None else 0.0 for i in shown])
         self.bars.setOpts(x=np.arange(len(shown)), height=heights, width=0.78)
-        self.plot.step_axis.set_names(tuple(names[i] if i is not None else "…" for i in shown))
+        nan = np.isnan(values)  # no bar, and not one of height 0
+        self.plot.step_axis.set_names(
+            tuple(f"{names[i]}{' ?' if nan[i] else ''}" if i is not None else "…" for i in shown)
+        )
         self.mean.setVisible(bool(np.isfinite(mean)))
         self.mean.setPos(mean if np.isfinite(mean) else 0.0)
         low, high = (float(f(heights)) if len(heights) else 0.0 for f in (np.min, np.max))
