@@ -172,7 +172,8 @@ class WorkerProcess:
                 line = raw.decode("utf-8", "replace").rstrip("\r\n")
                 if name == "stderr" and line.strip():
                     self._errors.append(line[:400])
-                self.on_output(name, line)
+                with contextlib.suppress(Exception):  # the terminal may be gone: the pipe is read all the same
+                    self.on_output(name, line)
 
     def _read(self, listener: Listener) -> None:
         try:
