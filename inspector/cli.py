@@ -26,7 +26,6 @@ from inspector.capture import (
     pack,
     summary,
 )
-from inspector.capture.damage import listed, summary
 from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit, report
 from inspector.records.plain_text import plain_line
 from inspector.transport.lines import Lines

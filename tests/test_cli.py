@@ -19,7 +19,6 @@ from torch import nn
 import inspector
 from inspector import cli
 from inspector.capture import CaptureError, Writer
-from inspector.cli import cli
 from inspector.records import Channel, Page, RunStart, RunStop
 from inspector.workspace.demo import check_demo
 from inspector.workspace.samples import list_samples
@@ -147,9 +146,9 @@ def test_only_so_much_is_checked_unless_asked_for(damaged: Path, monkeypatch: py
 
     monkeypatch.setattr("inspector.cli.CHECKED_BYTES", 100)
     path = str(damaged / "a.inspect")
-    told = CliRunner().invoke(cli, ["list", path]).stdout
+    told = CliRunner().invoke(cli.cli, ["list", path]).stdout
     assert "were not checked for damage; --check does" in told and "  damaged: " not in told
-    assert CliRunner().invoke(cli, ["list", path, "--check"]).stdout.count("  damaged: ") == 2
+    assert CliRunner().invoke(cli.cli, ["list", path, "--check"]).stdout.count("  damaged: ") == 2
 
 
 @pytest.mark.parametrize(

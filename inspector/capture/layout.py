@@ -2,7 +2,9 @@
 
 `NAME.inspect/` holds `index.sqlite` and `pages-0000.bin`, `pages-0001.bin`, … The page files are append-only raw
 little-endian arrays, each starting at a multiple of 64 bytes; the index says where each lies. Bytes are written
-first, then the row that commits them, so a reader never sees a page that is not whole.
+first, then the row that commits them, so a reader never sees a page that is not whole. In a capture that replaced
+another the numbers of page files and of rows go on where those of the other ended. The table `run` holds a RunStart
+(more of one `run` where the model's tree is large) and, at the end, a RunStop.
 """
 
 from __future__ import annotations
