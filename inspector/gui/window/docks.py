@@ -10,6 +10,7 @@ from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, QTabWidget, QWidget
 
+from inspector.gui.screen import fit
 from inspector.gui.state.settings import LAYOUT_VERSION, Settings
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import Theme
@@ -68,8 +69,10 @@ class Docking:
         remembered = settings.layout()
         if remembered is not None:  # before anything is painted: Qt leaves ghosts of tab bars otherwise
             self.window.restoreGeometry(remembered[0])
+            fit(self.window)  # it may have been remembered on a larger screen
             self.window.restoreState(remembered[1], LAYOUT_VERSION)
         else:
+            fit(self.window)
             QApplication.processEvents()
             self._proportions()
         self.label_tabs(panels)

@@ -101,6 +101,7 @@ class InputBar(QWidget):
             self.examples.addItem(clean(name), name)
         if loaded is not None and not self.typed:
             self.line.setText(loaded.default_text.replace("\n", LINE_BREAK))
+            self.line.setCursorPosition(0)
         self._arrange()
         self._show_go()
 

@@ -13,6 +13,7 @@ from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, Difference
 from inspector.gui.dialogs.dialogs import ask_trust
 from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.opening import CHECKPOINTS, SEQUENCES, ModelOpening, is_capture
+from inspector.gui.screen import first_size
 from inspector.gui.state.cursor import Cursor, Position
 from inspector.gui.state.exchange import Changes
 from inspector.gui.state.player import Player
@@ -53,7 +54,7 @@ class Window(QMainWindow):
         self.setWindowTitle("inspector")
         self.setObjectName("window")
         self.setAcceptDrops(True)
-        self.resize(1440, 900)
+        self.resize(first_size(self))
         self._build_frame()
         from inspector.gui.window.menus import make_menus
 
