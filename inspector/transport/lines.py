@@ -25,7 +25,8 @@ class Lines:
         if not others:
             return []
         *whole, last = others
-        lines = [self._end(), *map(_shown, whole)]
+        plain = "\r" not in text and max(map(len, whole), default=0) <= MOST_CHARACTERS
+        lines = [self._end(), *(whole if plain else map(_shown, whole))]
         self._go_on(last)
         return lines
 

@@ -76,10 +76,10 @@ def test_of_a_flood_the_newest_lines_are_kept_and_the_others_counted() -> None:
     for n in range(0, 12_000, 3):
         box.on_output("stdout", f"{n}\n{n + 1}\n{n + 2}\n")
     first = text_of(box.lines(500))
-    assert first == ["… 10\u202f000 lines dropped …", *map(str, range(10_000, 10_500))]
+    assert first == ["… 10\u202f000 lines of stdout dropped …", *map(str, range(10_000, 10_500))]
     box.on_output("stdout", "".join(f"{n}\n" for n in range(12_000, 19_000)))
     rest = text_of(box.lines(module.MOST_LINES))
-    assert rest == ["… 6\u202f500 lines dropped, 16\u202f500 so far …", *map(str, range(17_000, 19_000))]
+    assert rest == ["… 6\u202f500 lines of stdout dropped, 16\u202f500 so far …", *map(str, range(17_000, 19_000))]
     assert box.lines(10) == []
 
 
@@ -91,6 +91,17 @@ def test_long_lines_are_bounded_by_their_length_too() -> None:
     assert "dropped" in kept[0].text and kept[-1].text.startswith("1999")
     assert sum(len(line.text) for line in kept) <= module.MOST_CHARACTERS + 100
     assert int("".join(c for c in kept[0].text if c.isdigit())) == 2_000 - (len(kept) - 1)
+
+
+def test_a_flood_of_one_stream_leaves_the_lines_of_the_other() -> None:
+    box = Inbox()
+    box.on_output("stderr", "a warning\n")
+    box.on_output("stdout", "x\n" * 50_000)
+    box.on_output("stderr", "another\n")
+    lines = box.lines(10_000)
+    assert [line.text for line in lines if line.source == "stderr"] == ["a warning", "another"]
+    assert text_of(lines)[:3] == ["… 48\u202f000 lines of stdout dropped …", "a warning", "x"]
+    assert text_of(lines)[-1] == "another", "in the order in which they came"
 
 
 def test_records_come_before_anything_printed_and_progress_is_only_the_newest() -> None:

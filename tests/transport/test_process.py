@@ -231,7 +231,7 @@ def test_a_flood_of_lines_takes_no_memory_and_its_end_is_seen(
     start(name)  # 77 and 19 MB
     assert finished_within(parent, 60 << 20).stop.status == "done"
     output = parent.output
-    assert "lines dropped" in output[0] and output[-1] == last
+    assert any("dropped" in line for line in output) and output[-1] == last
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")

@@ -124,7 +124,8 @@ class Paths(Panel):
             plot.show()
         for plot in set(self.plots) - {plot for plot, _ in rows}:  # Qt deletes items that are in no scene out of order
             plot.hide()
-            self.figure.scene().addItem(plot)
+            if plot.scene() is None:
+                self.figure.scene().addItem(plot)
         self._rows = rows
 
     def _draw_curves(self) -> None:

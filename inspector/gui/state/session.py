@@ -40,6 +40,8 @@ CHECK_SECONDS = 0.003
 TICK_SECONDS = 0.008
 """What a tick may spend on records: half of the time between two ticks."""
 TICK_LINES = 500
+FLOOD_SECONDS = 0.1
+"""Between two looks at what is printed, where there is more of it than one look takes: nobody reads that anyway."""
 LOG_LINES = 5_000
 
 
@@ -69,6 +71,7 @@ class Session:
         """What the user named as the states of a subject's hand-written cells."""
         self.log: deque[Log] = deque(maxlen=LOG_LINES)
         self._inbox = Inbox()
+        self._printed_at = 0.0
         self._left: list[Log] = []
         """What a worker said before another took its place."""
         self._load: Load | None = None
@@ -329,10 +332,19 @@ class Session:
             self._take(event, changes)
         self._watch_cancel(changes)
         self._watch_capture(changes)
-        changes.lines[:0] = [*self._left, *self._inbox.lines(TICK_LINES)]
+        changes.lines[:0] = [*self._left, *self._printed()]
         self._left = []
         self.log.extend(changes.lines)
         return changes
+
+    def _printed(self) -> list[Log]:
+        """What was printed, some of it, and while there is much of it not at every tick."""
+        now = time.monotonic()
+        if now < self._printed_at:
+            return []
+        lines = self._inbox.lines(TICK_LINES)
+        self._printed_at = now + (FLOOD_SECONDS if len(lines) >= TICK_LINES else 0.0)
+        return lines
 
     def _take(self, event: Any, changes: Changes) -> None:
         generation = getattr(event, "generation", self._generation)

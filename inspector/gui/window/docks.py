@@ -14,6 +14,7 @@ from inspector.gui.state.settings import LAYOUT_VERSION, Settings
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.dock_title import DockBar
+from inspector.gui.window.screen import fit
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
@@ -71,8 +72,10 @@ class Docking:
         remembered = settings.layout()
         if remembered is not None:  # before anything is painted: Qt leaves ghosts of tab bars otherwise
             self.window.restoreGeometry(remembered[0])
+            fit(self.window)  # it may have been remembered on a larger screen
             self.window.restoreState(remembered[1], LAYOUT_VERSION)
         else:
+            fit(self.window)
             QApplication.processEvents()
             self._proportions()
         self.label_tabs(panels)

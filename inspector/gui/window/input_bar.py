@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from inspector.gui.widgets.controls import keep_room
 from inspector.gui.widgets.plain_text import clean
 from inspector.records import InputSpec, Loaded
 
@@ -73,6 +74,7 @@ class InputBar(QWidget):
         for widget, name in zip(self.fields, names, strict=True):
             widget.setAccessibleName(name)
             layout.addWidget(widget, int(widget is self.line))
+        keep_room(self.line)  # the fields before it stay where they are and as they are
         self.examples.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.examples.setMinimumContentsLength(EXAMPLE_LETTERS)
         layout.addWidget(self.go)
@@ -101,6 +103,7 @@ class InputBar(QWidget):
             self.examples.addItem(clean(name), name)
         if loaded is not None and not self.typed:
             self.line.setText(loaded.default_text.replace("\n", LINE_BREAK))
+            self.line.setCursorPosition(0)
         self._arrange()
         self._show_go()
 

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolic
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, Difference
 from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.dialogs.trust_dialog import ask_trust
+from inspector.gui.opening import CHECKPOINTS, SEQUENCES, ModelOpening, is_capture
 from inspector.gui.state.cursor import Cursor, Position
 from inspector.gui.state.exchange import Changes
 from inspector.gui.state.player import Player
@@ -26,6 +27,7 @@ from inspector.gui.window.frame_bar import DIFFERENCE, FrameBar
 from inspector.gui.window.input_bar import InputBar
 from inspector.gui.window.model_opening import CHECKPOINTS, SEQUENCES, ModelOpening, is_capture
 from inspector.gui.window.run_options import ComputeMenu, compute_also, remembered_states
+from inspector.gui.window.screen import first_size
 from inspector.gui.window.sequence_row import SequenceRow
 from inspector.gui.window.side_docks import LogPane, ModelTree, Opener, Readout
 from inspector.gui.window.status_row import StatusRow
@@ -54,7 +56,7 @@ class Window(QMainWindow):
         self.setWindowTitle("inspector")
         self.setObjectName("window")
         self.setAcceptDrops(True)
-        self.resize(1440, 900)
+        self.resize(first_size(self))
         self._build_frame()
         from inspector.gui.window.menus import make_menus
 

@@ -240,5 +240,5 @@ class LogPane(QPlainTextEdit):
     def add(self, lines: Sequence[Log]) -> None:
         """Append lines; each is cleaned and cut."""
         if lines:
-            shown = [f"{line.source}: {clean_block(line.text, 20_000)}" for line in lines[-500:]]
+            shown = [f"{line.source}: {clean_block(line.text, 20_000)}" for line in lines]
             self.appendPlainText("\n".join(shown))
