@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolic
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, Difference
 from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.dialogs.trust_dialog import ask_trust
-from inspector.gui.opening import CHECKPOINTS, SEQUENCES, ModelOpening, is_capture
 from inspector.gui.state.cursor import Cursor, Position
 from inspector.gui.state.exchange import Changes
 from inspector.gui.state.player import Player
