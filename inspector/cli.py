@@ -28,7 +28,6 @@ from inspector.capture import (
 )
 from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit, report
 from inspector.records.plain_text import plain_line
-from inspector.transport.lines import Lines
 from inspector.transport.run_client import Outcome, run_and_wait
 from inspector.transport.terminal import complain, pass_on, say, say_details
 from inspector.version import __version__
@@ -199,7 +198,7 @@ def run_and_report(load: Load, request: Run, debug: bool) -> Outcome:
             bar.n = told.done / told.total if told.total else 0.0
             bar.refresh()
 
-        outcome = run_and_wait(load, request, progress, _Echo(debug))
+        outcome = run_and_wait(load, request, progress, lambda stream, text: _echo(stream, text, debug))
     if outcome.code:
         if debug:
             _tell_checkpoint(outcome, whole=True)
@@ -209,18 +208,10 @@ def run_and_report(load: Load, request: Run, debug: bool) -> Outcome:
     return outcome
 
 
-class _Echo:
+def _echo(stream: str, text: str, debug: bool) -> None:
     """The model's own prints go to stdout as they would without inspector; the worker's stderr with --debug."""
-
-    def __init__(self, debug: bool) -> None:
-        self._lines = {stream: Lines() for stream in (("stdout", "stderr") if debug else ("stdout",))}
-
-    def __call__(self, stream: str, text: str) -> None:
-        """A piece of output; an empty one ends its stream."""
-        lines = self._lines.get(stream)
-        if lines is not None:
-            for line in lines.feed(text) if text else lines.close():
-                pass_on(line, err=stream != "stdout")
+    if stream == "stdout" or debug:
+        pass_on(text, err=stream != "stdout")
 
 
 def _json_object(text: str) -> dict[str, Any]:

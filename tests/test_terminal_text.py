@@ -24,7 +24,7 @@ from inspector.records.plain_text import (
     plain_line,
     plain_sentence,
     plain_text,
-    printed_line,
+    printed_piece,
 )
 from inspector.workspace.samples import Sample
 
@@ -59,13 +59,13 @@ def test_plain_text() -> None:
     assert plain_line("a\tb\r\nc\nd") == "a⇥b↵c↵d" and plain_text("a\tb\nc") == "a\tb\nc"
     assert plain_line("\x1b[31m\x9b\u202e\x7f") == "⟨001b⟩[31m⟨009b⟩⟨202e⟩⟨007f⟩"
     assert plain_line("é日本 <s>") == "é日本 <s>"
-    for shorten in (plain_text, plain_line, plain_sentence, printed_line):
+    for shorten in (plain_text, plain_line, plain_sentence):
         for text in (HOSTILE, LONG, "\x1b" * 5000, "", "x" * 3000):
             shown = shorten(text, 500)
             assert len(shown) <= 500 and not UNSEEN.search(shown.replace("\n", "").replace("\t", ""))
         assert "…" in shorten("y" * 501, 500) and shorten("y" * 500, 500) == "y" * 500
     assert plain_sentence("a" * 5000 + " Say --partial.").endswith(" Say --partial.")
-    assert printed_line("\x1b[1;31mred\x1b[0m\tand \x1b]8;;http://x\x1b\\link\x1b]8;;\x07 \x9b32mgreen\x1b7") == (
+    assert printed_piece("\x1b[1;31mred\x1b[0m\tand \x1b]8;;http://x\x1b\\link\x1b]8;;\x07 \x9b32mgreen\x1b7") == (
         "red\tand link green⟨001b⟩7"
     )
 
@@ -157,7 +157,9 @@ def test_what_models_say(debug: tuple[str, ...], tmp_path: Path, capfd: pytest.C
     code, out, err = call(capfd, "run", f"{file}:Model", "--generate", "noise", "--out", out_to, *debug)
     assert code == 1 and "RuntimeError" in err and "\tseen" in out
     assert_plain(out.replace("\t", ""), err.replace("\t", ""))
-    code, out, err = call(capfd, "run", f"{file}:Model", "--arguments", '{"refuse": true}', "--out", out_to, *debug)
+    code, out, err = call(
+        capfd, "run", f"{file}:Model", "--arguments", '{"refuse": true}', "--out", str(tmp_path / "b.inspect"), *debug
+    )
     assert code == 1 and "ValueError" in err
     assert_plain(out, err)
 

@@ -37,6 +37,8 @@ class KeptRuns:
     def next_path(self) -> Path:
         """The path of the next run; its number is higher than that of any run in the folder."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(OSError):  # somebody else's folder: then what is written in it is private all the same
+            self.folder.chmod(0o700)  # one of an earlier version
         self._last = max([self._last, *(_number(path) for path in self._found())]) + 1
         name = f"run-{self._last:06d}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}{SUFFIX}"
         return self.folder / name

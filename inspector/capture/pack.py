@@ -14,10 +14,10 @@ from io import BufferedReader
 from pathlib import Path
 
 from inspector.capture.index import check_files
-from inspector.capture.layout import INDEX, PACKED_SUFFIX, SUFFIX, CaptureError
+from inspector.capture.layout import INDEX, PACKED_SUFFIX, SUFFIX, CaptureError, page_file
 from inspector.capture.private import private_file
 from inspector.capture.regular import in_words, open_regular
-from inspector.capture.target import HEADER_BYTES, has_our_id, is_ours, page_files
+from inspector.capture.target import HEADER_BYTES, has_our_id, is_ours
 
 _PAGE_FILE = re.compile(r"pages-(\d{4,9})\.bin\Z")
 MAX_INDEX_BYTES = 1 << 30
@@ -42,7 +42,8 @@ def pack(path: Path | str, to: Path | str | None = None, *, overwrite: bool = Fa
     with tempfile.TemporaryDirectory(prefix="inspector-") as private:
         index = Path(private) / INDEX
         numbers = _copy_index(source / INDEX, index)
-        pages = [page for number, page in sorted(page_files(source).items()) if number in numbers]
+        named = (source / page_file(number) for number in sorted(numbers))
+        pages = [page for page in named if os.path.lexists(page)]  # one that is gone is damage, to be shown as such
         partial = target.with_name(f".{target.name[:40]}-{secrets.token_hex(4)}")
         try:
             with private_file(partial) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:

@@ -16,7 +16,7 @@ from typing import Any
 from inspector.capture.appending import PageAppender, Position, keep_standard_files_open
 from inspector.capture.layout import INDEX, CaptureError
 from inspector.capture.owner import own_lease
-from inspector.capture.private import private_folder, private_index
+from inspector.capture.private import private_index
 from inspector.capture.rows import Rows
 from inspector.capture.target import busy, index_files, is_damage, is_leased, is_locked, page_files
 from inspector.records import Page, RunStart, RunStop
@@ -45,7 +45,7 @@ class Store:
 
     def _begin_anew(self) -> None:
         """A capture with nothing in it but how the run began, in a folder where there is none."""
-        private_folder(self.path)
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         rows = self._connect("rwc")
         rows.index.execute("PRAGMA synchronous=OFF")  # there is nothing in it yet that a power cut could take
         try:

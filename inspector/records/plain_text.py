@@ -45,9 +45,13 @@ def plain_sentence(text: str, limit: int = LONGEST_SENTENCE) -> str:
     return f"{plain_line(text, limit - last - 1).removesuffix('…')}…{end}"
 
 
-def printed_line(text: str, limit: int = LONGEST_LINE) -> str:
-    """A line that a model printed: colours are left out, tabs stay."""
-    return plain_text(_SEQUENCE.sub("", text), limit).replace("\n", "↵")
+def printed_piece(text: str) -> str:
+    """A piece of what a model printed, of any length: colours are left out, line breaks and tabs stay.
+
+    A carriage return would let a line be written over: it ends its line.
+    """
+    whole = _SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return _UNSEEN.sub(_code, whole)
 
 
 def encodable(text: str, encoding: str | None) -> str:

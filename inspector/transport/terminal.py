@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from inspector.records.plain_text import encodable, plain_line, plain_sentence, printed_line
+from inspector.records.plain_text import encodable, plain_line, plain_sentence, printed_piece
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -25,11 +25,11 @@ def say_details(text: str) -> None:
         _write(plain_line(line), True)
 
 
-def pass_on(line: str, *, err: bool = False) -> None:
-    """A line that a model printed, without its colours."""
-    _write(printed_line(line), err)
+def pass_on(text: str, *, err: bool = False) -> None:
+    """A piece of what a model printed, whole but for its colours and control characters."""
+    _write(printed_piece(text), err, end=False)
 
 
-def _write(line: str, err: bool) -> None:
+def _write(text: str, err: bool, *, end: bool = True) -> None:
     stream = sys.stderr if err else sys.stdout
-    click.echo(encodable(line, getattr(stream, "encoding", None)), err=err)
+    click.echo(encodable(text, getattr(stream, "encoding", None)), err=err, nl=end)

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inspector.capture import Writer, export_channel, open_capture, pack
-from inspector.capture import writer as module
+from inspector.capture import Writer, appending, export_channel, open_capture, pack
 from inspector.gui.state.session import Session
 from inspector.records import Channel, Frame, InputSpec, Load, Page, RunStart, RunStop
 
@@ -33,7 +32,7 @@ def modes(folder: Path) -> dict[str, int]:
 def test_a_capture_is_private_while_it_is_written_and_afterwards(
     umask: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "ROLL_BYTES", 100)
+    monkeypatch.setattr(appending, "ROLL_BYTES", 100)
     path = tmp_path / "new" / "a.inspect"
     with Writer(path, RunStart(run="r", title="t")) as writer:
         writer.write(Frame(index=0))

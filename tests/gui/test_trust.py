@@ -17,7 +17,6 @@ from PySide6.QtWidgets import QApplication, QDialog, QMessageBox
 
 from inspector.gui.dialogs.trust_dialog import TrustDialog
 from inspector.gui.state.session import Session
-from inspector.gui.window import main_window as module
 from inspector.gui.window.main_window import Window
 from inspector.records import (
     Catalog,
@@ -232,15 +231,6 @@ def test_from_the_question_to_the_question_about_what_changed(
 def test_every_way_to_open_a_file_of_code_asks(
     window: Window, qtbot: Any, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: Callable[[], str]
 ) -> None:  # fmt: skip
-    class Named(module.OpenModelDialog):
-        """The callable is typed and Open pressed."""
-
-        def exec(self) -> int:
-            self.subject.setText(self.subject.text() + "Model")
-            self._accept()
-            return self.result()
-
-    monkeypatch.setattr(module, "OpenModelDialog", Named)
     path = str(tmp_path / "model.py")
     dropped = QMimeData()
     dropped.setUrls([QUrl.fromLocalFile(path)])
@@ -251,6 +241,10 @@ def test_every_way_to_open_a_file_of_code_asks(
         lambda: window.opener.path_chosen.emit(path),
     ):
         way()
+        dialog = window.models.dialog
+        assert dialog is not None and dialog.isVisible()
+        dialog.subject.setText(f"{path}:Model")
+        dialog._accept()
         question(qtbot, qapp).reject()
         assert ran() == ""
 
