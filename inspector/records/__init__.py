@@ -34,11 +34,12 @@ from inspector.records.run import (
     Severity,
     Status,
 )  # fmt: skip
+from inspector.records.sequences import input_spec
 
 __all__ = [
     "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "KINDS", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
     "Analyse", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "Edit", "Entry", "Failure",
     "Finding", "Finished", "Frame", "InputSpec", "Labels", "Load", "Loaded", "Log", "Mismatch", "Page", "Place",
     "Progress", "Quit", "Refusal", "Run", "RunStart", "RunStop", "Scalar", "Severity", "Status", "decode", "encode",
-    "parse_edit",
+    "input_spec", "parse_edit",
 ]  # fmt: skip

@@ -69,7 +69,7 @@ class Handwritten:
         self._names = {**{id(module): name for name, module in model.named_modules()}, **trace.places}
         self._parameters = {id(value): name for name, value in model.named_parameters()}
         self._recorder = Recorder(trace.editor)
-        self._recorder.begin(following=trace.subject.loss is not None)
+        self._recorder.begin(following=trace.subject.may_give_loss(trace.batch))
         trace.after_forward.append(lambda: self._look(trace, emit))
 
     def detach(self) -> None:
@@ -201,9 +201,8 @@ class _Origins(Container[int]):
 
     def __init__(self, table: Table, trace: Trace) -> None:
         model = trace.subject.model
-        self._given = frozenset(
-            map(id, (trace.batch.inputs, trace.batch.lengths, *model.parameters(), *model.buffers()))
-        )
+        given = [tensor for one in trace.batch.named.values() for tensor in (one.tensor, one.lengths)]
+        self._given = frozenset(map(id, (*given, *model.parameters(), *model.buffers())))
         self._made_by = table.maker
 
     def __contains__(self, number: object) -> bool:
@@ -218,7 +217,7 @@ def _regular(loop: Loop) -> bool:
 
 def _a_stack(state: Sequence[Slot], trace: Trace) -> bool:
     """True for a signal of moderate width that has no axis of steps: layers of a transformer are seen elsewhere."""
-    steps = trace.batch.inputs.shape[1]
+    steps = trace.batch.steps
     if steps > 1 and any(steps in slot.values[0].shape[1:] for slot in state):
         return False
     size = max(1, int(trace.batch.lengths.numel()))

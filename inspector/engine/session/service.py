@@ -14,10 +14,12 @@ import torch
 from inspector.capture import CaptureError, Writer
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_edits
+from inspector.engine.model.named_batches import primary_value
 from inspector.engine.model.subject import Subject, to_device
 from inspector.engine.opening.open_subject import Opened, open_subject, places
 from inspector.engine.pipeline import chosen_quantities, perform, set_threads
 from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
+from inspector.engine.session.batches import batch_of_spec
 from inspector.records import (
     Analyse,
     Catalog,
@@ -116,9 +118,7 @@ class Service:
             raise InputError("More quantities are computed by running again with them; the model is still open.")
         subject = self.opened.subject
         chosen_quantities(request.quantities)
-        if request.input.kind not in INPUTS:
-            raise InputError(f"There is no input {request.input.kind!r}; there are {', '.join(INPUTS)}.")
-        batch = to_device(INPUTS[request.input.kind].make(subject, request.input, request.seed), self._load.device)
+        batch = to_device(batch_of_spec(subject, request.input, request.seed), self._load.device)
         start = RunStart(
             run=uuid.uuid4().hex, title=f"{self.opened.title}: {batch.title}" if batch.title else self.opened.title,
             subject=self._load.subject, checkpoint=self.opened.checkpoint, created=time.time(), seed=request.seed,
@@ -174,8 +174,7 @@ class Service:
 def describe(opened: Opened, load: Load) -> Loaded:
     """What the window needs to know of the model that was opened."""
     subject = opened.subject
-    first = next(iter(subject.examples.values()), "")
-    first = first[0] if isinstance(first, tuple) else first
+    first = primary_value(subject, next(iter(subject.examples.values()), ""))
     vocabulary = subject.vocabulary or ()
     return Loaded(
         subject=load.subject, title=opened.title, kind=str(subject.kind), width=subject.width,

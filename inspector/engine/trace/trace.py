@@ -16,7 +16,7 @@ from torch import Tensor
 from inspector.engine.cells.base import Cell, Check, StepBlock
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
+from inspector.records import STEP_DOMAIN
 
 CELLS_WITHIN = "cells within"
 """Key of Trace.extra: names of the modules of torch's cells that are part of a larger hand-written recurrence."""
@@ -151,8 +151,8 @@ class Attention:
     @property
     def of_itself(self) -> bool:
         """Whether queries and keys are positions of one sequence."""
-        crossing = self.queries_from == ANSWER_DOMAIN != self.keys_from
-        return not crossing and self.keys_from in (STEP_DOMAIN, "position", ANSWER_DOMAIN)
+        own = (STEP_DOMAIN, "position")
+        return self.queries_from == self.keys_from or (self.queries_from in own and self.keys_from in own)
 
 
 @dataclass(slots=True)
@@ -204,5 +204,4 @@ class Trace:
 
     def real_steps(self) -> Tensor:
         """(b, t) True at steps that are not padding."""
-        t = self.batch.inputs.shape[1]
-        return torch.arange(t)[None, :] < self.batch.lengths[:, None]
+        return torch.arange(self.batch.steps)[None, :] < self.batch.lengths[:, None]
