@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import InputError
-from inspector.engine.model.batch import Batch, InputKind, NamedInput
+from inspector.engine.model.batch import SEQUENCES, Batch, InputKind, NamedInput
 from inspector.engine.model.batching import (
     DEFAULT_STEPS,
     default_sequence,
@@ -177,7 +177,7 @@ def assemble(
     if not 0 <= look_at < size:
         raise InputError(f"Sequence {look_at} was asked for; the batch has {size} (counted from 0).")
     named: dict[str, NamedInput] = {name: batch.first for name, batch in given.items()}
-    named = {name: replace(one, axis=axis_of(declared, name, primary, one)) for name, one in named.items()}
+    named = {name: replace(one, axis=axis_of(declared, name, primary, named)) for name, one in named.items()}
     for name, one in declared.items():
         named[name] = named[name] if name in named else _filled(subject, one, named, size)
     made = Batch.of(
@@ -189,11 +189,19 @@ def assemble(
     return made
 
 
-def axis_of(declared: Declared, name: str, primary: str, one: NamedInput) -> str:
-    """The step axis of an input: "step" for the primary one's, its own name for others, "" without steps."""
+def axis_of(declared: Declared, name: str, primary: str, named: Mapping[str, NamedInput]) -> str:
+    """The step axis of an input: "step" for the primary one's, its own name for others, "" without steps.
+
+    A mask of which nobody says what it masks is of the one sequence with its lengths.
+    """
+    one = named[name]
     if not one.axis:
         return ""
-    said = declared[name].axis or declared[name].of or name
+    alike = [
+        other for other, its in named.items()
+        if one.kind == "mask" and its.kind in SEQUENCES and torch.equal(its.lengths, one.lengths)
+    ]  # fmt: skip
+    said = declared[name].axis or declared[name].of or (alike[0] if len(alike) == 1 else name)
     if said == primary:
         return STEP_DOMAIN
     return f"{said} step" if said in TAKEN else said

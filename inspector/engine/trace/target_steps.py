@@ -34,7 +34,7 @@ AMBIGUOUS = (
 )
 ALIKE = (
     "{0} and {1} have as many steps, so it cannot be told which layers run over {1}: all are drawn over the steps of "
-    "{0}. Name those of {1} in its `modules`, or in `decoder`."
+    "{0}. Name those of {1} in its `modules`, or in `decoder`; if both have the same steps, say `axis={0!r}` of {1}."
 )
 
 
@@ -188,7 +188,7 @@ def _key_count(attention: Attention) -> int:
 def _cut(attention: Attention, length: int) -> None:
     """Take off the rows that are padding of the answer, and their keys where a later key is never looked at."""
     own = attention.keys_from == attention.queries_from
-    square = own and attention.causal
+    square = own and _is_closed(attention, length)
     rows, keys = slice(length), slice(length) if square else slice(None)
     if attention.weights is not None:
         later = own and not bool(attention.weights[..., rows, length:].any())
@@ -200,3 +200,12 @@ def _cut(attention: Attention, length: int) -> None:
     if attention.mask is not None:
         mask = attention.mask if attention.mask.shape[-2] == 1 else attention.mask[..., rows, :]
         attention.mask = mask if mask.shape[-1] == 1 else mask[..., keys]
+
+
+def _is_closed(attention: Attention, length: int) -> bool:
+    """Whether no row up to `length` may look at a key from there on: by the causal triangle, or by its mask."""
+    mask = attention.mask
+    if attention.causal or mask is None or mask.dtype != torch.bool or mask.shape[-1] == 1:
+        return attention.causal
+    rows = slice(None) if mask.shape[-2] == 1 else slice(length)
+    return not bool(mask[..., rows, length:].any())
