@@ -157,8 +157,10 @@ def test_nothing_of_the_target_is_over_the_steps_of_the_source() -> None:
     assert trace.answer is not None and trace.answer.source == "tgt" and trace.answer.ids is None
 
 
-def test_attention_between_source_and_target_looks_from_one_to_the_other() -> None:
-    subject = translation(Translator, inputs=MASKS, loss=next_letter)
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("loss", [next_letter, None])  # without gradients the encoder runs on nested tensors
+def test_attention_between_source_and_target_looks_from_one_to_the_other(loss: Any) -> None:
+    subject = translation(Translator, inputs=MASKS, loss=loss)
     _, sink = run(subject, {"src": ["abcde", "abc"], "tgt": ["ABC", "BA"]}, look_at=1)
     place = "transformer.decoder.layers.0"
     crossing, own = sink.channel(f"{place}.multihead_attn:attention"), sink.channel(f"{place}.self_attn:attention")
@@ -307,7 +309,7 @@ def test_a_loss_that_nobody_told_of_is_mentioned() -> None:
 
         def forward(self, x: Tensor) -> dict[str, Tensor]:
             out = self.rnn(x)[0]
-            return dict([("".join(("lo", "ss")), out.sum())])
+            return {"".join(("lo", "ss")): out.sum()}
 
     _, sink = run(made(Hidden), {"x": numbers(5, 3)})
     assert ["ran without gradients" in log.text for log in sink.of(Log)] == [True]

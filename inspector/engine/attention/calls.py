@@ -115,6 +115,7 @@ def attend(
         kept=looked.sample,
         queries_from=queries_from,
         note=note,
+        called_with=q,
     )
 
 
@@ -145,8 +146,15 @@ def from_weights(looked: Looked, place: str, module: str, weights: Tensor) -> At
     return Attention(
         place, module, nothing, nothing, 1.0, weights=weights, kept=looked.sample, queries_from=queries_from,
         keys_from="source step" if cross else queries_from,
-        note="computed by the model itself; keys of weight 0 count as masked",
+        note="computed by the model itself; keys of weight 0 count as masked", called_with=q,
     )  # fmt: skip
+
+
+def of_nested(looked: Looked, seen: Attention) -> Attention:
+    """The Attention of a call with nested tensors, which hold no padding: they were made of padded ones."""
+    if seen.called_with == looked.length:
+        seen.called_with = looked.padded
+    return seen
 
 
 Projection = Callable[[Tensor, Tensor], Tensor]
@@ -211,7 +219,7 @@ def merge_single_rows(calls: list[Attention]) -> list[Attention]:
     return [
         replace(first, weights=weights[None], mask=mask[None], note=note, queries_from=domain,
                 keys_from=domain if square else first.keys_from,
-                check=failed[0] if failed else first.check)
+                check=failed[0] if failed else first.check, called_with=len(calls))
     ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from inspector.engine.attention.calls import WITHOUT_DROPOUT, Looked, Projection, attend, check
+from inspector.engine.attention.calls import WITHOUT_DROPOUT, Looked, Projection, attend, check, of_nested
 from inspector.engine.trace.trace import Attention
 
 
@@ -118,7 +118,7 @@ def from_module(
     query = arguments["query"]
     if query.is_nested:
         call = _self_attention(looked, module, _batch_first(looked, query), None, None)
-        return call.attention(looked, place, type(module).__name__, _batch_first(looked, output))
+        return of_nested(looked, call.attention(looked, place, type(module).__name__, _batch_first(looked, output)))
     swap = module.batch_first and query.dim() == 3
     named: dict[str, Any] = {
         "in_proj_weight": module.in_proj_weight, "in_proj_bias": module.in_proj_bias,
@@ -147,7 +147,8 @@ def from_encoder_layer(
     def rest(heads: Tensor, rows: Tensor) -> Tensor:
         return _after_attention(layer, x[rows], call.project(heads, rows))
 
-    return call.attention(looked, place, type(layer.self_attn).__name__, _batch_first(looked, output), rest)
+    seen = call.attention(looked, place, type(layer.self_attn).__name__, _batch_first(looked, output), rest)
+    return of_nested(looked, seen) if source.is_nested else seen
 
 
 def same(query: Tensor, key: Tensor) -> bool:

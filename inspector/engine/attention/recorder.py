@@ -23,6 +23,7 @@ from inspector.engine.attention.calls import (
     check,
     from_weights,
     merge_single_rows,
+    of_nested,
 )  # fmt: skip
 from inspector.engine.errors import Unsupported
 from inspector.engine.hooks.module_stack import in_backward
@@ -96,7 +97,7 @@ class Recorder:
             values = self.looked.fold(value)[..., : seen.key.shape[-2], :]
             output = self.looked.fold(out)[0]
             seen.check = check(seen, values, lambda rows: output[:, rows].transpose(0, 1), lambda heads, _rows: heads)
-        self.seen.append(seen)
+        self.seen.append(of_nested(self.looked, seen) if query.is_nested else seen)
 
     def function(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """F.multi_head_attention_forward(…) returned `out`, (output, weights or None)."""

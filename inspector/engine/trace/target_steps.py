@@ -162,7 +162,7 @@ def _lay_out(recurrence: Recurrence, axis: StepAxis) -> None:
 def _lay_out_attention(trace: Trace, attention: Attention) -> None:
     """Queries, and keys of as many positions in self-attention, are of an axis; other keys are the primary input's."""
     shape = (attention.query if attention.weights is None else attention.weights).shape
-    axis, keys = axis_at(trace, attention.place, shape[-2]), _key_count(attention)
+    axis, keys = axis_at(trace, attention.place, attention.called_with or shape[-2]), _key_count(attention)
     if axis is None:
         _name_keys(trace, attention, keys)
         return

@@ -131,6 +131,7 @@ class Attention:
         kept: the one sample of the batch that the tensors hold (their b is then 1), or None when they hold all.
         queries_from: label domain of the queries ("step"; "position" where their number is not that of the steps).
         note: what a reader must know about the weights ("shown without dropout"), or "".
+        called_with: queries of the call, padding included (rows of padding are cut off); 0 for as many as there are.
     """
 
     place: str
@@ -147,6 +148,7 @@ class Attention:
     kept: int | None = None
     queries_from: str = "step"
     note: str = ""
+    called_with: int = 0
 
     @property
     def of_itself(self) -> bool:

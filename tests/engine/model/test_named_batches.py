@@ -273,5 +273,5 @@ def test_arrays_that_cannot_be_have_their_sentence() -> None:
 
 
 def test_an_example_of_the_wrong_number_of_values_is_said() -> None:
-    with pytest.raises(InputError, match="The example 'x' of .* has 4 values; expected those of src, tgt"):
+    with pytest.raises(InputError, match=r"The example 'x' of .* has 4 values; expected those of src, tgt"):
         of_example(adopt(translation()), ("a", "A", 1, 2), "x")
