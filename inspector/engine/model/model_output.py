@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from types import CodeType
 from typing import Any
 
@@ -48,16 +49,13 @@ def loss_in(output: Any) -> Tensor | None:
 def may_return_loss(model: nn.Module, batch: Batch | None) -> bool:
     """Whether the model's output may hold a loss: asked before it runs, since gradients have to be recorded or not.
 
-    Some forward in it uses the word as a variable, keyword or key, and a parameter for the right answers, where there
-    is one, is given. A model that only mentions it is run with gradients for nothing; one that takes the word from
-    elsewhere is run without, and the log says what to do. `batch` is None where somebody else calls the model.
+    Some forward in it uses the word as a variable, keyword or key, or makes an object that has a field of the name; and
+    a parameter for the right answers, where there is one, is given. A model that only mentions it is run with gradients
+    for nothing; one that takes the word from elsewhere is run without, and the log says what to do. `batch` is None
+    where somebody else calls the model.
     """
-    for module in model.modules():
-        forward = getattr(module, "forward", None)
-        code = getattr(inspect.unwrap(forward), "__code__", None) if callable(forward) else None
-        if isinstance(code, CodeType) and LOSS in _words(code):
-            break
-    else:
+    forwards = {inspect.unwrap(forward) for module in model.modules() if callable(forward := _forward(module))}
+    if not any(map(_tells_of_loss, forwards)):
         return False
     if batch is None:
         return True
@@ -68,9 +66,29 @@ def may_return_loss(model: nn.Module, batch: Batch | None) -> bool:
     return all(name in batch for name in parameters if name in WANTED)
 
 
+def _forward(module: nn.Module) -> Any:
+    """The function of a module's forward: the same for all modules of a class."""
+    found = getattr(module, "forward", None)
+    return getattr(found, "__func__", found)
+
+
+def _tells_of_loss(function: Callable[..., Any]) -> bool:
+    """Whether the code of a function has the word, or the name of a class with a field of that name."""
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        return False
+    words = _words(code)
+    known = dict(getattr(function, "__globals__", {}))
+    for name, cell in zip(code.co_freevars, getattr(function, "__closure__", None) or (), strict=False):
+        with suppress(ValueError):  # a variable of the enclosing function may not be set yet
+            known[name] = cell.cell_contents
+    classes = (known[word] for word in words if isinstance(known.get(word), type))
+    return LOSS in words or any(LOSS in inspect.get_annotations(one) or hasattr(one, LOSS) for one in classes)
+
+
 def _words(code: CodeType) -> set[str]:
     """Names, variables and literal words of a function, those of keyword arguments and dictionary keys included."""
-    found = {*code.co_names, *code.co_varnames, *code.co_cellvars}
+    found = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
     for constant in code.co_consts:
         if isinstance(constant, str):
             found.add(constant)

@@ -68,6 +68,24 @@ class Keyed(nn.Module):
         return {"loss": x.sum()}
 
 
+class ByPlace(nn.Module):
+    """Its code has no such word: the class of what it returns has."""
+
+    def forward(self, x: Tensor) -> Output:
+        return Output(x, x.sum())
+
+
+def by_place() -> nn.Module:
+    """The same with a class that a function made."""
+    Local = namedtuple("Local", "logits loss")
+
+    class Model(nn.Module):
+        def forward(self, x: Tensor) -> Any:
+            return Local(x, x.sum())
+
+    return Model()
+
+
 class Tallied(nn.Module):
     """Its parameter's word holds "loss"; nothing it returns does."""
 
@@ -78,6 +96,7 @@ class Tallied(nn.Module):
 def test_whether_gradients_are_needed_is_told_by_the_code() -> None:
     batch = Batch(torch.zeros(1, 2), torch.tensor([2]))
     assert may_return_loss(Keyed(), batch) and may_return_loss(nn.Sequential(nn.Identity(), Keyed()), batch)
+    assert may_return_loss(ByPlace(), batch) and may_return_loss(by_place(), batch)
     assert not may_return_loss(Tallied(), batch) and not may_return_loss(nn.GRU(2, 3), batch)
     wanting = made(LanguageModel)  # its loss needs `labels`, which are not given …
     assert not may_return_loss(wanting, batch)
