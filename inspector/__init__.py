@@ -28,7 +28,8 @@ def run(subject: Any, sequence: Any = None, *, out: Path | str | None = None, **
 
     Args:
         subject: a sample's name, `file.py:callable`, `module:callable`, an nn.Module, or a subject object.
-        sequence: text, ids, an array (steps, width), or None for the subject's first example.
+        sequence: text, ids, an array (steps, width), a list of several, any of these by the names of the model's
+            inputs, or None for the subject's first example.
         out: the capture's folder; a temporary one, removed at exit, when left out.
         options: checkpoint, arguments, quantities, seed, partial, look_at, device, edits: engine.api.run_here has them.
     """

@@ -142,6 +142,14 @@ def test_what_a_decoder_captures_is_autograds(look_at: int) -> None:
     torch.testing.assert_close(kept["source.weight"], weight, rtol=1e-9, atol=1e-12)
 
 
+def test_the_next_token_of_a_decoder_is_the_targets() -> None:
+    trace, sink = run(translation(next_token=True), {"src": "abcde", "tgt": "ABC"})
+    logs = trace.output[0].log_softmax(-1)
+    expected = [float("nan"), -float(logs[0, 1]), -float(logs[1, 2])]
+    np.testing.assert_allclose(sink.array("output:surprise"), expected, rtol=1e-6)
+    assert sink.channel("output:surprise").step_domain == ANSWER_DOMAIN
+
+
 def test_nothing_of_the_target_is_over_the_steps_of_the_source() -> None:
     trace, sink = run(translation(loss=next_letter), {"src": "abcde", "tgt": "ABC"})
     assert sink.labels("step") == tuple("abcde") and sink.labels(ANSWER_DOMAIN) == tuple("ABC")

@@ -54,8 +54,8 @@ def may_return_loss(model: nn.Module, batch: Batch | None) -> bool:
     for nothing; one that takes the word from elsewhere is run without, and the log says what to do. `batch` is None
     where somebody else calls the model.
     """
-    forwards = {inspect.unwrap(forward) for module in model.modules() if callable(forward := _forward(module))}
-    if not any(map(_tells_of_loss, forwards)):
+    forwards = {id(forward): forward for module in model.modules() if callable(forward := _forward(module))}
+    if not any(_tells_of_loss(inspect.unwrap(forward)) for forward in forwards.values()):
         return False
     if batch is None:
         return True

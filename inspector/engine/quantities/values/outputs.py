@@ -101,8 +101,13 @@ def probabilities(trace: Trace, emit: Emitter) -> None:
     answers = answer(scores, ids[1:] if following else None)
     _write(trace, answers, length, length - 1 if once else 0, emit)
     if following:
-        surprise = torch.cat([torch.full((1,), torch.nan), -answers.log_probability])
-        emit.array(SURPRISE.channel("output:surprise", ("step",), (length,), "float32"), surprise)
+        _write_surprise(answers, length, emit)
+
+
+def _write_surprise(answers: Answers, length: int, emit: Emitter) -> None:
+    """−ln p of every token but the first, at the step where it is read."""
+    surprise = torch.cat([torch.full((1,), torch.nan), -answers.log_probability])
+    emit.array(SURPRISE.channel("output:surprise", ("step",), (length,), "float32"), surprise)
 
 
 def _own_steps(trace: Trace, known: Answer, emit: Emitter) -> None:
@@ -113,6 +118,12 @@ def _own_steps(trace: Trace, known: Answer, emit: Emitter) -> None:
         emit.refuse("output:probability", OTHER_STEPS.format(scores.shape[0], known.steps))
         return
     ids = None if known.ids is None else known.ids[trace.look_at, :length]
+    read = trace.batch.named[known.source] if known.source and trace.subject.next_token else None
+    if read is not None and read.kind == "tokens" and read.tensor is not None:  # the answer is fed one step late
+        answers = answer(scores[:length], read.tensor[trace.look_at, 1:length])
+        _write(trace, answers, length, 0, emit)
+        _write_surprise(answers, length, emit)
+        return
     answers = answer(scores[:length], ids)
     _write(trace, answers, length, 0, emit)
     if ids is not None:
