@@ -233,6 +233,42 @@ def test_an_encoder_of_another_input_runs_over_its_steps() -> None:
     assert sink.channel("sound.l0:h").step_domain == "step" and not sink.labels(ANSWER_DOMAIN)
 
 
+class Hand(nn.Module):
+    """A loop written by hand, from a state that is given, kept where the mask is False."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.i, self.h = nn.Linear(3, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor, h0: Tensor, keep: Tensor) -> Tensor:
+        h, out = h0[0], []
+        for t in range(x.shape[1]):
+            h = torch.where(keep[:, t, None], torch.tanh(self.i(x[:, t]) + self.h(h)), h)
+            out.append(h)
+        return torch.stack(out, 1)
+
+
+@pytest.mark.parametrize("forward", [None, lambda model, batch: model(batch["x"], batch["h0"], batch.mask("x"))])
+def test_a_hand_written_loop_begins_at_the_state_that_it_is_given(forward: Any) -> None:
+    inputs = {"x": VECTORS, "h0": {"kind": "state", "shape": (1, 4), "batch_dim": 1}, "keep": {"of": "x"}}
+    own = SimpleNamespace(
+        model=made(Hand), inputs=inputs, forward=forward, loss=lambda out, batch: out.square().sum(-1)
+    )
+    values = {"x": [numbers(5, 3), numbers(3, 3)], "h0": [numbers(1, 4), -numbers(1, 4)]}
+    trace, sink = run(own, values, look_at=1)
+    (found,) = trace.recurrences
+    torch.testing.assert_close(found.states[0], torch.cat(values["h0"]), rtol=0, atol=0)
+    model, h, states = trace.subject.model, -numbers(1, 4), []
+    for x in numbers(3, 3):
+        h = torch.tanh(model.i(x[None]) + model.h(h))
+        states.append(h)
+    padded = [states[-1].clone() for _ in range(2)]  # what is kept over the padding is in the loss as well
+    loss = sum(state.square().sum() for state in (*states, *padded))
+    norms = [gradient.norm().item() for gradient in torch.autograd.grad(loss, states)]
+    np.testing.assert_allclose(sink.array("model:gradient/state_norm")[:3], norms, rtol=1e-9)
+    np.testing.assert_allclose(sink.array("model:h")[:3], torch.cat(states).detach(), rtol=1e-12)
+
+
 def test_steps_that_are_nobodys_are_not_drawn_over_the_source() -> None:
     forward = lambda model, batch: model(batch["src"], batch["tgt"][:, :-1])  # noqa: E731
     _, sink = run(translation(forward=forward), {"src": "abcdef", "tgt": "ABCD"})

@@ -44,11 +44,6 @@ class NamedInput:
         """Number of steps with padding; 1 where the input has no steps."""
         return self.tensor.shape[1] if self.axis and self.tensor is not None else 1
 
-    @property
-    def given(self) -> Tensor | None:
-        """The tensor as the model takes it: with the batch axis at `batch_dim`."""
-        return self.tensor if self.tensor is None or not self.batch_dim else self.tensor.movedim(0, self.batch_dim)
-
     def row_names(self, sample: int) -> tuple[str, ...]:
         """Labels of the steps of one sequence."""
         return self.names[sample] if self.names else ()
@@ -65,7 +60,7 @@ class Batch:
         title: what was run, for the window's title.
     """
 
-    __slots__ = ("look_at", "named", "primary", "targets", "title")
+    __slots__ = ("_moved", "look_at", "named", "primary", "targets", "title")
 
     def __init__(
         self,
@@ -81,6 +76,7 @@ class Batch:
         only = NamedInput(tensor=inputs, kind=kind, lengths=lengths, names=names, axis=STEP_DOMAIN)
         self.named: Mapping[str, NamedInput] = {INPUT: only}
         self.primary = INPUT
+        self._moved: dict[str, tuple[Tensor, Tensor]] = {}
         self.targets, self.look_at, self.title = targets, look_at, title
 
     @classmethod
@@ -89,7 +85,7 @@ class Batch:
     ) -> Batch:
         """A batch of several inputs, all of equally many sequences; the primary one has a tensor."""
         made = cls.__new__(cls)
-        made.named, made.primary = dict(named), primary
+        made.named, made.primary, made._moved = dict(named), primary, {}
         made.targets, made.look_at, made.title = targets, look_at, title
         return made
 
@@ -139,7 +135,13 @@ class Batch:
 
     def __getitem__(self, name: str) -> Any:
         """The tensor of an input as the model takes it; None for an optional one that was left out."""
-        return self._input(name).given
+        found = self._input(name)
+        if found.tensor is None or not found.batch_dim:
+            return found.tensor
+        known = self._moved.get(name)
+        if known is None or known[0] is not found.tensor:  # one view for all who ask: tensors are known by identity
+            known = self._moved[name] = found.tensor, found.tensor.movedim(0, found.batch_dim)
+        return known[1]
 
     def mask(self, name: str = "") -> Tensor:
         """(b, t) True at the real steps of an input (the primary one if none is named), False at padding."""

@@ -24,15 +24,9 @@ Call = tuple[tuple[Any, ...], dict[str, Any]]
 """Positional and keyword arguments."""
 
 
-def call_model(model: nn.Module, batch: Batch) -> Any:
-    """Call the model as its author would. Raises InputError where the signature leaves that open."""
-    args, kwargs = arguments(model, batch)
-    return model(*args, **kwargs)
-
-
 def arguments(model: nn.Module, batch: Batch) -> Call:
     """What the model's forward is called with. Raises InputError where that is not clear."""
-    given = {name: one.given for name, one in batch.named.items()}
+    given = {name: batch[name] for name in batch.named}
     present = {name: tensor for name, tensor in given.items() if tensor is not None}
     try:
         parameters = dict(inspect.signature(model.forward).parameters)

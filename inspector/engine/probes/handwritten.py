@@ -201,7 +201,8 @@ class _Origins(Container[int]):
 
     def __init__(self, table: Table, trace: Trace) -> None:
         model = trace.subject.model
-        given = [tensor for one in trace.batch.named.values() for tensor in (one.tensor, one.lengths)]
+        batch = trace.batch
+        given = [tensor for name, one in batch.named.items() for tensor in (one.tensor, batch[name], one.lengths)]
         self._given = frozenset(map(id, (*given, *model.parameters(), *model.buffers())))
         self._made_by = table.maker
 
