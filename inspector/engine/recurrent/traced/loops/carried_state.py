@@ -353,7 +353,9 @@ def states(flow: Flow) -> list[list[Slot]]:
 def _collects(flow: Flow, slot: Slot) -> bool:
     """True for a sum or a list that grows: its own old value goes through additive operations only."""
     bit = 1 << slot.index
-    i = next(n for n, made in enumerate(slot.made) if made >= 0 and n > 0)
+    i = next((n for n, made in enumerate(slot.made) if made >= 0 and n > 0), None)
+    if i is None:
+        return True  # made by the first iteration alone: nothing of it goes from step to step
     ops = flow.loop.iterations[i]
     path, todo = set(), [slot.made[i]]
     while todo:
