@@ -30,7 +30,8 @@ def run(
 
     Args:
         subject: a sample's name, `file.py:callable`, `module:callable`, an nn.Module, or a subject object.
-        sequence: text, ids, an array (steps, width), or None for the subject's first example.
+        sequence: text, ids, an array (steps, width), a list of several, any of these by the names of the model's
+            inputs, or None for the subject's first example.
         out: the capture's folder; a temporary one, removed at exit, when left out.
         overwrite: whether a capture that lies there may be replaced.
         options: checkpoint, arguments, quantities, seed, partial, look_at, device, edits: engine.api.run_here has them.

@@ -26,7 +26,7 @@ from inspector.capture import (
     pack,
     summary,
 )
-from inspector.records import Edit, InputSpec, Load, Progress, Run, parse_edit, report
+from inspector.records import Edit, InputSpec, Load, Progress, Run, input_spec, parse_edit, report
 from inspector.records.plain_text import plain_line
 from inspector.transport.run_client import Outcome, run_and_wait
 from inspector.transport.terminal import complain, pass_on, say, say_details
@@ -121,12 +121,12 @@ def _width(names: list[str]) -> int:
 @cli.command()
 @click.argument("subject")
 @click.option("--checkpoint", default="", help="Weights to load; for a sample also a number or a file name.")
-@click.option("--text", multiple=True, help="The sequence as text in the model's vocabulary; repeated: a batch.")
-@click.option("--input", "file", multiple=True, help="A file: .txt .ids .npy .npz .csv .wav .flac; repeated: a batch.")
-@click.option("--ids", multiple=True, help="Token ids, for example '3 1 4'; repeated, or after ';': a batch.")
+@click.option("--text", multiple=True, help="[NAME=] The sequence as text in the vocabulary; repeated: a batch.")
+@click.option("--input", "file", multiple=True, help="[NAME=] A file: .txt .npy .csv .wav …; repeated: a batch.")
+@click.option("--ids", multiple=True, help="[NAME=] Token ids, for example '3 1 4'; repeated, or after ';': a batch.")
 @click.option("--generate", default=None, help="noise, impulse, constant or sine, for models that read vectors.")
 @click.option("--example", default=None, help="One of the subject's ready sequences, by name.")
-@click.option("--option", "options", multiple=True, help="NAME=VALUE for the input: steps=200, at=10, key=x …")
+@click.option("--option", "options", multiple=True, help="NAME=VALUE for the input: steps=200, at=10 …; src.key=x.")
 @click.option(
     "--edit", "edits", multiple=True, help="Run twice, the second time with PLACE:SIGNAL[UNIT]=VALUE@FROM:TO."
 )
@@ -226,25 +226,21 @@ def _json_object(text: str) -> dict[str, Any]:
 
 def _input_spec(given: dict[str, Any], options: tuple[str, ...]) -> InputSpec:
     kinds = {"text": "text", "file": "file", "ids": "ids", "generate": "generated", "example": "example"}
-    chosen = [name for name in kinds if given[name] not in (None, ())]
-    if len(chosen) > 1:
-        told = " and ".join(f"--{name}" for name in chosen).replace("--file", "--input")
-        raise Fault(f"One kind of sequence is run at a time; given were {told}.")
+    sequences = {
+        kind: value if isinstance(value, tuple) else (value,)
+        for name, kind in kinds.items()
+        if (value := given[name]) is not None
+    }
     parsed: dict[str, Any] = {}
     for option in options:
         name, separator, value = option.partition("=")
         if not separator:
             raise Fault(f"--option {option!r} has no value; expected NAME=VALUE.")
         parsed[name] = _number(value)
-    kind = kinds[chosen[0]] if chosen else "example"
-    value = given[chosen[0]] if chosen else ""
-    if isinstance(value, tuple):
-        value, more = value[0], list(value[1:])
-        if kind == "ids":
-            value = ";".join((value, *more))
-        elif more:
-            parsed["texts" if kind == "text" else "files"] = more
-    return InputSpec(kind=kind, value=value, options=parsed, look_at=given["look_at"])
+    try:
+        return input_spec(sequences, parsed, given["look_at"])
+    except ValueError as problem:
+        raise Fault(str(problem)) from None
 
 
 def _number(text: str) -> Any:

@@ -70,4 +70,7 @@ class Input(Protocol):
     summary: str
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
-        """The batch, padded, with step labels. Raises InputError with one clear sentence."""
+        """The batch, padded, with step labels. Raises InputError with one clear sentence.
+
+        `subject` may be a view of one input of several (Subject.view); the batch then holds that one alone.
+        """

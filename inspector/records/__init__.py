@@ -51,11 +51,12 @@ from inspector.records.run import (
     Severity,
     Status,
 )  # fmt: skip
+from inspector.records.sequences import input_spec
 
 __all__ = [
     "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "KINDS", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
     "Analyse", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison", "Edit",
     "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Load", "Loaded", "Log", "Mismatch",
     "NeedsTrust", "Page", "Place", "Progress", "Quit", "Refusal", "Run", "RunStart", "RunStop", "Scalar", "Severity",
-    "Status", "channel_name", "cut", "decode", "encode", "encoded", "parse_edit", "place_name", "report",
+    "Status", "channel_name", "cut", "decode", "encode", "encoded", "input_spec", "parse_edit", "place_name", "report",
 ]  # fmt: skip

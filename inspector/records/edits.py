@@ -8,7 +8,7 @@ from dataclasses import dataclass
 _FORM = re.compile(
     r"(?P<what>[^\[\]=@]+)(\[(?P<unit>\d+)\])?=(?P<value>.+?)(@(?P<start>\d+)(?P<more>:(?P<stop>\d+)?)?)?", re.DOTALL
 )
-FORM = "PLACE:SIGNAL=VALUE, PLACE:SIGNAL[UNIT]=VALUE@FROM:TO, or input=TOKEN@STEP"
+FORM = "PLACE:SIGNAL=VALUE, PLACE:SIGNAL[UNIT]=VALUE@FROM:TO, or input=TOKEN@STEP (input.NAME of several)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,8 @@ class Edit:
     """What is changed, from step `start` to before `stop` (None: to the end).
 
     Attributes:
-        place, signal: of the channel that is held ("rnn.l0", "gate/forget"); place "input": the sequence itself.
+        place, signal: of the channel that is held ("rnn.l0", "gate/forget"); place "input": the sequence itself;
+            "input.tgt": that of another input.
         unit: one unit, or None for all.
         value: what it is held at; text: the token that is put in, where the input is tokens.
     """
@@ -29,13 +30,18 @@ class Edit:
     start: int = 0
     stop: int | None = None
 
+    @property
+    def of_input(self) -> bool:
+        """Whether a sequence that goes in is changed: "input", or "input.tgt" of the input tgt."""
+        return _is_input(self.place, self.signal)
+
     def __str__(self) -> str:
         """In the form that `parse_edit` reads."""
         what = self.place if not self.signal else f"{self.place}:{self.signal}"
         unit = "" if self.unit is None else f"[{self.unit}]"
         value = self.text if self.text else f"{self.value:g}"
         stop = "" if self.stop is None else str(self.stop)
-        single = self.place == "input" and self.stop is None
+        single = self.of_input and self.stop is None
         return f"{what}{unit}={value}@{self.start}" + ("" if single else f":{stop}")
 
 
@@ -50,14 +56,19 @@ def parse_edit(text: str) -> Edit:
     stop = int(found["stop"]) if found["stop"] else None
     if stop is not None and stop <= start:
         raise ValueError(f"{text!r} ends before it begins: steps {start} to {stop}.")
-    if place == "input" and found["start"] is None:
-        raise ValueError(f"{text!r} does not say at which step the input is changed; expected input=TOKEN@STEP.")
+    if _is_input(place, signal) and found["start"] is None:
+        raise ValueError(f"{text!r} does not say at which step the input is changed; expected {place}=TOKEN@STEP.")
     value = _number(found["value"])
-    if place == "input":
+    if _is_input(place, signal):
         return Edit(place=place, unit=unit, value=value or 0.0, text=found["value"], start=start, stop=stop)
     if not signal or value is None:
         raise ValueError(f"{text!r} is no edit; expected {FORM}.")
     return Edit(place=place, signal=signal, unit=unit, value=value, start=start, stop=stop)
+
+
+def _is_input(place: str, signal: str) -> bool:
+    """A module may be called "input" as well: what has a signal lies in that."""
+    return place == "input" or (place.startswith("input.") and not signal)
 
 
 def _number(text: str) -> float | None:

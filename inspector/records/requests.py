@@ -16,12 +16,15 @@ class InputSpec:
 
     `value` is the text, the ids, the file's path or the generator's name; `options` belong to that input
     (for example {"steps": 200, "at": 10} of an impulse). `look_at` is the sample of the batch to be shown.
+    `parts`: the sequences of the inputs of a model that has several, by their names; the rest is then what the same
+    words mean to a model without inputs of these names ("x=5" is also a text).
     """
 
     kind: str = "example"
     value: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     look_at: int = 0
+    parts: Mapping[str, InputSpec] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

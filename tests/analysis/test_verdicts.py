@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from inspector.analysis.clipping import clipped_steps, clipping_verdict
-from inspector.analysis.truncation import truncation_verdict
 
+from inspector.analysis.clipping import clipped_steps, clipping_verdict
 from inspector.analysis.influence import influence_verdict
 from inspector.analysis.itemised_gradient import immediate_part, sum_verdict
 from inspector.analysis.lag_norms import lag_verdict
 from inspector.analysis.lyapunov import lyapunov_verdict
 from inspector.analysis.spectrum import bound_verdict, eigenvalue_verdict
+from inspector.analysis.truncation import truncation_verdict
 
 NAN = math.nan
 

@@ -17,7 +17,7 @@ def aligned_inputs(trace: Trace, recurrence: Recurrence) -> Tensor:
     """
     held = slice(recurrence.base, recurrence.base + recurrence.states.shape[1])
     inputs, lengths = trace.batch.inputs[held].transpose(0, 1), trace.batch.lengths[held]
-    elsewhere = recurrence.domain != STEP_DOMAIN
+    elsewhere = recurrence.domain != trace.batch.first.axis or recurrence.domain != STEP_DOMAIN
     if elsewhere or not torch.equal(lengths.cpu(), recurrence.lengths.cpu()) or inputs.shape[0] < recurrence.steps:
         raise Unsupported(
             f"{recurrence.place} runs over other steps than the input, so it cannot be assigned to inputs."

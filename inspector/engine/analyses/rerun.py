@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from inspector.engine.cells.family import sequence_family
 from inspector.engine.errors import Unsupported, model_error
 from inspector.engine.hooks.isolation import unchanged
-from inspector.engine.model.subject import Batch
+from inspector.engine.model.batch import Batch, selected
 from inspector.engine.trace.trace import Trace
 
 ENTRIES = 1 << 25
@@ -43,7 +43,7 @@ def undisturbed(model: nn.Module, seed: int = 0) -> Iterator[None]:
 
 def chunk(trace: Trace) -> int:
     """How many copies of the sequence go through the model at once."""
-    steps = trace.batch.inputs.shape[1]
+    steps = trace.batch.steps
     width = sum(KEPT_VALUES * item.cell.state_size for item in trace.recurrences)
     width += trace.logits.shape[-1] if trace.logits is not None else 0
     maps = sum(int(np.prod((item.query.shape[1], steps, steps))) for item in trace.attentions)
@@ -52,10 +52,7 @@ def chunk(trace: Trace) -> int:
 
 def copies(batch: Batch, count: int) -> Batch:
     """The sequence looked at, `count` times, padding and targets included. Raises Unsupported."""
-    one = batch.look_at
-    inputs = batch.inputs[one : one + 1].expand(count, *batch.inputs.shape[1:]).clone()
-    names = (batch.names[one],) * count if batch.names else ()
-    return Batch(inputs, batch.lengths[one : one + 1].repeat(count), names, _targets(batch, count), 0, batch.title)
+    return selected(batch, [batch.look_at] * count, _targets(batch, count))
 
 
 def _targets(batch: Batch, count: int) -> Any:
@@ -63,7 +60,7 @@ def _targets(batch: Batch, count: int) -> Any:
     targets, one = batch.targets, batch.look_at
     if targets is None:
         return None
-    if isinstance(targets, Tensor) and targets.dim() and len(targets) == len(batch.inputs):
+    if isinstance(targets, Tensor) and targets.dim() and len(targets) == batch.size:
         return targets[one : one + 1].expand(count, *targets.shape[1:]).clone()
     raise Unsupported("The targets are no tensor with one row a sequence, so they cannot be given to copies of one.")
 
@@ -74,14 +71,14 @@ def answer(trace: Trace, given: Batch, asked: Batch) -> tuple[Tensor | None, Ten
     The two batches differ where inputs were replaced: what has to be predicted stays what it was.
     Raises Unsupported with the sentence of what the model raised.
     """
-    subject, shape = trace.subject, tuple(asked.inputs.shape[:2])
+    subject, shape = trace.subject, (asked.size, asked.steps)
     output = _ask(AGAIN, subject.run, given)
     scores = _ask("logits, called again,", subject.scores, output)
     if not isinstance(scores, Tensor) or tuple(scores.shape[:2]) != shape:
         scores = None
-    if trace.loss is None or subject.loss is None:
+    if trace.loss is None:
         return None, scores
-    loss = _ask("The loss, called again on copies of the sequence,", subject.loss, output, asked)
+    loss = _ask("The loss, called again on copies of the sequence,", subject.loss_of, output, asked)
     if not isinstance(loss, Tensor) or tuple(loss.shape) != shape:
         raise Unsupported(f"The loss, asked again, is not one value a sequence and step, {shape}.")
     return loss, scores
@@ -93,10 +90,10 @@ def own_loss(trace: Trace) -> Tensor | None:
     Raises Unsupported with the sentence of what the model raised.
     """
     subject = trace.subject
-    if subject.loss is None:
+    if not subject.may_give_loss(trace.batch):
         return None
     output = _ask(AGAIN, subject.run, trace.batch)
-    loss = _ask("The loss, called again,", subject.loss, output, trace.batch)
+    loss = _ask("The loss, called again,", subject.loss_of, output, trace.batch)
     return loss if isinstance(loss, Tensor) else None
 
 

@@ -143,7 +143,7 @@ def _as_one(calls: list[_Call], note: str, keys: int, domain: str, first: int | 
     return replace(
         start, weights=weights[None], mask=mask[None], note="; ".join(filter(None, (start.note, note))), causal=False,
         queries_from=domain, keys_from=start.keys_from if first is None else domain, first_query=first or 0,
-        check=failed[0] if failed else start.check,
+        check=failed[0] if failed else start.check, called_with=sum(call.attention.called_with for call in calls),
     )  # fmt: skip
 
 

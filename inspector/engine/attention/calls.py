@@ -74,6 +74,7 @@ def attend(
         queries_from=queries_from,
         note=note,
         first_query=first,
+        called_with=q,
     )
 
 
@@ -97,7 +98,15 @@ def from_weights(looked: Looked, place: str, module: str, weights: Tensor, note:
         place, module, nothing, nothing, 1.0, weights=weights, kept=looked.sample, queries_from=queries_from,
         keys_from="source step" if cross else queries_from,
         note="; ".join(filter(None, (note, "computed by the model itself; keys of weight 0 count as masked"))),
+        called_with=q,
     )  # fmt: skip
+
+
+def of_nested(looked: Looked, seen: Attention) -> Attention:
+    """The Attention of a call with nested tensors, which hold no padding: they were made of padded ones."""
+    if seen.called_with == looked.length:
+        seen.called_with = looked.padded
+    return seen
 
 
 Projection = Callable[[Tensor, Tensor], Tensor]

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from inspector.engine.attention.calls import WITHOUT_DROPOUT, Projection, attend, check
+from inspector.engine.attention.calls import WITHOUT_DROPOUT, Projection, attend, check, of_nested
 from inspector.engine.attention.looked import Looked
 from inspector.engine.trace.trace import Attention
 
@@ -129,7 +129,7 @@ def from_module(
     query = arguments["query"]
     if query.is_nested:
         call = _self_attention(looked, module, _batch_first(looked, query), None, None)
-        return call.attention(looked, place, type(module).__name__, _returned(looked, output))
+        return of_nested(looked, call.attention(looked, place, type(module).__name__, _returned(looked, output)))
     swap = module.batch_first and query.dim() == 3
     named: dict[str, Any] = {
         "in_proj_weight": module.in_proj_weight, "in_proj_bias": module.in_proj_bias,
@@ -159,7 +159,8 @@ def from_encoder_layer(
     def rest(heads: Tensor, rows: Tensor) -> Tensor:
         return _after_attention(layer, x[:, rows].transpose(0, 1), call.project(heads, rows))
 
-    return call.attention(looked, place, type(layer.self_attn).__name__, _returned(looked, output), rest)
+    seen = call.attention(looked, place, type(layer.self_attn).__name__, _returned(looked, output), rest)
+    return of_nested(looked, seen) if source.is_nested else seen
 
 
 def same(query: Tensor, key: Tensor) -> bool:

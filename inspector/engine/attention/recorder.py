@@ -22,6 +22,7 @@ from inspector.engine.attention.calls import (
     attend,
     check,
     from_weights,
+    of_nested,
 )
 from inspector.engine.attention.looked import Looked
 from inspector.engine.attention.masks import written_out
@@ -97,7 +98,7 @@ class Recorder:
             values = self.looked.fold(value)[..., : seen.key.shape[-2], :]
             output = self.looked.fold_returned(out)
             seen.check = check(seen, values, lambda rows: output[:, rows].transpose(0, 1), lambda heads, _rows: heads)
-        self.seen.append(seen)
+        self.seen.append(of_nested(self.looked, seen) if query.is_nested else seen)
 
     def function(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """F.multi_head_attention_forward(…) returned `out`, (output, weights or None)."""

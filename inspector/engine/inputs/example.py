@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from inspector.engine.errors import InputError
-from inspector.engine.model.batching import default_sequence, of_value, pad
+from inspector.engine.model.batching import default_sequence
+from inspector.engine.model.named_batches import defaults, of_example
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
@@ -19,16 +20,14 @@ class Example:
         if not subject.examples:
             if spec.value:
                 raise InputError(f"{subject.name} brings no examples, so there is no {spec.value!r}; type a sequence.")
-            return default_sequence(subject, seed)
+            return defaults(subject, seed) if subject.declared else default_sequence(subject, seed)
         name = spec.value or next(iter(subject.examples))
         alike = [known for known in subject.examples if known.lower().startswith(name.lower())]
         name = alike[0] if name not in subject.examples and len(alike) == 1 else name
         if name not in subject.examples:
             known = ", ".join(subject.examples)
             raise InputError(f"{subject.name} has no example {name!r}; there are: {known}.")
-        found = subject.examples[name]
-        value, target = found if isinstance(found, tuple) else (found, None)
-        return pad(subject, [of_value(subject, value)], targets=[target], title=name)
+        return of_example(subject, subject.examples[name], name)
 
 
 INPUTS.register("example")(Example())

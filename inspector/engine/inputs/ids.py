@@ -7,7 +7,7 @@ import re
 import torch
 
 from inspector.engine.errors import InputError
-from inspector.engine.model.batching import check_ids, pad
+from inspector.engine.model.batching import of_value, pad, what_it_reads
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
@@ -18,13 +18,13 @@ _WORD = re.compile(r"[+-]?\d{1,18}\Z")
 class Ids:
     """Ids as they stand in the model's vocabulary."""
 
-    summary = "token ids, typed"
+    summary = "token ids, typed (or the 0 and 1 of a mask)"
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
         """One sequence, or a batch of several."""
-        if subject.kind != "tokens":
-            raise InputError(f"{subject.name} reads vectors of {subject.width} numbers, not token ids.")
-        rows = [check_ids(subject, torch.tensor(parse_ids(part))) for part in spec.value.split(";")]
+        if subject.kind not in ("tokens", "mask"):
+            raise InputError(f"{subject.name} reads {what_it_reads(subject)}, not token ids.")
+        rows = [of_value(subject, torch.tensor(parse_ids(part))) for part in spec.value.split(";")]
         return pad(subject, rows, targets=[None] * len(rows), title="typed ids", look_at=spec.look_at)
 
 

@@ -47,13 +47,20 @@ class Numbers:
 
 def _sequences(subject: Subject, array: npt.NDArray[Any], path: Path) -> list[npt.NDArray[Any]]:
     """The one sequence of an array, or several where it has one axis more than a sequence."""
-    axes = 1 if subject.kind == "tokens" else 2
+    axes = _axes(subject)
     if array.ndim == 2 and axes == 1 and 1 in array.shape:
         array = array.reshape(-1)
-    rows = list(array) if array.ndim == axes + 1 else [array]
+    rows = list(array) if axes >= 0 and array.ndim == axes + 1 else [array]
     if len(rows) == 0:
         raise InputError(f"{path.name} holds no sequences.")
     return rows
+
+
+def _axes(subject: Subject) -> int:
+    """Axes of one sequence, or of one array; -1 where that is not known."""
+    shape = subject.reads.shape if subject.reads is not None else None
+    known = {"tokens": 1, "mask": 1, "vectors": 2, "image": 3}
+    return len(shape) if shape is not None else known.get(str(subject.kind), -1)
 
 
 def read_numbers(path: Path, key: str) -> npt.NDArray[Any]:

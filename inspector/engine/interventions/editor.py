@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
@@ -18,12 +18,12 @@ from torch import nn
 from inspector.engine.cells.family import sequence_family, step_family
 from inspector.engine.errors import InputError
 from inspector.engine.interventions.eager_loops import Layer, cell_forward_of, forward_of, layers_of
+from inspector.engine.model.batch import INPUT, SEQUENCES, Batch, NamedInput
 from inspector.engine.model.batching import encode_text
-from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.model.subject import Subject
 from inspector.engine.recurrent.traced.record.operation import Chain
 from inspector.records import Edit
 
-INPUT = "input"
 Where = tuple[tuple[tuple[CodeType, int], ...], str, int]
 """The code places of an operation's calls, innermost last; its function's name; the id of the innermost `self`."""
 
@@ -109,26 +109,37 @@ class WrittenOut:
 
 def edited_input(subject: Subject, batch: Batch, edits: Sequence[Edit]) -> Batch:
     """The batch with its tokens or numbers changed. Raises InputError."""
-    own = [edit for edit in edits if edit.place == INPUT]
-    if not own:
+    named = dict(batch.named)
+    for edit in edits:
+        if edit.of_input:
+            name = edit.place.removeprefix(f"{INPUT}.") if edit.place != INPUT else batch.primary
+            if name not in batch or not named[name].axis or named[name].kind not in SEQUENCES:
+                known = [INPUT, *(f"{INPUT}.{other}" for other, _ in batch.others())]
+                raise InputError(f"There is no sequence {edit.place!r} to be changed; there are {', '.join(known)}.")
+            view = subject if name not in subject.declared else subject.view(name, subject.declared[name])
+            named[name] = _changed(view, named[name], edit, batch.look_at)
+    if not any(edit.of_input for edit in edits):
         return batch
-    inputs = batch.inputs.clone()
-    names = [list(row) for row in batch.names]
-    row = batch.look_at
-    for edit in own:
-        stop = edit.start + 1 if edit.stop is None else edit.stop
-        if not 0 <= edit.start < stop <= batch.length:
-            raise InputError(f"The sequence has steps 0 to {batch.length - 1}; step {edit.start} cannot be changed.")
-        if subject.kind == "tokens":
-            token = _token(subject, edit)
-            inputs[row, edit.start : stop] = token
-            if names:
-                label = str(subject.vocabulary[token]) if subject.vocabulary is not None else str(token)
-                names[row][edit.start : stop] = [label] * (stop - edit.start)
-        else:
-            units = slice(None) if edit.unit is None else edit.unit
-            inputs[row, edit.start : stop, units] = edit.value
-    return Batch(inputs, batch.lengths, tuple(map(tuple, names)), batch.targets, row, batch.title)
+    return Batch.of(named, batch.primary, targets=batch.targets, look_at=batch.look_at, title=batch.title)
+
+
+def _changed(subject: Subject, one: NamedInput, edit: Edit, row: int) -> NamedInput:
+    """One input with its tokens or numbers changed in one sequence."""
+    assert one.tensor is not None
+    values, names, length = one.tensor.clone(), [list(own) for own in one.names], int(one.lengths[row])
+    stop = edit.start + 1 if edit.stop is None else edit.stop
+    if not 0 <= edit.start < stop <= length:
+        raise InputError(f"The sequence has steps 0 to {length - 1}; step {edit.start} cannot be changed.")
+    if one.kind == "tokens":
+        token = _token(subject, edit)
+        values[row, edit.start : stop] = token
+        if names:
+            label = str(subject.vocabulary[token]) if subject.vocabulary is not None else str(token)
+            names[row][edit.start : stop] = [label] * (stop - edit.start)
+    else:
+        units = slice(None) if edit.unit is None else edit.unit
+        values[row, edit.start : stop, units] = edit.value
+    return replace(one, tensor=values, names=tuple(map(tuple, names)))
 
 
 def _token(subject: Subject, edit: Edit) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from inspector.engine.errors import InputError
-from inspector.engine.interventions.editor import INPUT, Editor, Target, WrittenOut, edited_input, place_of
+from inspector.engine.interventions.editor import Editor, Target, WrittenOut, edited_input, place_of
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import DEFAULTS, RunOptions, perform
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
@@ -38,7 +38,7 @@ class Plan:
 def plan_edits(subject: Subject, batch: Batch, edits: Sequence[Edit], options: RunOptions = DEFAULTS) -> Plan:
     """Find what the edits change, by a pass that writes nothing. Raises InputError for edits of what there is not."""
     changed = edited_input(subject, batch, edits)
-    inner = [edit for edit in edits if edit.place != INPUT]
+    inner = [edit for edit in edits if not edit.of_input]
     if not inner:
         return Plan(tuple(edits), changed, None, None)
     loops = WrittenOut(subject.model)

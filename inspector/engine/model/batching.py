@@ -1,4 +1,7 @@
-"""From what a user gave to a padded batch: encoding, checking and labelling of sequences."""
+"""From what a user gave for one input to a padded batch of it: encoding, checking and labelling of sequences.
+
+`subject` is the subject itself, or a view of one of its inputs (`Subject.view`).
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ from torch import Tensor
 
 from inspector.capture.regular import NotRegularError, in_words, regular_stat
 from inspector.engine.errors import InputError, model_error
-from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.model.batch import INPUT, SEQUENCES, Batch, NamedInput
+from inspector.engine.model.subject import Subject
 from inspector.engine.wording import text_of
-from inspector.records import InputSpec
+from inspector.records import STEP_DOMAIN, InputSpec
 
 MAX_STEPS = 2_000_000
 MAX_FILE = 1 << 30
@@ -24,12 +28,17 @@ DEFAULT_STEPS = 64
 
 
 def of_value(subject: Subject, value: Any, *, allow_nonfinite: bool = False) -> Tensor:
-    """One sequence from text, an array or a tensor: (t,) ids or (t, i) floats. Raises InputError."""
+    """One sequence from text, an array or a tensor: (t,) ids, (t, i) floats, or what else the kind is.
+
+    Raises InputError.
+    """
     if isinstance(value, str):
         return encode_text(subject, value)
     tensor = tensor_of(value)
     if subject.kind == "tokens":
         return check_ids(subject, tensor)
+    if subject.kind not in (*SEQUENCES, None):
+        return check_array(subject, tensor, allow_nonfinite=allow_nonfinite)
     return check_vectors(subject, tensor, allow_nonfinite=allow_nonfinite)
 
 
@@ -67,9 +76,7 @@ def ask(subject: Subject, what: str, function: Callable[..., Any], *given: Any) 
 def encode_text(subject: Subject, text: str) -> Tensor:
     """Text to ids with the subject's own encoder, or one character = one entry of the vocabulary."""
     if subject.kind != "tokens":
-        raise InputError(
-            f"{subject.name} reads vectors of {subject.width} numbers, not text; give .npy, .csv or audio."
-        )
+        raise InputError(f"{subject.name} reads {what_it_reads(subject)}, not text; give .npy, .csv or audio.")
     if not text:
         raise InputError("The text is empty; at least one character is needed.")
     if subject.encode is not None:
@@ -97,6 +104,8 @@ def vocabulary_size(subject: Subject) -> int | None:
     """How many ids exist: entries of the vocabulary, else rows of the first embedding."""
     if subject.vocabulary is not None:
         return len(subject.vocabulary)
+    if subject.reads is not None:  # which of several embeddings reads it is not known
+        return subject.reads.size
     for module in subject.model.modules():
         if isinstance(module, torch.nn.Embedding):
             return module.num_embeddings
@@ -149,6 +158,38 @@ def check_vectors(subject: Subject, values: Tensor, *, allow_nonfinite: bool = F
     return values
 
 
+def check_array(subject: Subject, values: Tensor, *, allow_nonfinite: bool = False) -> Tensor:
+    """An image (c, h, w), a mask, a state or any other array of one sequence, of the shape that is declared.
+
+    Numbers with a fraction get the model's type, and so do all of an image; an image of two axes has one channel.
+    """
+    if subject.kind == "image" and values.dim() == 2:
+        values = values[None]
+    shape = subject.reads.shape if subject.reads is not None else None
+    if (subject.kind == "image" and values.dim() != 3) or (shape is not None and tuple(values.shape) != shape):
+        expected = shape if shape is not None else "(channels, height, width)"
+        raise InputError(f"{subject.name} has the shape {expected}; given was an array of shape {tuple(values.shape)}.")
+    if values.is_complex():
+        raise InputError(f"{subject.name} is real; the array given holds complex numbers.")
+    if subject.kind == "mask":
+        if bool(((values != 0) & (values != 1)).any()):
+            raise InputError(f"{subject.name} is a mask; expected nothing but 0 and 1 (or False and True).")
+        return values.bool()
+    if not values.is_floating_point() and subject.kind == "other":
+        return values
+    if not allow_nonfinite and not bool(torch.isfinite(values).all()):
+        raise InputError(
+            f"{subject.name} holds numbers that are not finite (the option allow_nonfinite=1 runs it all the same)."
+        )
+    return values.to(model_dtype(subject))
+
+
+def what_it_reads(subject: Subject) -> str:
+    """What kind of input there is, in a few words."""
+    known = {"tokens": "tokens", "image": "an image", "mask": "a mask", "state": "a state", "other": "an array"}
+    return known.get(str(subject.kind), f"vectors of {subject.width} numbers")
+
+
 def check_length(steps: int) -> None:
     """At least one step, at most MAX_STEPS. Raises InputError."""
     if steps == 0:
@@ -166,14 +207,32 @@ def model_dtype(subject: Subject) -> torch.dtype:
 
 
 def pad(subject: Subject, rows: list[Tensor], *, targets: list[Any], title: str = "", look_at: int = 0) -> Batch:
-    """Sequences of different lengths as one batch, padded with 0 on the right, with the labels of their steps."""
+    """Sequences of different lengths as one batch, padded on the right, with the labels of their steps."""
     if not 0 <= look_at < len(rows):
         raise InputError(f"Sequence {look_at} was asked for; the batch has {len(rows)} (counted from 0).")
-    lengths = torch.tensor([len(row) for row in rows])
-    inputs = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     known = [target for target in targets if target is not None]
     stacked = torch.as_tensor(np.asarray(known)) if known and len(known) == len(rows) else None
-    return Batch(inputs, lengths, tuple(step_names(subject, row) for row in rows), stacked, look_at, title)
+    return Batch.of({INPUT: as_input(subject, rows)}, INPUT, targets=stacked, look_at=look_at, title=title)
+
+
+def as_input(subject: Subject, rows: list[Tensor]) -> NamedInput:
+    """Sequences, or one array for each, as one input of a batch. Raises InputError where arrays differ in shape."""
+    kind, reads = subject.kind or "vectors", subject.reads
+    moved = 0 if reads is None else reads.batch_dim
+    if kind in SEQUENCES or (kind == "mask" and all(row.dim() == 1 for row in rows)):
+        padded = torch.nn.utils.rnn.pad_sequence(
+            rows, batch_first=True, padding_value=0 if reads is None else reads.padding
+        )
+        lengths = torch.tensor([len(row) for row in rows])
+        names = tuple(step_names(subject, row) for row in rows)
+        return NamedInput(
+            tensor=padded, kind=kind, lengths=lengths, names=names, axis=STEP_DOMAIN, batch_dim=moved
+        )  # fmt: skip
+    shapes = sorted({tuple(row.shape) for row in rows})
+    if len(shapes) > 1:
+        raise InputError(f"{subject.name} is given in the shapes {shapes[0]} and {shapes[1]}; a batch has one.")
+    ones = torch.ones(len(rows), dtype=torch.int64)
+    return NamedInput(tensor=torch.stack(rows), kind=kind, lengths=ones, batch_dim=moved)
 
 
 def step_names(subject: Subject, row: Tensor) -> tuple[str, ...]:
@@ -184,19 +243,31 @@ def step_names(subject: Subject, row: Tensor) -> tuple[str, ...]:
     return tuple(str(names[i]) if names is not None and i < len(names) else str(i) for i in row.tolist())
 
 
-def default_sequence(subject: Subject, seed: int) -> Batch:
-    """Something to run a model on that brings no examples: random ids, or noise of the right width."""
+def rows_of(subject: Subject, sequence: Any) -> list[Tensor]:
+    """One sequence, or those of a list of several, from text, ids or arrays. Raises InputError."""
+    if isinstance(sequence, (list, tuple)) and sequence and not isinstance(sequence[0], (int, float)):
+        return [of_value(subject, item) for item in sequence]
+    return [of_value(subject, sequence)]
+
+
+def default_sequence(subject: Subject, seed: int, steps: int = DEFAULT_STEPS) -> Batch:
+    """Something to run a model on that brings no examples: random ids, or noise of the right width or shape."""
     random = torch.Generator().manual_seed(seed)
     if subject.kind == "tokens":
         size = vocabulary_size(subject)
         if size is None:
             raise InputError(f"{subject.name} says nothing about its vocabulary; give ids or text.")
-        row = torch.randint(0, size, (DEFAULT_STEPS,), generator=random)
-        return pad(subject, [row], targets=[None], title=f"{DEFAULT_STEPS} random tokens (seed {seed})")
+        row = torch.randint(0, size, (steps,), generator=random)
+        return pad(subject, [row], targets=[None], title=f"{steps} random tokens (seed {seed})")
+    if subject.reads is not None and subject.reads.shape is not None:
+        row = torch.randn(subject.reads.shape, generator=random).to(model_dtype(subject))
+        return pad(subject, [row], targets=[None], title=f"noise (seed {seed})")
+    if subject.kind not in (*SEQUENCES, None):
+        raise InputError(f"{subject.name} has to be given: it is {what_it_reads(subject)} of a shape that nobody said.")
     if subject.width is None:
         raise InputError(f"The width of {subject.name}'s input is unknown; give a file of numbers, or say `width`.")
-    row = torch.randn(DEFAULT_STEPS, subject.width, generator=random).to(model_dtype(subject))
-    return pad(subject, [row], targets=[None], title=f"{DEFAULT_STEPS} steps of noise (seed {seed})")
+    row = torch.randn(steps, subject.width, generator=random).to(model_dtype(subject))
+    return pad(subject, [row], targets=[None], title=f"{steps} steps of noise (seed {seed})")
 
 
 def number_option(spec: InputSpec, name: str, default: float) -> float:

@@ -7,43 +7,23 @@ below; `adopt` fills in the rest. README shows both in ten lines.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
 
 from inspector.engine.cells.family import sequence_family
 from inspector.engine.errors import InputError
+from inspector.engine.model.batch import INPUT, Batch, InputKind, to_device
+from inspector.engine.model.call import arguments, takes_batch
+from inspector.engine.model.declared_inputs import DeclaredInput, declare, primary_of
+from inspector.engine.model.model_output import LOGITS, candidates, loss_in, may_return_loss
 from inspector.engine.wording import text_of
+from inspector.records import CLASS_DOMAIN, VOCABULARY_DOMAIN
+
+__all__ = ["Batch", "Kind", "Subject", "adopt", "to_device"]
 
 Kind = Literal["tokens", "vectors"]
-
-
-@dataclass(slots=True)
-class Batch:
-    """Sequences ready to run.
-
-    Attributes:
-        inputs: (b, t) long ids or (b, t, i) floats, right-padded with 0.
-        lengths: (b,) long, on the CPU: real steps of each sequence.
-        names: for each sequence, the labels of its steps (empty: steps are numbered).
-        targets: whatever the subject's loss wants, or None.
-        look_at: the sequence that is shown; the others count where a quantity averages.
-        title: what was run, for the window's title.
-    """
-
-    inputs: Tensor
-    lengths: Tensor
-    names: tuple[tuple[str, ...], ...] = ()
-    targets: Any = None
-    look_at: int = 0
-    title: str = ""
-
-    @property
-    def length(self) -> int:
-        """Steps of the sequence looked at."""
-        return int(self.lengths[self.look_at])
 
 
 @dataclass(slots=True)
@@ -52,13 +32,14 @@ class Subject:
 
     model: nn.Module
     name: str = ""
-    kind: Kind | None = None
+    kind: InputKind | None = None
     vocabulary: Sequence[str] | None = None
     labels: Sequence[str] | None = None
     encode: Callable[[str], Tensor] | None = None
     width: int | None = None
     frames: Callable[[Tensor, int], Tensor] | None = None
-    forward: Callable[[nn.Module, Tensor, Tensor], Any] | None = None
+    forward: Callable[..., Any] | None = None
+    """(model, inputs, lengths) of the primary input, or (model, batch): the number of its parameters tells."""
     logits: Callable[[Any], Tensor] | None = None
     loss: Callable[[Any, Batch], Tensor] | None = None
     next_token: bool = False
@@ -67,30 +48,100 @@ class Subject:
     decoder: str | Sequence[str] = ()
     """Modules that run over the answer's steps; told by their number of steps where that differs from the input's."""
     examples: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    """What the model reads by name, in order (DeclaredInput has the fields); empty: one input that has no name."""
+    reads: DeclaredInput | None = None
+    """In a view of one input (see `view`): what is declared of that."""
     guessed: bool = False
     """True where nobody said the width: it is that of the first layer, which may not be what the model reads."""
     checkpoint: str = ""
     """The file that the weights are from; what training left beside it (history.json) is read."""
 
+    @property
+    def declared(self) -> Mapping[str, DeclaredInput]:
+        """The inputs as `adopt` has understood them."""
+        return self.inputs
+
+    @property
+    def primary(self) -> str:
+        """The declared input that the attributes of the subject itself are about; "" where none is declared."""
+        return primary_of(self.declared, list(self.declared)) if self.declared else ""
+
+    def view(self, name: str, declared: DeclaredInput) -> Subject:
+        """The subject as it looks to one of its inputs: what reads a sequence for a subject reads it for that."""
+        width = self.width if declared.width is None and name == self.primary else declared.width
+        return replace(
+            self, name=f"{name} of {self.name}", kind=declared.kind, vocabulary=declared.vocabulary,
+            encode=declared.encode, width=width, guessed=declared.width is None, frames=declared.frames,
+            examples={}, inputs={}, reads=declared,
+        )  # fmt: skip
+
     def run(self, batch: Batch) -> Any:
         """Call the model on a batch as its author would."""
-        if self.forward is not None:
-            return self.forward(self.model, batch.inputs, batch.lengths)
-        return self.model(batch.inputs)
+        if self.forward is None:
+            args, kwargs = arguments(self.model, batch)
+            return self.model(*args, **kwargs)  # from here: recorded operations are told by who called (recorder.py)
+        if takes_batch(self.forward, self.name):
+            return self.forward(self.model, batch)
+        return self.forward(self.model, batch.inputs, batch.lengths)
 
     def scores(self, output: Any) -> Tensor | None:
-        """(b, t, v) scores of every step, or None when the output is nothing of that kind."""
+        """(b, t, v) scores of every step, or None when the output is nothing of that kind.
+
+        Of what an output holds, the first tensor that is as wide as the classes or the vocabulary are many; what is
+        called `logits` is believed without that.
+        """
         if self.logits is not None:
             return self.logits(output)
-        first = output[0] if isinstance(output, (tuple, list)) and output else output
-        names = self.labels if self.labels is not None else self.vocabulary
-        fits = isinstance(first, Tensor) and first.dim() == 3 and names is not None and first.shape[-1] == len(names)
-        return first if fits else None
+        found = [(name, one) for name, one in candidates(output) if one.dim() == 3 and one.is_floating_point()]
+        fitting = next((one for _, one in found if self.classes(one.shape[-1])[1] is not None), None)
+        return fitting if fitting is not None else next((one for name, one in found if name == LOGITS), None)
+
+    def classes(self, width: int, whose: str = "") -> tuple[str, Sequence[str] | None]:
+        """(label domain, names) of so many scores: the labels', the vocabulary's, or another input's as long.
+
+        `whose`: the input whose vocabulary is asked first, where several are equally long. No names where none fits.
+        """
+        if self.labels is not None:
+            return CLASS_DOMAIN, self.labels if len(self.labels) == width else None
+        own = [(VOCABULARY_DOMAIN, self.vocabulary)]
+        others = [(self.vocabulary_domain(name), one.vocabulary) for name, one in self.declared.items()]
+        first = [(self.vocabulary_domain(whose), self.declared[whose].vocabulary)] if whose in self.declared else []
+        known = [(domain, names) for domain, names in (*first, *own, *others) if names is not None]
+        return next(((d, names) for d, names in known if len(names) == width), (VOCABULARY_DOMAIN, None))
+
+    def vocabulary_domain(self, name: str) -> str:
+        """The label domain of the ids of an input: one of its own where its vocabulary is not the primary one's."""
+        own = self.declared[name].vocabulary if name in self.declared else None
+        same = own is not None and self.vocabulary is not None and list(own) == list(self.vocabulary)
+        return VOCABULARY_DOMAIN if same or name in (self.primary, INPUT) else f"{VOCABULARY_DOMAIN} of {name}"
+
+    def may_give_loss(self, batch: Batch) -> bool:
+        """Whether a run has a loss, as far as that is known before it: the subject's, or one in the model's output."""
+        return self.loss is not None or may_return_loss(self.model, batch if self.forward is None else None)
+
+    def loss_of(self, output: Any, batch: Batch) -> Any:
+        """The subject's loss, without one the loss that the output holds; None where there is none."""
+        return self.loss(output, batch) if self.loss is not None else loss_in(output)
 
     def decodes(self, place: str) -> bool:
         """Whether a place lies in a module that the subject says runs over the answer's steps."""
-        names = (self.decoder,) if isinstance(self.decoder, str) else self.decoder
-        return any(place == name or place.startswith((f"{name}.", f"{name}#")) for name in names if name)
+        return self.lies_in(place, (self.decoder,) if isinstance(self.decoder, str) else self.decoder)
+
+    def modules_over(self, name: str) -> tuple[str, ...]:
+        """The modules that are said to run over the steps of an input."""
+        names = self.declared[name].modules if name in self.declared else ()
+        return (names,) if isinstance(names, str) else tuple(names)
+
+    def elsewhere(self, place: str) -> bool:
+        """Whether a place is said to run over other steps than the primary input's."""
+        others = (self.modules_over(name) for name in self.declared if name != self.primary)
+        return self.decodes(place) or any(self.lies_in(place, names) for names in others)
+
+    @staticmethod
+    def lies_in(place: str, modules: Sequence[str]) -> bool:
+        """Whether a place lies in one of some modules."""
+        return any(place == name or place.startswith((f"{name}.", f"{name}#")) for name in modules if name)
 
 
 def adopt(thing: Any, name: str = "") -> Subject:
@@ -100,7 +151,8 @@ def adopt(thing: Any, name: str = "") -> Subject:
     elif isinstance(thing, nn.Module):
         subject = Subject(model=thing)
     elif isinstance(getattr(thing, "model", None), nn.Module):
-        known = {part.name: getattr(thing, part.name) for part in fields(Subject) if hasattr(thing, part.name)}
+        said = [part.name for part in fields(Subject) if part.name != "reads" and hasattr(thing, part.name)]
+        known = {name: getattr(thing, name) for name in said}
         subject = Subject(**{key: value for key, value in known.items() if value is not None})
     else:
         raise InputError(
@@ -108,9 +160,27 @@ def adopt(thing: Any, name: str = "") -> Subject:
             "with a `model` attribute that is one."
         )
     subject.name = text_of(subject.name or name or type(subject.model).__name__)
+    if subject.forward is not None:
+        takes_batch(subject.forward, subject.name)
+    _settle_inputs(subject)
     _settle_texts(subject)
     _settle_kind(subject)
     return subject
+
+
+def _settle_inputs(subject: Subject) -> None:
+    """Understand what is declared; what the subject says of its sequence is said of the primary input, and back."""
+    if not subject.inputs:
+        return
+    subject.inputs = declare(subject.inputs, subject.name)
+    name = subject.primary
+    primary = subject.declared[name]
+    told = ("vocabulary", "encode", "width", "frames")
+    both = {key: getattr(primary, key) if getattr(primary, key) is not None else getattr(subject, key) for key in told}
+    subject.inputs = {**subject.inputs, name: replace(primary, **both)}
+    subject.kind = primary.kind
+    for key, value in both.items():
+        setattr(subject, key, value)
 
 
 def _settle_texts(subject: Subject) -> None:
@@ -119,6 +189,9 @@ def _settle_texts(subject: Subject) -> None:
         entries = getattr(subject, attribute)
         if entries is not None and not all(type(entry) is str for entry in entries):
             setattr(subject, attribute, tuple(map(text_of, entries)))
+    for name, one in subject.declared.items():
+        if one.vocabulary is not None and not all(type(entry) is str for entry in one.vocabulary):
+            subject.inputs = {**subject.inputs, name: replace(one, vocabulary=tuple(map(text_of, one.vocabulary)))}
     if not all(type(name) is str for name in subject.examples):
         subject.examples = {text_of(name): example for name, example in subject.examples.items()}
 
@@ -140,9 +213,3 @@ def _first_width(model: nn.Module) -> int | None:
             if isinstance(width, int):
                 return width
     return None
-
-
-def to_device(batch: Batch, device: str) -> Batch:
-    """The same batch with its inputs (not its lengths) on a device."""
-    targets = batch.targets.to(device) if isinstance(batch.targets, torch.Tensor) else batch.targets
-    return Batch(batch.inputs.to(device), batch.lengths, batch.names, targets, batch.look_at, batch.title)

@@ -24,13 +24,22 @@ from inspector.engine.pipeline.observe import Observation, observe
 from inspector.engine.pipeline.options import DEFAULTS, RunOptions
 from inspector.engine.registries import PROBES, QUANTITIES
 from inspector.engine.trace.emitter import Emitter, Sink
-from inspector.engine.trace.target_steps import read_answer
+from inspector.engine.trace.target_steps import answer_of_input, output_steps, read_answer
 from inspector.engine.trace.trace import Trace
-from inspector.records import CLASS_DOMAIN, STEP_DOMAIN, VOCABULARY_DOMAIN, Frame
+from inspector.records import CLASS_DOMAIN, STEP_DOMAIN, VOCABULARY_DOMAIN, Frame, Log
 
 PARAMETER_BYTES = 2 << 30
 """Most memory that the gradients of the parameters may take."""
 CLIPPING = "parameters:clipping"
+OWN_LOSS = "The loss and its gradients are the model's own: the subject gives none, and the output has `loss`."
+WITHOUT_GRADIENTS = (
+    "The output has a loss, but the model ran without gradients, since nothing in its code told of one. For gradients "
+    "give the subject `loss=lambda output, batch: output.loss`."
+)
+SCALAR = (
+    "The loss in the model's output is one number, so there is none of each step (a `loss` of the subject's gives one, "
+    "with reduction='none'). Gradients are those of the one number."
+)
 
 
 def perform(
@@ -62,7 +71,11 @@ def perform(
 
 def _write_labels(subject: Subject, batch: Batch, emit: Emitter) -> None:
     if batch.names and batch.names[batch.look_at]:
-        emit.labels(STEP_DOMAIN, batch.names[batch.look_at])
+        emit.labels(STEP_DOMAIN, batch.names[batch.look_at])  # those of other inputs: trace/target_steps.py
+    for name, one in subject.declared.items():
+        domain = subject.vocabulary_domain(name)
+        if one.vocabulary is not None and domain != VOCABULARY_DOMAIN:
+            emit.labels(domain, list(one.vocabulary), every_frame=True)
     if subject.vocabulary is not None:
         emit.labels(VOCABULARY_DOMAIN, list(subject.vocabulary), every_frame=True)
     if subject.labels is not None:
@@ -74,7 +87,7 @@ def _run(trace: Trace, emit: Emitter, options: RunOptions) -> ModelError | None:
     failure: ModelError | None = None
     probes = [PROBES[key]() for key in options.probes or PROBES]
     watched = observe(trace.subject.model, trace, emit, probes)
-    with watched, torch.set_grad_enabled(trace.subject.loss is not None):
+    with watched, torch.set_grad_enabled(trace.subject.may_give_loss(trace.batch)):
         try:
             _forward(trace, emit, watched)
         except (CancelledError, CaptureError, InputError):
@@ -98,8 +111,9 @@ def _forward(trace: Trace, emit: Emitter, watched: Observation) -> None:
     trace.logits = None if scores is None else scores.detach()
     if subject.answer is not None:
         _answer(trace, output, emit)
-    if subject.loss is None:
-        return
+    else:
+        steps = output_steps(output, scores, batch.size)
+        trace.answer = None if steps is None else answer_of_input(trace, steps)
     loss = _loss(trace, output, emit)
     if loss is None:
         return
@@ -157,21 +171,33 @@ def _answer(trace: Trace, output: object, emit: Emitter) -> None:
 
 
 def _loss(trace: Trace, output: object, emit: Emitter) -> Tensor | None:
-    """The subject's loss; kept by step only where it has one value a step, refused with the reason elsewhere."""
+    """The loss of the subject, or else of the output, or None where there is none.
+
+    It is kept by step only where it has one value a step, and refused with the reason elsewhere.
+    """
     subject, batch = trace.subject, trace.batch
-    assert subject.loss is not None
-    call: Callable[..., object] = subject.loss
+    call: Callable[..., object] = subject.loss_of
     try:
         loss = call(output, batch)
     except (Exception, SystemExit) as fault:
         raise model_error(fault, f"The loss of {subject.name}") from fault
+    if subject.loss is None:
+        if loss is None:
+            return None
+        own = isinstance(loss, Tensor) and loss.requires_grad
+        emit.sink.write(Log(OWN_LOSS if own else WITHOUT_GRADIENTS, "info" if own else "warning", "engine"))
+    if trace.answer is None and subject.answer is None and isinstance(loss, Tensor) and loss.dim() == 2:
+        trace.answer = answer_of_input(trace, loss.shape[1])
     answer = trace.answer
-    expected = tuple(batch.inputs.shape[:2]) if answer is None else (len(batch.lengths), answer.steps)
+    expected = (batch.size, batch.steps if answer is None else answer.steps)
     if not isinstance(loss, Tensor):
         emit.refuse("output:loss", f"The loss is a {type(loss).__name__}; expected a tensor of shape {expected}.")
         return None
     if tuple(loss.shape) == expected:
         trace.loss = loss.detach()
+    elif subject.loss is None and not loss.dim():
+        emit.refuse("output:loss", SCALAR)
+        emit.scalar("output:loss/mean", float(loss.detach()))
     else:
         emit.refuse(
             "output:loss",

@@ -60,8 +60,7 @@ class AttentionProbe:
             return
         self._scripted = any(isinstance(module, torch.jit.ScriptModule) for module in model.modules())
         batch = trace.batch
-        samples, padded = batch.inputs.shape[:2]
-        looked = Looked(samples, batch.look_at, batch.length, padded, trace.subject.decodes)
+        looked = Looked(batch.size, batch.look_at, batch.length, batch.steps, trace.subject.elsewhere)
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
         self._recorder = Recorder(looked, (self._stack or CalledModules(model)).place)

@@ -126,7 +126,7 @@ class _Recorder(Recorder):
     def draw(self, walk: Walk, *, last: bool = False) -> None:
         """Write the states that came since the last page, every 32 steps or 50 ms."""
         assert self.emit is not None and self.trace is not None
-        if self.trace.subject.answer is not None:
+        if self.trace.subject.answer is not None or self.trace.batch.others():
             return  # whose steps these are is known when the model has returned
         count = walk.count
         waiting, now = count - walk.sent, time.monotonic()

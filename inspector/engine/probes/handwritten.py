@@ -78,7 +78,7 @@ class Handwritten:
         }  # fmt: skip
         self._parameters = {id(value): name for name, value in model.named_parameters()}
         self._recorder = Recorder(trace.editor)
-        self._recorder.begin(following=trace.subject.loss is not None)
+        self._recorder.begin(following=trace.subject.may_give_loss(trace.batch))
         trace.after_forward.append(lambda: self._look(trace, emit))
 
     def detach(self) -> None:
@@ -212,9 +212,9 @@ class _Origins(Container[int]):
 
     def __init__(self, table: Table, trace: Trace) -> None:
         model = trace.subject.model
-        self._given = frozenset(
-            map(id, (trace.batch.inputs, trace.batch.lengths, *model.parameters(), *model.buffers()))
-        )
+        batch = trace.batch
+        given = [tensor for name, one in batch.named.items() for tensor in (one.tensor, batch[name], one.lengths)]
+        self._given = frozenset(map(id, (*given, *model.parameters(), *model.buffers())))
         self._knows = table.knows
 
     def __contains__(self, number: object) -> bool:
@@ -229,7 +229,7 @@ def _regular(loop: Loop) -> bool:
 
 def _a_stack(state: Sequence[Slot], trace: Trace) -> bool:
     """True for a signal of moderate width that has no axis of steps: layers of a transformer are seen elsewhere."""
-    steps = trace.batch.inputs.shape[1]
+    steps = trace.batch.steps
     if steps > 1 and any(steps in slot.values[0].shape[1:] for slot in state):
         return False
     size = max(1, int(trace.batch.lengths.numel()))

@@ -13,13 +13,12 @@ from typing import Any
 from inspector.capture import SUFFIX, Capture, Writer, check_target, open_capture
 from inspector.engine.errors import InputError, ModelError
 from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_edits
-from inspector.engine.model.batching import of_value, pad
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
 from inspector.engine.opening.open_subject import Opened, open_subject
 from inspector.engine.pipeline import RunOptions, chosen_quantities, perform
-from inspector.engine.registries import INPUTS
+from inspector.engine.session.batches import make_batch
 from inspector.engine.session.starting import run_start
-from inspector.records import Edit, Frame, InputSpec, Load, RunStop, parse_edit
+from inspector.records import Edit, Frame, Load, RunStop, parse_edit
 
 
 def run_here(
@@ -110,18 +109,6 @@ def misfit(opened: Opened) -> str:
         f"{Path(report.path).name} fits {report.matched} of the model's {report.total} tensors; these do not: "
         f"{listed}{more}. Say partial (--partial) to load what fits."
     )
-
-
-def make_batch(subject: Subject, sequence: Any, seed: int, look_at: int) -> Batch:
-    """A batch from text, ids, an array, a list of several, or None (the subject's first example)."""
-    if sequence is None:
-        return INPUTS["example"].make(subject, InputSpec(), seed)
-    if isinstance(sequence, (list, tuple)) and sequence and not isinstance(sequence[0], (int, float)):
-        rows = [of_value(subject, item) for item in sequence]
-    else:
-        rows = [of_value(subject, sequence)]
-    title = sequence[:40] if isinstance(sequence, str) else ""
-    return pad(subject, rows, targets=[None] * len(rows), title=title, look_at=look_at)
 
 
 def _temporary() -> Path:

@@ -13,11 +13,13 @@ import torch
 from inspector.capture import CaptureError, Writer
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_edits
+from inspector.engine.model.named_batches import primary_value
 from inspector.engine.model.subject import Subject, to_device
 from inspector.engine.opening.open_subject import Opened, open_subject, places
 from inspector.engine.opening.user_code import NotAgreedError, UserCode
 from inspector.engine.pipeline import RunOptions, chosen_quantities, perform, set_threads
 from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
+from inspector.engine.session.batches import batch_of_spec
 from inspector.engine.session.starting import run_start
 from inspector.records import (
     Analyse,
@@ -159,9 +161,7 @@ class Service:
             progress=lambda done, total, text: self._tell(done, total, text, request.generation),
         )  # fmt: skip
         chosen_quantities(options)
-        if request.input.kind not in INPUTS:
-            raise InputError(f"There is no input {request.input.kind!r}; there are {', '.join(INPUTS)}.")
-        batch = to_device(INPUTS[request.input.kind].make(subject, request.input, request.seed), self._load.device)
+        batch = to_device(batch_of_spec(subject, request.input, request.seed), self._load.device)
         start = run_start(
             self.opened, batch, subject=self._load.subject, seed=request.seed, device=self._load.device,
             made_by=request.made_by,
@@ -234,8 +234,7 @@ class Service:
 def describe(opened: Opened, load: Load) -> Loaded:
     """What the window needs to know of the model that was opened."""
     subject = opened.subject
-    first = next(iter(subject.examples.values()), "")
-    first = first[0] if isinstance(first, tuple) else first
+    first = primary_value(subject, next(iter(subject.examples.values()), ""))
     vocabulary = subject.vocabulary or ()
     return Loaded(
         subject=load.subject, title=opened.title, kind=str(subject.kind), width=subject.width,

@@ -6,7 +6,7 @@ pages through the `Emitter`.
     trace             Trace, Recurrence, Attention
     quantity          the decorators by which a file becomes a quantity
     emitter           declares channels, writes pages, reports progress, notices a cancel
-    answer, target_steps   outputs that have steps of their own
+    answer, step_axes, target_steps   answers and inputs that have steps of their own
     embedding_calls   what an embedding looked up, call by call
 
 Begin reading with `trace.py`.

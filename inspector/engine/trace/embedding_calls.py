@@ -9,6 +9,7 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
+from inspector.engine.model.batch import NamedInput
 from inspector.engine.trace.trace import Trace
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
@@ -42,7 +43,7 @@ def sequences(trace: Trace, calls: list[LookedUp]) -> Iterator[tuple[str, Looked
     size = len(trace.batch.lengths)
     for single, group in groupby(calls, lambda call: call.ids.numel() == size):
         alike = list(group)
-        for call in _joined(alike, size) if single and trace.batch.inputs.shape[1] > 1 else alike:
+        for call in _joined(alike, size) if single and trace.batch.steps > 1 else alike:
             found = _whose(trace, call)
             if found is not None:
                 yield found
@@ -57,14 +58,33 @@ def _joined(calls: list[LookedUp], size: int) -> list[LookedUp]:
 
 
 def _whose(trace: Trace, call: LookedUp) -> tuple[str, LookedUp] | None:
-    """The steps that a call ran over: the input's where the ids are the input, the answer's where they fit that."""
-    given, ids = trace.batch.inputs, call.ids
-    real = torch.arange(given.shape[1])[None] < trace.batch.lengths[:, None]
-    for turned in (ids, ids.T) if ids.dim() == 2 else ():
-        if turned.shape == given.shape and bool((turned == given).cpu()[real].all()):
-            norms = call.norms if turned is ids or call.norms is None else call.norms.T
-            return STEP_DOMAIN, LookedUp(turned, None, 0, norms, call.changed)
-    answer = trace.answer
+    """The steps that a call ran over: those of the input that the ids are, the answer's where they fit that."""
+    answer, ids = trace.answer, call.ids
+    others = [(name, one) for name, one in trace.batch.others() if one.kind == "tokens"]
+    for name, one in [(trace.batch.primary, trace.batch.first), *others]:
+        for turned in (ids, ids.T) if ids.dim() == 2 and one.tensor is not None else ():
+            if _is_read(turned, one):
+                norms = call.norms if turned is ids or call.norms is None else call.norms.T
+                domain = ANSWER_DOMAIN if answer is not None and answer.source == name else one.axis or STEP_DOMAIN
+                return domain, LookedUp(turned, None, 0, norms, call.changed)
     if answer is not None and tuple(ids.shape) == (len(trace.batch.lengths), answer.steps):
         return ANSWER_DOMAIN, call
     return None
+
+
+def _is_read(ids: Tensor, one: NamedInput) -> bool:
+    """Whether ids are those of an input, at its real steps."""
+    given = one.tensor
+    assert given is not None
+    if ids.shape != given.shape:
+        return False
+    real = torch.arange(given.shape[1])[None] < one.lengths[:, None]
+    return bool((ids == given).cpu()[real].all())
+
+
+def length_over(trace: Trace, domain: str) -> int:
+    """Real steps of the sample looked at over a step axis."""
+    if trace.answer is not None and domain == ANSWER_DOMAIN:
+        return trace.answer.length(trace.look_at)
+    found = next((one for _, one in trace.batch.others() if one.axis == domain), trace.batch.first)
+    return int(found.lengths[trace.look_at])

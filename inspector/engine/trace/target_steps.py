@@ -1,7 +1,8 @@
-"""Answers with steps of their own: how many steps there are, what they are called, and what runs over them.
+"""Answers and inputs with steps of their own: how many there are, what they are called, what is laid out over them.
 
 An encoder reads T_x steps and a decoder says T_y others. What the decoder does is laid out over the answer's steps, so
-that step 3 of the answer is never drawn as step 3 of the input.
+that step 3 of the answer is never drawn as step 3 of the input. The answer's steps are those that the subject's
+`answer` says; without it, those of the input that has as many as the output ("tgt", of what the model is to say).
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import Unsupported
+from inspector.engine.model.batch import INPUT
+from inspector.engine.model.model_output import candidates
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.step_axes import UNKNOWN, StepAxis, axes_beside, axis_at, of_primary
 from inspector.engine.trace.trace import Attention, Recurrence, Trace
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Log, place_name
 
@@ -28,106 +32,166 @@ AMBIGUOUS = (
     "The answer has as many steps as the input, so it cannot be told which layers run over the answer: all are drawn "
     "over the input's steps. Name the answer's in `decoder`."
 )
+ALIKE = (
+    "{0} and {1} have as many steps, so it cannot be told which layers run over {1}: all are drawn over the steps of "
+    "{0}. Name those of {1} in its `modules`, or in `decoder`; if both have the same steps, say `axis={0!r}` of {1}."
+)
 
 
 def read_answer(subject: Subject, output: Any, batch: Batch, scores: Tensor | None) -> Answer:
     """What the subject says its answer is; the model's likeliest ids where it has none. Raises Unsupported."""
     assert subject.answer is not None
     found = subject.answer(output, batch)
-    size = len(batch.lengths)
+    size, speaking = batch.size, _speaking(subject, batch)
     if found is None:
         if not isinstance(scores, Tensor) or scores.dim() != 3 or len(scores) != size:
             raise Unsupported(NOTHING.format(size))
         ids = scores.detach().argmax(-1).cpu()
-        steps = ids.shape[1]
-        return Answer(steps, torch.full((size,), steps), None, _labels(subject, ids[batch.look_at].tolist()))
+        steps, names = ids.shape[1], _labels(subject, ids[batch.look_at].tolist(), scores.shape[-1], speaking)
+        return Answer(steps, torch.full((size,), steps), None, names, vocabulary_of=speaking)
     if isinstance(found, Tensor):
-        return _of_ids(subject, found, batch)
+        return _of_ids(subject, found, batch, None if scores is None else scores.shape[-1], speaking)
     if not isinstance(found, Sequence) or len(found) != size or not all(isinstance(row, Sequence) for row in found):
         raise Unsupported(EXPECTED.format(f"a {type(found).__name__}", size, size))
     lengths = torch.tensor([len(row) for row in found])
     return Answer(int(lengths.max()), lengths, None, tuple(map(str, found[batch.look_at])))
 
 
-def _of_ids(subject: Subject, found: Tensor, batch: Batch) -> Answer:
-    size = len(batch.lengths)
+def _of_ids(subject: Subject, found: Tensor, batch: Batch, width: int | None, speaking: str) -> Answer:
+    size = batch.size
     if found.dim() != 2 or len(found) != size or found.is_floating_point():
         raise Unsupported(EXPECTED.format(f"{found.dtype} of shape {tuple(found.shape)}", size, size))
     ids = found.detach().cpu().long()
     places = torch.arange(1, ids.shape[1] + 1) * (ids >= 0)
     lengths = places.amax(1) if ids.shape[1] else torch.zeros(size, dtype=torch.int64)
     own = ids[batch.look_at, : int(lengths[batch.look_at])]
-    return Answer(ids.shape[1], lengths, ids, _labels(subject, own.tolist()))
+    names = _labels(subject, own.tolist(), width, speaking)
+    return Answer(ids.shape[1], lengths, ids, names, vocabulary_of=speaking)
 
 
-def _labels(subject: Subject, ids: list[int]) -> tuple[str, ...]:
+def _labels(subject: Subject, ids: list[int], width: int | None, speaking: str) -> tuple[str, ...]:
     known = subject.labels if subject.labels is not None else subject.vocabulary
-    names = () if known is None else known
+    fitting = None if width is None else subject.classes(width, speaking)[1]
+    names = fitting if fitting is not None else () if known is None else known
     return tuple("" if i < 0 else str(names[i]) if i < len(names) else str(i) for i in ids)
 
 
-def settle(trace: Trace, emit: Emitter) -> None:
-    """Give what runs over the answer its steps, their lengths and their labels; nothing where there is no answer."""
-    answer = trace.answer
-    if answer is None:
-        return
-    emit.labels(ANSWER_DOMAIN, answer.names)
-    emit.step_domains["output"] = ANSWER_DOMAIN
-    if not answer.length(trace.look_at):
-        emit.refuse("output:answer", EMPTY)
-    equal = answer.steps in (trace.batch.inputs.shape[1], int(trace.batch.lengths.max()))
-    if equal and not trace.subject.decoder and (trace.recurrences or trace.attentions):
-        emit.sink.write(Log(AMBIGUOUS, "warning", "engine"))
-    for recurrence in trace.recurrences:
-        if runs_over(trace, recurrence.place, recurrence.steps):
-            _lay_out(recurrence, answer)
-            emit.step_domains[place_name(recurrence.place)] = ANSWER_DOMAIN
-    for attention in trace.attentions:
-        _lay_out_attention(trace, attention, answer)
+def _speaking(subject: Subject, batch: Batch) -> str:
+    """The one input of tokens beside the primary one: what is answered is written in its vocabulary, if it fits."""
+    others = [name for name, one in batch.named.items() if one.kind == "tokens" and name != batch.primary]
+    return others[0] if len(others) == 1 and others[0] in subject.declared else ""
 
 
-def runs_over(trace: Trace, place: str, steps: int) -> bool:
-    """Whether what happens at a place in so many steps happens over the answer's.
+def answer_of_input(trace: Trace, steps: int) -> Answer | None:
+    """The steps of the named input that the output has the steps of, where it says `steps` of them; None where none.
 
-    The subject's word counts first; without it, the number of steps where that is not the input's as well.
+    Where the primary input has as many, only an input whose layers are said to be its own.
     """
-    if trace.answer is None:
-        return False
-    if trace.subject.decoder:
-        return trace.subject.decodes(place)
-    given = (trace.batch.inputs.shape[1], int(trace.batch.lengths.max()))
-    return steps == trace.answer.steps and steps not in given
+    subject, others = trace.subject, trace.batch.others()
+    fitting = [(name, one) for name, one in others if one.steps == steps]
+    own = [pair for pair in fitting if subject.modules_over(pair[0]) or (subject.decoder and len(others) == 1)]
+    chosen = own if len(own) == 1 or of_primary(trace, steps) else fitting
+    if len(chosen) != 1:
+        return None
+    name, one = chosen[0]
+    return Answer(one.steps, one.lengths, None, one.row_names(trace.look_at), source=name, vocabulary_of=name)
 
 
-def _lay_out(recurrence: Recurrence, answer: Answer) -> None:
-    recurrence.domain = ANSWER_DOMAIN
+def output_steps(output: Any, scores: Tensor | None, size: int) -> int | None:
+    """How many steps an output (b, t, …) has: that of its scores, else of the first tensor of three axes."""
+    if scores is not None:
+        return scores.shape[1] if scores.dim() == 3 else None
+    found = (one for _, one in candidates(output) if one.dim() == 3 and one.shape[0] == size)
+    return next((one.shape[1] for one in found), None)
+
+
+def settle(trace: Trace, emit: Emitter) -> None:
+    """Give what runs over the answer or over another input its steps, their lengths and their labels."""
+    answer = trace.answer
+    if answer is not None:
+        emit.labels(ANSWER_DOMAIN, answer.names)
+        emit.step_domains["output"] = ANSWER_DOMAIN
+        if not answer.length(trace.look_at):
+            emit.refuse("output:answer", EMPTY)
+    _name_inputs(trace, emit)
+    if not axes_beside(trace):
+        return
+    if trace.recurrences or trace.attentions:
+        _say_what_is_alike(trace, emit)
+    for recurrence in trace.recurrences:
+        axis = axis_at(trace, recurrence.place, recurrence.steps)
+        if axis is not None:
+            _lay_out(recurrence, axis)
+            emit.step_domains[place_name(recurrence.place)] = axis.domain
+        elif trace.batch.others() and not of_primary(trace, recurrence.steps):
+            emit.step_domains[place_name(recurrence.place)] = recurrence.domain = UNKNOWN
+    for attention in trace.attentions:
+        _lay_out_attention(trace, attention)
+
+
+def _name_inputs(trace: Trace, emit: Emitter) -> None:
+    """The labels of the steps of every input beside the primary one, and whose steps its own channels have."""
+    source = trace.answer.source if trace.answer is not None else ""
+    answering = trace.batch.named[source].axis if source else ""
+    for name, one in trace.batch.named.items():
+        if name != trace.batch.primary and one.axis:
+            emit.step_domains[place_name(f"{INPUT}.{name}")] = ANSWER_DOMAIN if one.axis == answering else one.axis
+    for _, one in trace.batch.others():
+        if one.axis != answering and one.row_names(trace.look_at):
+            emit.labels(one.axis, one.row_names(trace.look_at))
+
+
+def _say_what_is_alike(trace: Trace, emit: Emitter) -> None:
+    """What has as many steps as the primary input, and no layers that are said to be its own, cannot be told apart."""
+    answer, subject, batch = trace.answer, trace.subject, trace.batch
+    if answer is not None and not answer.source and of_primary(trace, answer.steps) and not subject.decoder:
+        emit.sink.write(Log(AMBIGUOUS, "warning", "engine"))
+    for name, one in batch.others():
+        told = subject.modules_over(name) or subject.decoder or (answer is not None and not answer.source)
+        if of_primary(trace, one.steps) and not told:
+            emit.sink.write(Log(ALIKE.format(batch.primary, name), "warning", "engine"))
+
+
+def _lay_out(recurrence: Recurrence, axis: StepAxis) -> None:
+    recurrence.domain = axis.domain
     if not recurrence.reverse:  # backwards, the first step is wherever the kernel began
         held = slice(recurrence.base, recurrence.base + len(recurrence.lengths))
-        recurrence.lengths = answer.lengths[held].clamp(max=recurrence.steps)
+        recurrence.lengths = axis.lengths[held].clamp(max=recurrence.steps)
 
 
-def _lay_out_attention(trace: Trace, attention: Attention, answer: Answer) -> None:
-    """Queries, and keys of as many positions in self-attention, are the answer's; other keys are the input's."""
+def _lay_out_attention(trace: Trace, attention: Attention) -> None:
+    """Queries, and keys of as many positions in self-attention, are of an axis; other keys are the primary input's."""
     shape = (attention.query if attention.weights is None else attention.weights).shape
-    queries = shape[-2]
-    keys = attention.key.shape[-2] if attention.weights is None else shape[-1]
-    if not runs_over(trace, attention.place, queries):
+    axis, keys = axis_at(trace, attention.place, attention.called_with or shape[-2]), _key_count(attention)
+    if axis is None:
+        _name_keys(trace, attention, keys)
         return
-    attention.queries_from = ANSWER_DOMAIN
-    given = (trace.batch.inputs.shape[1], trace.batch.length)
+    attention.queries_from = axis.domain
     if attention.keys_from != "source step":
-        attention.keys_from = "position" if attention.first_query else ANSWER_DOMAIN
-    elif keys in given:
+        attention.keys_from = "position" if attention.first_query else axis.domain
+    elif keys in (trace.batch.steps, trace.batch.length):
         attention.keys_from = STEP_DOMAIN
-    _cut(attention, answer.length(trace.look_at))
+    _cut(attention, axis.length(trace.look_at))
+
+
+def _name_keys(trace: Trace, attention: Attention, keys: int) -> None:
+    """Keys of another sequence that has a step axis of its own, looked at from the primary input."""
+    fitting = [axis for axis in axes_beside(trace) if axis.steps == keys]
+    if attention.keys_from == "source step" and len(fitting) == 1 and not of_primary(trace, keys):
+        attention.keys_from = fitting[0].domain
+
+
+def _key_count(attention: Attention) -> int:
+    return attention.key.shape[-2] if attention.weights is None else attention.weights.shape[-1]
 
 
 def _cut(attention: Attention, length: int) -> None:
     """Take off the rows that are padding of the answer, and their keys where a later key is never looked at."""
-    square = attention.keys_from == ANSWER_DOMAIN and attention.causal
+    own = attention.keys_from == attention.queries_from
+    square = own and _is_closed(attention, length)
     rows, keys = slice(length), slice(length) if square else slice(None)
     if attention.weights is not None:
-        later = attention.keys_from == ANSWER_DOMAIN and not bool(attention.weights[..., rows, length:].any())
+        later = own and not bool(attention.weights[..., rows, length:].any())
         attention.weights = attention.weights[..., rows, slice(length) if later else slice(None)]
         keys = slice(length) if later else keys
     else:
@@ -136,3 +200,12 @@ def _cut(attention: Attention, length: int) -> None:
     if attention.mask is not None:
         mask = attention.mask if attention.mask.shape[-2] == 1 else attention.mask[..., rows, :]
         attention.mask = mask if mask.shape[-1] == 1 else mask[..., keys]
+
+
+def _is_closed(attention: Attention, length: int) -> bool:
+    """Whether no row up to `length` may look at a key from there on: by the causal triangle, or by its mask."""
+    mask = attention.mask
+    if attention.causal or mask is None or mask.dtype != torch.bool or mask.shape[-1] == 1:
+        return attention.causal
+    rows = slice(None) if mask.shape[-2] == 1 else slice(length)
+    return not bool(mask[..., rows, length:].any())

@@ -17,7 +17,7 @@ from torch.autograd.graph import get_gradient_edge
 from inspector.engine.cells.base import Cell, Check, StepBlock
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
+from inspector.records import STEP_DOMAIN
 
 KEPT_BYTES = 256 << 20
 KEPT_STEPS = 64
@@ -131,6 +131,7 @@ class Attention:
         queries_from: label domain of the queries ("step"; "position" where their number is not that of the steps).
         note: what a reader must know about the weights ("shown without dropout"), or "".
         first_query: position of the first query among the keys: what a cache of keys held before it.
+        called_with: queries of the call, padding included (rows of padding are cut off); 0 for as many as there are.
     """
 
     place: str
@@ -148,14 +149,15 @@ class Attention:
     queries_from: str = "step"
     note: str = ""
     first_query: int = 0
+    called_with: int = 0
 
     @property
     def of_itself(self) -> bool:
         """Whether queries and keys are positions of one sequence."""
         if self.first_query:
             return True
-        crossing = self.queries_from == ANSWER_DOMAIN != self.keys_from
-        return not crossing and self.keys_from in (STEP_DOMAIN, "position", ANSWER_DOMAIN)
+        own = (STEP_DOMAIN, "position")
+        return self.queries_from == self.keys_from or (self.queries_from in own and self.keys_from in own)
 
 
 class GradientRequest:
@@ -241,5 +243,4 @@ class Trace:
 
     def real_steps(self) -> Tensor:
         """(b, t) True at steps that are not padding."""
-        t = self.batch.inputs.shape[1]
-        return torch.arange(t)[None, :] < self.batch.lengths[:, None]
+        return torch.arange(self.batch.steps)[None, :] < self.batch.lengths[:, None]

@@ -17,12 +17,12 @@ from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 def sequence_length(capture: Capture, frame: int = -1, domain: str = STEP_DOMAIN) -> int:
     """The longest (step, …) channel of a frame: how many steps the cursor can walk over, in the input or the answer."""
     axes = ("step", "query")
-    answers = domain == ANSWER_DOMAIN
+    domains = (domain,) if domain == ANSWER_DOMAIN else (domain, "position")  # not those of further inputs
     lengths = [
         capture.extent(channel.name, frame)[channel.dims.index(axis)]
         for channel in capture.channels.values()
         for axis in axes
-        if axis in channel.dims and (channel.domain(axis) == ANSWER_DOMAIN) is answers
+        if axis in channel.dims and channel.domain(axis) in domains
     ]
     return max(lengths, default=0)
 

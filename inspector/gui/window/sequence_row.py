@@ -91,7 +91,7 @@ class SequenceRow(QWidget):
 
     def _is_own(self, channel: Channel) -> bool:
         """Whether a channel is over the steps that are shown here."""
-        return (channel.step_domain == ANSWER_DOMAIN) is self.looking.answers
+        return channel.step_domain == self.domain
 
     @Slot(object, object)
     def _moved(self, new: Position, old: Position) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from inspector.engine.registries import QUANTITIES
-from inspector.engine.trace.embedding_calls import KEY, sequences
+from inspector.engine.trace.embedding_calls import KEY, length_over, sequences
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_run
 from inspector.engine.trace.trace import Trace
-from inspector.records import ANSWER_DOMAIN
+from inspector.records import STEP_DOMAIN
 
 SIGNAL = "gradient/embedding_norm"
 CHANGED = "The model changed what {} returned in place, so the gradient that reached it is not known."
@@ -33,8 +33,7 @@ def embedding_gradients(trace: Trace, emit: Emitter) -> None:
                 continue
             if call.norms is None:
                 continue
-            answer = trace.answer if domain == ANSWER_DOMAIN else None
-            length = trace.batch.length if answer is None else answer.length(trace.look_at)
+            length = length_over(trace, domain)
             values = call.norms[trace.look_at, :length]
             channel = NORM.channel(f"{name}:{SIGNAL}", ("step",), (length,), dtype_name(values), module="Embedding")
-            emit.array(channel.over(domain) if answer is not None else channel, values)
+            emit.array(channel if domain == STEP_DOMAIN else channel.over(domain), values)

@@ -96,7 +96,7 @@ class Plan:
     def __init__(self, trace: Trace) -> None:
         if trace.answer is not None:
             raise Unsupported("The answer has steps of its own, so no input lies a lag before a loss.")
-        padded, length = trace.batch.inputs.shape[1], trace.batch.length
+        padded, length = trace.batch.steps, trace.batch.length
         told = torch.arange(length)
         if trace.loss is not None:
             told = torch.nonzero(torch.isfinite(trace.loss[trace.look_at, :length])).flatten().cpu()

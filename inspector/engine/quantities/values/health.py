@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from inspector.engine.model.batch import INPUT
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
@@ -73,14 +74,13 @@ def _everything(trace: Trace) -> Iterator[tuple[str, str, Iterator[Part], str]]:
     """(channel name, module, parts, over what) of each captured tensor."""
     own = "over all real steps of the sample looked at"
     every = "over all real steps of all samples"
-    if trace.batch.inputs.is_floating_point():
-        yield "input:health/value", "", _batch_first(trace, trace.batch.inputs), every
+    yield from _inputs(trace, every)
     if isinstance(trace.output, Tensor) and trace.output is not trace.logits and trace.output.is_floating_point():
         yield "output:health/output", "", _batch_first(trace, trace.output.detach()), every
     if trace.logits is not None:
         yield "output:health/scores", "", _batch_first(trace, trace.logits), every
     for recurrence in trace.recurrences:
-        kept = own if recurrence.states.shape[1] < trace.batch.inputs.shape[0] else every
+        kept = own if recurrence.states.shape[1] < trace.batch.size else every
         place, module = recurrence.place, recurrence.module
         yield f"{place}:health/input", module, _steps(recurrence, recurrence.x), kept
         for name, part in recurrence.cell.parts.items():
@@ -95,6 +95,13 @@ def _everything(trace: Trace) -> Iterator[tuple[str, str, Iterator[Part], str]]:
         for name, values in _tensors(attention, trace.look_at):
             rows = values.transpose(0, 1)
             yield f"{attention.place}:health/attention/{name}", attention.module, iter([(rows, _range(rows))]), own
+
+
+def _inputs(trace: Trace, what: str) -> Iterator[tuple[str, str, Iterator[Part], str]]:
+    for name, one in trace.batch.named.items():
+        if one.tensor is not None and one.tensor.is_floating_point():
+            place = INPUT if name == trace.batch.primary else f"{INPUT}.{name}"
+            yield f"{place}:health/value", "", _real_steps(one.tensor, one.steps, one.lengths), what
 
 
 def _tensors(attention: Attention, sample: int) -> Iterator[tuple[str, Tensor]]:
@@ -112,11 +119,15 @@ def _range(values: Tensor) -> Tensor:
 
 def _batch_first(trace: Trace, values: Tensor) -> Iterator[Part]:
     """Real steps of (b, t, …); of anything else all of it, with the first axis after the batch as step."""
-    steps, lengths = trace.batch.inputs.shape[1], trace.batch.lengths
-    if trace.answer is not None and values is not trace.batch.inputs:
+    steps, lengths = trace.batch.steps, trace.batch.lengths
+    if trace.answer is not None:
         steps, lengths = trace.answer.steps, trace.answer.lengths
+    return _real_steps(values, steps, lengths)
+
+
+def _real_steps(values: Tensor, steps: int, lengths: Tensor) -> Iterator[Part]:
     for sample, length in enumerate(lengths.tolist()):
-        if values.dim() < 2 or values.shape[0] != trace.batch.inputs.shape[0]:
+        if values.dim() < 2 or values.shape[0] != len(lengths):
             yield values.reshape(1, -1), torch.zeros(1, dtype=torch.int64)
             return
         own = values[sample, :length] if values.shape[1] == steps else values[sample]

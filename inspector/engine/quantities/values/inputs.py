@@ -1,28 +1,70 @@
-"""The input itself, as the model got it: token ids or vectors, of the sample looked at."""
+"""The inputs themselves, as the model got them: ids, vectors, images, masks and states of the sample looked at."""
 
 from __future__ import annotations
 
+from torch import Tensor
+
+from inspector.engine.model.batch import INPUT, SEQUENCES, NamedInput
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import dtype_name, per_run
 from inspector.engine.trace.trace import Trace
-from inspector.records import VOCABULARY_DOMAIN, Channel
+from inspector.records import VOCABULARY_DOMAIN, Channel, place_name
+
+AXES: dict[str, dict[int, tuple[str, ...]]] = {
+    "image": {3: ("channel", "row", "column")},
+    "mask": {2: ("row", "column")},
+    "state": {1: ("unit",), 2: ("layer", "unit")},
+}
+"""What the axes of one sequence's array are called, by kind and number; of anything else it is laid out as features."""
 
 
 @QUANTITIES.register("input")
-@per_run(summary="the tokens or vectors that went in", order=0)
+@per_run(summary="the tokens, vectors and other inputs that went in", order=0)
 def inputs(trace: Trace, emit: Emitter) -> None:
-    """`input:token` (step,) ids, or `input:value` (step, feature), of the real steps of the sample looked at."""
-    values = trace.batch.inputs[trace.look_at, : trace.batch.length]
-    if values.dim() == 1 and not values.is_floating_point():
-        channel = Channel(
-            name="input:token", kind="input", dims=("step",), shape=tuple(values.shape), dtype=dtype_name(values),
-            title="token", value_domain=VOCABULARY_DOMAIN,
+    """`input:token` (step,) ids, or `input:value` (step, feature), of the real steps of the sample looked at.
+
+    That is the primary input; others are `input.NAME:…`, over steps of their own where they are sequences, and an image
+    is `…:image` (channel, row, column), a mask `…:mask` (step,), a state `…:state` (layer, unit), an array `…:value`.
+    """
+    for name, one in trace.batch.named.items():
+        if one.tensor is None:
+            continue
+        primary = name == trace.batch.primary
+        domain = VOCABULARY_DOMAIN if primary else trace.subject.vocabulary_domain(name)
+        place = INPUT if primary else place_name(f"{INPUT}.{name}")
+        values = one.tensor[trace.look_at]
+        if one.axis:
+            values = values[: int(one.lengths[trace.look_at])]
+        values = _laid_out(values, one)
+        channel = _channel(place, INPUT if primary else name, one, values, domain)
+        emit.array(channel if emit.step_domains.get(place) or not one.axis else channel.over(one.axis), values)
+
+
+def _laid_out(values: Tensor, one: NamedInput) -> Tensor:
+    if one.kind in SEQUENCES and (values.dim() != 1 or values.is_floating_point()):
+        return values.reshape(values.shape[0], -1)
+    known = one.kind in SEQUENCES or values.dim() in AXES.get(one.kind, {}) or (one.kind == "mask" and one.axis)
+    return values if known else values.reshape(-1)
+
+
+def _channel(place: str, title: str, one: NamedInput, values: Tensor, domain: str) -> Channel:
+    """The channel of one input, by its kind."""
+    shape, dtype = tuple(values.shape), dtype_name(values)
+    if one.kind in SEQUENCES and values.dim() == 1:
+        return Channel(
+            name=f"{place}:token", kind="input", dims=("step",), shape=shape, dtype=dtype,
+            title="token" if title == INPUT else f"tokens of {title}", value_domain=domain,
         )  # fmt: skip
-    else:
-        values = values.reshape(values.shape[0], -1)
-        channel = Channel(
-            name="input:value", kind="input", dims=("step", "feature"), shape=tuple(values.shape),
-            dtype=dtype_name(values), title="input", scale="diverging",
+    if one.kind in SEQUENCES:
+        return Channel(
+            name=f"{place}:value", kind="input", dims=("step", "feature"), shape=shape, dtype=dtype, title=title,
+            scale="diverging",
         )  # fmt: skip
-    emit.array(channel, values)
+    own = ("step",) if one.axis else AXES.get(one.kind, {}).get(values.dim(), ("feature",))
+    signal = one.kind if one.kind != "other" else "value"
+    scale = "sequential" if one.kind == "mask" else "diverging"
+    return Channel(
+        name=f"{place}:{signal}", kind="input", dims=own, shape=shape, dtype=dtype, title=title,
+        scale=scale,  # type: ignore[arg-type]
+    )  # fmt: skip

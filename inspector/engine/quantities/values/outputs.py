@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -13,7 +13,6 @@ from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.trace import Trace
-from inspector.records import VOCABULARY_DOMAIN
 
 TOP = 8
 OWN_STEPS = (
@@ -25,6 +24,7 @@ BLOCK_ENTRIES = 1 << 22
 """Scores handled at once: a block of steps of a large vocabulary."""
 
 LOSS = Describe(kind="output", unit="nat", title="loss", formula="the subject's own loss, step by step")
+MODELS_LOSS = replace(LOSS, formula="the loss in the model's own output, step by step")
 SURPRISE = Describe(
     kind="output", unit="nat", title="surprise", formula="−ln p(token_t | tokens before t); NaN at the first step",
     source="Shannon 1948",
@@ -54,7 +54,8 @@ def loss(trace: Trace, emit: Emitter) -> None:
     answer = trace.answer
     length = trace.batch.length if answer is None else answer.length(trace.look_at)
     own = values[trace.look_at, :length].float()
-    emit.array(LOSS.channel("output:loss", ("step",), tuple(own.shape), "float32"), own)
+    describe = LOSS if trace.subject.loss is not None else MODELS_LOSS
+    emit.array(describe.channel("output:loss", ("step",), tuple(own.shape), "float32"), own)
     mean = float(values.double().nanmean())
     emit.scalar("output:loss/mean", mean)
     told = answer is not None and answer.ids is not None and trace.logits is not None
@@ -90,7 +91,7 @@ def probabilities(trace: Trace, emit: Emitter) -> None:
     length = trace.batch.length
     scores = trace.logits[trace.look_at].detach()
     once = scores.shape[0] == 1 and length > 1
-    given = trace.batch.inputs.shape[1]
+    given = trace.batch.steps
     if not once and scores.shape[0] != given:
         emit.refuse("output:probability", OWN_STEPS.format(scores.shape[0], given))
         return
@@ -100,8 +101,13 @@ def probabilities(trace: Trace, emit: Emitter) -> None:
     answers = answer(scores, ids[1:] if following else None)
     _write(trace, answers, length, length - 1 if once else 0, emit)
     if following:
-        surprise = torch.cat([torch.full((1,), torch.nan), -answers.log_probability])
-        emit.array(SURPRISE.channel("output:surprise", ("step",), (length,), "float32"), surprise)
+        _write_surprise(answers, length, emit)
+
+
+def _write_surprise(answers: Answers, length: int, emit: Emitter) -> None:
+    """−ln p of every token but the first, at the step where it is read."""
+    surprise = torch.cat([torch.full((1,), torch.nan), -answers.log_probability])
+    emit.array(SURPRISE.channel("output:surprise", ("step",), (length,), "float32"), surprise)
 
 
 def _own_steps(trace: Trace, known: Answer, emit: Emitter) -> None:
@@ -112,6 +118,12 @@ def _own_steps(trace: Trace, known: Answer, emit: Emitter) -> None:
         emit.refuse("output:probability", OTHER_STEPS.format(scores.shape[0], known.steps))
         return
     ids = None if known.ids is None else known.ids[trace.look_at, :length]
+    read = trace.batch.named[known.source] if known.source and trace.subject.next_token else None
+    if read is not None and read.kind == "tokens" and read.tensor is not None:  # the answer is fed one step late
+        answers = answer(scores[:length], read.tensor[trace.look_at, 1:length])
+        _write(trace, answers, length, 0, emit)
+        _write_surprise(answers, length, emit)
+        return
     answers = answer(scores[:length], ids)
     _write(trace, answers, length, 0, emit)
     if ids is not None:
@@ -120,7 +132,9 @@ def _own_steps(trace: Trace, known: Answer, emit: Emitter) -> None:
 
 def _write(trace: Trace, answers: Answers, length: int, start: int, emit: Emitter) -> None:
     """Probabilities, tokens and entropies of `length` steps, of which the first `start` have no answer."""
-    domain = "class" if trace.subject.labels is not None else VOCABULARY_DOMAIN
+    assert trace.logits is not None
+    speaking = "" if trace.answer is None else trace.answer.vocabulary_of
+    domain, _ = trace.subject.classes(trace.logits.shape[-1], speaking)
     shape = (length, answers.token.shape[1])
     channel = PROBABILITY.channel("output:probability", ("step", "rank"), shape, "float32")
     emit.channel(channel)

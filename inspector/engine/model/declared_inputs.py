@@ -1,0 +1,124 @@
+"""What a subject says of each of its inputs: `inputs={"src": {"kind": "tokens", "vocabulary": …}, "tgt": …}`.
+
+An entry is a mapping, any object with these attributes, or the kind alone as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, get_args
+
+from torch import Tensor
+
+from inspector.engine.errors import InputError
+from inspector.engine.model.batch import SEQUENCES, InputKind
+from inspector.engine.wording import text_of
+
+KINDS: tuple[str, ...] = get_args(InputKind)
+MARKS = ("real", "padding")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredInput:
+    """One input as its author declares it.
+
+    Attributes:
+        kind: see NamedInput.
+        vocabulary, encode, size: of tokens: the label of every id; text to ids; how many ids there are.
+        width, frames: of vectors: how many numbers a step has; how sound becomes vectors.
+        shape: of an image, a state or another array: that of one sequence, without the batch axis.
+        optional: it may be left out, and is None then.
+        of, marks: of a mask that is made from the lengths of another input: which; whether True is "real" or "padding".
+        axis: the step axis: its own name, if nothing is said; that of another input, where both share their steps.
+        batch_dim: where the model wants the batch axis.
+        padding: what fills up shorter sequences.
+        modules: the modules that run over its steps; else told by their number of steps where that is no other's.
+        primary: whether its steps are the run's; else those of the first sequence are.
+    """
+
+    kind: InputKind
+    vocabulary: Sequence[str] | None = None
+    encode: Callable[[str], Tensor] | None = None
+    size: int | None = None
+    width: int | None = None
+    frames: Callable[[Tensor, int], Tensor] | None = None
+    shape: tuple[int, ...] | None = None
+    optional: bool = False
+    of: str = ""
+    marks: str = "real"
+    axis: str = ""
+    batch_dim: int = 0
+    padding: float = 0
+    modules: str | Sequence[str] = ()
+    primary: bool = False
+
+    @property
+    def derived(self) -> bool:
+        """Whether it is made from another input where it is not given: nobody has to write it down."""
+        return bool(self.of)
+
+
+KEYS = tuple(part.name for part in fields(DeclaredInput))
+
+
+def declare(inputs: Any, who: str) -> dict[str, DeclaredInput]:
+    """The inputs of a subject (`who`) by name, in their order. Raises InputError for what cannot be one."""
+    if not isinstance(inputs, Mapping):
+        raise InputError(f"`inputs` of {who} is a {type(inputs).__name__}; expected name → description.")
+    found = {_name(name, who): _declared(name, given, who) for name, given in inputs.items()}
+    for name, one in found.items():
+        if one.of and one.of not in found:
+            raise InputError(f"The mask {name!r} of {who} is of {text_of(one.of)!r}; there are {', '.join(found)}.")
+    if sum(one.primary for one in found.values()) > 1:
+        raise InputError(f"Several inputs of {who} are said to be primary; one is.")
+    return found
+
+
+def _name(name: object, who: str) -> str:
+    if not isinstance(name, str) or not name.isidentifier():
+        raise InputError(f"{text_of(name)[:40]!r} cannot name an input of {who}; expected a word, as a parameter has.")
+    return name
+
+
+def _declared(name: str, given: Any, who: str) -> DeclaredInput:
+    if isinstance(given, DeclaredInput):
+        return given
+    said: dict[str, Any] = {"kind": given} if isinstance(given, str) else dict(_items(given, name, who))
+    unknown = [key for key in said if key not in KEYS]
+    if unknown:
+        raise InputError(f"The input {name!r} of {who} has no {text_of(unknown[0])!r}; it may say {', '.join(KEYS)}.")
+    said = {key: value for key, value in said.items() if value is not None}
+    kind = said.setdefault("kind", _kind_of(said))
+    if kind not in KINDS:
+        raise InputError(
+            f"The kind of the input {name!r} of {who} is {text_of(kind)!r}; expected one of {', '.join(KINDS)}."
+        )
+    if said.get("marks", "real") not in MARKS:
+        raise InputError(
+            f"The mask {name!r} of {who} marks {text_of(said['marks'])!r}; expected one of {', '.join(MARKS)}."
+        )
+    if "shape" in said:
+        said["shape"] = tuple(said["shape"])
+    return DeclaredInput(**said)
+
+
+def _items(given: Any, name: str, who: str) -> Mapping[str, Any]:
+    found = given if isinstance(given, Mapping) else getattr(given, "__dict__", None)
+    if found is None:
+        raise InputError(f"The input {name!r} of {who} is a {type(given).__name__}; expected {{'kind': 'tokens', …}}.")
+    return found
+
+
+def _kind_of(said: Mapping[str, Any]) -> str | None:
+    """The kind, where what else is said leaves only one."""
+    telling = {"vocabulary": "tokens", "size": "tokens", "encode": "tokens", "width": "vectors", "frames": "vectors"}
+    return "mask" if "of" in said else next((kind for key, kind in telling.items() if key in said), None)
+
+
+def primary_of(inputs: Mapping[str, DeclaredInput], present: Sequence[str]) -> str:
+    """Whose steps are the run's: what says so, else the first sequence, else the first image, else the first of all."""
+    said = [name for name in present if inputs[name].primary]
+    sequences = [name for name in present if inputs[name].kind in SEQUENCES]
+    images = [name for name in present if inputs[name].kind == "image"]
+    return [*said, *sequences, *images, *present][0]

@@ -1,0 +1,83 @@
+"""From what the window, the command line or a Python caller gave to the batch that is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from inspector.engine.errors import InputError
+from inspector.engine.model.batching import pad, rows_of
+from inspector.engine.model.call import takes_by_name
+from inspector.engine.model.declared_inputs import DeclaredInput
+from inspector.engine.model.named_batches import assemble, declared_for, of_values
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.registries import INPUTS
+from inspector.records import InputSpec
+
+EXAMPLE = "example"
+
+
+def batch_of_spec(subject: Subject, spec: InputSpec, seed: int) -> Batch:
+    """The batch that a request asks for. Raises InputError."""
+    for kind in {spec.kind, *(part.kind for part in spec.parts.values())}:
+        if kind not in INPUTS:
+            raise InputError(f"There is no input {kind!r}; there are {', '.join(INPUTS)}.")
+    if spec.parts and _are_names(subject, spec):
+        return _of_parts(subject, spec, seed)
+    if spec.kind == EXAMPLE or not subject.declared:
+        return INPUTS[spec.kind].make(subject, spec, seed)
+    return _of_parts(subject, replace(spec, parts={subject.primary: spec}), seed)
+
+
+def _are_names(subject: Subject, spec: InputSpec) -> bool:
+    """Whether the parts are inputs of the model. "x=5" is a text too, which `value` holds, unless x is an input.
+
+    Of a model that declares none they are where there are several: nobody has to name the only one.
+    """
+    if subject.declared or not spec.value:
+        return not spec.value or any(name in subject.declared for name in spec.parts)
+    return len(spec.parts) > 1 and all(takes_by_name(subject.model, name) for name in spec.parts)
+
+
+def _of_parts(subject: Subject, spec: InputSpec, seed: int) -> Batch:
+    declared = declared_for(subject, {name: _of_kind(part) for name, part in spec.parts.items()}, list(spec.parts))
+    given: dict[str, Batch] = {}
+    for number, (name, part) in enumerate(spec.parts.items()):
+        view = subject.view(name, declared[name])
+        given[name] = INPUTS[part.kind].make(view, replace(part, look_at=0, parts={}), seed + number)
+        _keep_vocabulary(subject, name, view)
+    declared = subject.declared or declared
+    titles = [batch.title for batch in given.values() if batch.title]
+    return assemble(subject, declared, given, look_at=spec.look_at, title=titles[0] if titles else "")
+
+
+def _of_kind(part: InputSpec) -> DeclaredInput:
+    """What an input is of which nobody said anything but how it was given."""
+    text = part.kind in ("text", "ids") or part.value.lower().endswith((".txt", ".md", ".ids"))
+    return DeclaredInput(kind="tokens" if text else "vectors")
+
+
+def _keep_vocabulary(subject: Subject, name: str, view: Subject) -> None:
+    """A vocabulary file names the ids of the input for the whole session, as it does where there is only one input."""
+    if name not in subject.declared or view.vocabulary is subject.declared[name].vocabulary:
+        return
+    subject.inputs = {**subject.declared, name: replace(subject.declared[name], vocabulary=view.vocabulary)}
+    if name == subject.primary:
+        subject.vocabulary = view.vocabulary
+
+
+def make_batch(subject: Subject, sequence: Any, seed: int, look_at: int) -> Batch:
+    """A batch from text, ids, an array, a list of several, any of these by the names of inputs, or None (an example).
+
+    Raises InputError.
+    """
+    if sequence is None:
+        return INPUTS[EXAMPLE].make(subject, InputSpec(), seed)
+    if isinstance(sequence, Mapping):
+        return of_values(subject, sequence, look_at=look_at)
+    if subject.declared:
+        return of_values(subject, {subject.primary: sequence}, look_at=look_at)
+    rows = rows_of(subject, sequence)
+    title = sequence[:40] if isinstance(sequence, str) else ""
+    return pad(subject, rows, targets=[None] * len(rows), title=title, look_at=look_at)

@@ -1,0 +1,68 @@
+"""The step axes beside that of the primary input, those of the answer and of the other inputs, and what runs over them.
+
+A layer runs over the axis whose modules it lies in; else over the one that has as many steps as it, where the primary
+input and no other axis has as many. Counter-example: a layer that skips every second step of a source of 12 beside a
+target of 6 is taken for one of the target's; `modules` of the target says what its layers are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from inspector.engine.trace.trace import Trace
+from inspector.records import ANSWER_DOMAIN
+
+UNKNOWN = "position"
+"""Label domain of steps of which it is not known whose they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepAxis:
+    """One axis: its label domain, its steps with padding, (b,) real steps, the modules that are said to run over it."""
+
+    domain: str
+    steps: int
+    lengths: Tensor
+    modules: tuple[str, ...] = ()
+
+    def length(self, sample: int) -> int:
+        """Real steps of one sample."""
+        return int(self.lengths[sample])
+
+
+def axes_beside(trace: Trace) -> list[StepAxis]:
+    """The answer's axis, and those of inputs that are sequences of their own."""
+    found: list[StepAxis] = []
+    answer, subject = trace.answer, trace.subject
+    if answer is not None:
+        own = () if not answer.source else subject.modules_over(answer.source)
+        found.append(StepAxis(ANSWER_DOMAIN, answer.steps, answer.lengths, (*names_in(subject.decoder), *own)))
+    for name, one in trace.batch.others():
+        if answer is None or answer.source != name:
+            found.append(StepAxis(one.axis, one.steps, one.lengths, subject.modules_over(name)))
+    return found
+
+
+def names_in(names: str | Sequence[str]) -> tuple[str, ...]:
+    """One name or several as a tuple."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def axis_at(trace: Trace, place: str, steps: int) -> StepAxis | None:
+    """The axis that a place runs over in so many steps; None for the primary input's, and where it cannot be told."""
+    axes = axes_beside(trace)
+    for axis in axes:
+        if trace.subject.lies_in(place, axis.modules):
+            return axis
+    if of_primary(trace, steps):
+        return None
+    fitting = [axis for axis in axes if axis.steps == steps and not axis.modules]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def of_primary(trace: Trace, steps: int) -> bool:
+    """Whether so many steps are those of the primary input, with padding or without."""
+    return steps in (trace.batch.steps, int(trace.batch.lengths.max()))

@@ -1,0 +1,92 @@
+"""The Python in README runs as it stands there."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import inspector
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCK = re.compile(r"(?:<!-- runs: (?P<name>[^>]+) -->\n)?```python\n(?P<code>.*?)```", re.DOTALL)
+BLOCKS = {match["name"]: match["code"] for match in BLOCK.finditer(README.read_text(encoding="utf-8"))}
+QUANTITIES = ("input", "states", "gates", "output/loss", "output/probabilities", "gradients", "attention/maps")
+EXPECTED = {
+    "own model": {"input:token", "rnn.l0:gate/forget", "output:loss", "rnn.l0:gradient/state_norm"},
+    "two sequences": {
+        "input:token", "input.tgt:token", "input.src_padding:mask", "output:loss", "output:surprise",
+        "transformer.decoder.layers.0.multihead_attn:attention",
+    },
+    "dictionary": {"input:value", "input.speaker:value", "rnn.l0:gate/forget", "output:probability"},
+    "keywords": {"input:token", "input.image:image", "rnn.l0:gate/update", "output:surprise"},
+    "logits and loss": {"input:token", "input.labels:token", "output:entropy", "rnn.l0:gradient/state_norm"},
+}  # fmt: skip
+
+
+class CharLSTM(nn.Module):
+    """What README imports from a module of the user's."""
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.embedding, self.rnn, self.head = (
+            nn.Embedding(9, 8),
+            nn.LSTM(8, hidden, batch_first=True),
+            nn.Linear(hidden, 9),
+        )
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.head(self.rnn(self.embedding(ids))[0])
+        return scores
+
+
+def run_block(name: str, **given: Any) -> dict[str, Any]:
+    namespace: dict[str, Any] = {"__name__": "readme", **given}
+    exec(compile(BLOCKS[name], f"README: {name}", "exec", dont_inherit=True), namespace)
+    return namespace
+
+
+def test_every_block_is_known_and_run() -> None:
+    assert None not in BLOCKS, "a block of Python in README that no test runs"
+    assert set(BLOCKS) == {*EXPECTED, "loop"}
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_subject_of_readme_runs_and_shows_what_it_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = ModuleType("mine")
+    mine.CharLSTM = CharLSTM  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mine", mine)
+    torch.manual_seed(0)
+    subject = run_block(name)["make"]()
+    with inspector.run(subject, quantities=QUANTITIES) as capture:
+        assert set(capture.channels) >= EXPECTED[name], sorted(capture.channels)
+        assert not [refusal.reason for refusal in capture.refusals if "failed" in refusal.reason]
+
+
+def test_two_sequences_in_python_as_readme_says() -> None:
+    subject = run_block("two sequences")["make"]()
+    with inspector.run(subject, {"src": "water", "tgt": "<eau>"}, quantities=QUANTITIES) as capture:
+        assert capture.labels("step") == tuple("water") and capture.labels("answer step") == tuple("eau>")
+
+
+def test_the_loop_of_readme_is_a_recurrence() -> None:
+    layers = {name: nn.Linear(3, 3) for name in ("wr", "ur", "wz", "uz", "wn", "un")}
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleDict(layers)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            names = {"x": x, "h": torch.zeros(1, 3), "torch": torch, "self": SimpleNamespace(**layers)}
+            return run_block("loop", **names)["h"]
+
+    with inspector.run(Model(), torch.randn(6, 3), quantities=("states", "gates")) as capture:
+        assert [name for name in capture.channels if name.endswith(":h")], sorted(capture.channels)
