@@ -56,11 +56,11 @@ def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
     taken: set[str] = set()
     inner = [_inner_name(flow, slot) for slot in state]
     for n, slot in enumerate(state):
-        held, own = variable(flow.loop.frame, slot.values[-1], slot.values[-2]), inner[n]
+        (held, collected), own = variable(flow.loop.frame, slot.values[-1], slot.values[-2]), inner[n]
         numbered_place = any(part.isdigit() for part in held.split("."))  # states[0][1]
         if numbered_place and inner.count(own) > 1:  # st[0] = …; st[1] = …
             own = ""
-        name = (own or held if numbered_place else held or own) or ("h" if n == 0 else f"state{n}")
+        name = (own or held if numbered_place else held or own) or collected or ("h" if n == 0 else f"state{n}")
         while name in taken:
             name += "'"
         taken.add(name)
