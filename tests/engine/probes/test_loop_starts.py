@@ -197,17 +197,20 @@ def test_what_the_first_iteration_alone_makes_takes_nothing_along() -> None:
     compare(model, x, equations)
 
 
-@pytest.mark.parametrize("period", [2, 3])
-def test_branches_that_take_turns_make_one_state(period: int) -> None:
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("period", [2, 3, 5])
+def test_branches_that_take_turns_make_one_state(period: int, shared: bool) -> None:
+    """Also where they have no operation in common: the bytecode says that one round has only one of them."""
+
     class Turns(Base):
         def loop(self, x: Tensor, h: Tensor) -> list[Tensor]:
             out = []
             for t, row in enumerate(x.unbind(1)):
-                a = self.w(row)
+                a = self.w(row) if shared else None
                 if t % period == 0:
-                    h = torch.relu(a + self.v(h))
+                    h = torch.relu((self.w(row) if a is None else a) + self.v(h))
                 elif t % period == 1:
-                    h = torch.tanh(a + self.u(h))
+                    h = torch.tanh((self.w(row) if a is None else a) + self.u(h))
                 else:
                     h = torch.sigmoid(self.u(h))
                 out.append(h)

@@ -15,6 +15,7 @@ from inspector.engine.recurrent.traced.program.slicing import Program
 from inspector.engine.recurrent.traced.program.state_layout import Steps
 
 CHUNK = 64
+"""States whose Jacobians are computed together."""
 
 
 class HeldStep:

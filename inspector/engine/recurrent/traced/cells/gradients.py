@@ -21,7 +21,10 @@ from inspector.engine.recurrent.traced.program.slicing import Slicer
 from inspector.engine.trace.trace import Trace
 
 BLOCK, BUILT = 1024, 64
-"""Steps that gradients are pulled back through together; fewer where Jacobians are built for it."""
+"""Steps that gradients are pulled back through together; fewer where Jacobians are built for it, of S² entries each."""
+NOISE = 64
+"""Roundings below which what arrives from outside is taken for 0: it is a difference of two gradients. Counter-example:
+a loss that is 10¹⁴ times smaller at one step than what comes back through it is not seen there in float64."""
 Known = ReplayRecurrence | GraphRecurrence
 
 
@@ -164,5 +167,5 @@ def _arriving(recurrence: Known, delta: Tensor) -> Tensor:
             back = block.vjp(delta[start:stop, ..., None])[..., 0]
         arriving[start - 1 : stop - 1] -= back
         size[start - 1 : stop - 1] = torch.maximum(size[start - 1 : stop - 1], back.abs().amax(-1))
-    noise = arriving.abs().amax(-1) <= 64 * torch.finfo(arriving.dtype).eps * size
+    noise = arriving.abs().amax(-1) <= NOISE * torch.finfo(arriving.dtype).eps * size
     return arriving.masked_fill_(noise[..., None], 0)

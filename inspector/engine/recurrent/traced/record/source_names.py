@@ -15,7 +15,8 @@ from inspector.engine.recurrent.traced.record.operation import Chain
 
 Span = tuple[int, int, int, int]
 PLAIN = (ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
-"""What an argument may be made of and still be called by its one variable."""
+"""What an argument may be made of and still be called by its one variable: `f + 1`, not `f[0]` or `f.mean()`, which
+are other values. Counter-example: `0 * f + 1` is called f, and says nothing of it."""
 DEEP = 3
 """How far tuples, lists, dicts and attributes are searched for a tensor. Counter-example: a state in
 `self.memory["layers"][0].h` lies deeper and is called by the statement that makes it, or `h`."""
