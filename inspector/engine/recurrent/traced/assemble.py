@@ -25,6 +25,8 @@ from inspector.engine.recurrent.traced.record.source_names import assigned, vari
 from inspector.engine.recurrent.traced.record.values import storage_of
 
 MOST_LAGS = 64
+"""Each older value is a further part of the state, and Jacobians grow with its square. Counter-example: attention over
+all of more than 65 states so far is refused with that reason; a shorter sequence has it."""
 ROOT = "model"
 ONE_SHOWS = "a run with one sequence alone shows it"
 LAYERS = (
@@ -34,7 +36,11 @@ LAYERS = (
 
 
 def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
-    """The parts of the state by name, older values after the newest. Raises Unsupported."""
+    """The parts of the state by name, older values after the newest. Raises Unsupported.
+
+    The batch's axis is the first one of its size. Counter-example: a state (layers, batch, units) of as many layers as
+    there are sequences is read the other way round; the run with another number of sequences shows it as it is.
+    """
     parts: dict[str, Part] = {}
     for slot in state:
         shape = tuple(slot.values[0].shape)
@@ -56,11 +62,11 @@ def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
     taken: set[str] = set()
     inner = [_inner_name(flow, slot) for slot in state]
     for n, slot in enumerate(state):
-        held, own = variable(flow.loop.frame, slot.values[-1], slot.values[-2]), inner[n]
+        (held, collected), own = variable(flow.loop.frame, slot.values[-1], slot.values[-2]), inner[n]
         numbered_place = any(part.isdigit() for part in held.split("."))  # states[0][1]
         if numbered_place and inner.count(own) > 1:  # st[0] = …; st[1] = …
             own = ""
-        name = (own or held if numbered_place else held or own) or ("h" if n == 0 else f"state{n}")
+        name = (own or held if numbered_place else held or own) or collected or ("h" if n == 0 else f"state{n}")
         while name in taken:
             name += "'"
         taken.add(name)
@@ -84,6 +90,9 @@ def _inner_name(flow: Flow, slot: Slot) -> str:
 
 def place_of(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> str:
     """The module in which the step is computed: the longest common part of its operations' places.
+
+    Two iterations are looked at: the first may do without a state. Counter-example: a branch into another module that
+    is first taken later does not shorten the name.
 
     `names`: id of a module → its qualified name.
     """

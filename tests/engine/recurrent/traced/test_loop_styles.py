@@ -463,3 +463,67 @@ def test_states_in_a_queue_are_lags_from_the_first_step_that_has_them() -> None:
         torch.testing.assert_close(found.states[t + 1, 0], step(t, before).detach())
         expected = torch.autograd.functional.jacobian(lambda s, t=t: step(t, s), before.clone())
         torch.testing.assert_close(jacobians[t, 0], expected)
+
+
+def test_a_list_that_goes_on_changing_is_what_it_was_at_the_call() -> None:
+    """Both layers' states side by side are given to each of them, from one list that is changed at every step."""
+
+    class Joined(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.u, self.v = nn.Linear(X + 2 * H, H), nn.Linear(2 * H, H)
+
+        def forward(self, x: Tensor) -> Tensor:
+            states, out = [x.new_zeros(len(x), H), x.new_ones(len(x), H)], []
+            for row in x.unbind(1):
+                states[0] = torch.tanh(self.u(torch.cat((row, torch.cat(states, -1)), -1)))
+                states[1] = torch.tanh(self.v(torch.cat(states, -1)))
+                out.append(states[1])
+            return torch.stack(out, 1)
+
+    torch.manual_seed(4)
+    model = Joined().to(D)
+
+    def equations(_: int, x: Tensor, state: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        first = tanh(affine(model.u, x, state))
+        return torch.cat((first, tanh(affine(model.v, first, state[H:])))), {}
+
+    start = torch.cat((torch.zeros(H, dtype=D), torch.ones(H, dtype=D)))
+    compare(
+        model, torch.randn(2, T, X, dtype=D), equations, parts=("states.0", "states.1"), start=start,
+        shown=lambda state: state[H:],
+    )  # fmt: skip
+
+
+def test_attention_over_all_states_so_far() -> None:
+    """The list of states grows; every step's own derivative with respect to each of the states it looks at."""
+
+    class Looking(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.u, self.v = nn.Linear(X + H, H), nn.Linear(H, H)
+
+        def step(self, x: Tensor, states: list[Tensor]) -> Tensor:
+            past = torch.stack(states, -2)
+            weights = torch.softmax((past @ states[-1][..., None])[..., 0], -1)
+            return torch.tanh(self.u(torch.cat((x, states[-1]), -1)) + self.v((weights[..., None] * past).sum(-2)))
+
+        def forward(self, x: Tensor) -> Tensor:
+            states = [x.new_full((len(x), H), 0.2)]
+            for row in x.unbind(1):
+                states.append(self.step(row, states))
+            return torch.stack(states[1:], 1)
+
+    torch.manual_seed(5)
+    model, x = Looking().to(D), torch.randn(1, T, X, dtype=D)
+    (found,), kept, _ = seen(model, x)
+    assert not kept.reasons() and found.check is not None and found.check.passed
+    assert list(found.cell.parts) == ["h", *(f"h[t-{lag}]" for lag in range(1, T - 1))]
+    states = [found.states[t, 0, :H] for t in range(T + 1)]
+    jacobians = found.block(0, T).jacobian()[:, 0, :H]
+    for t in range(T - 1):
+        exact = torch.autograd.functional.jacobian(
+            lambda *older, t=t: model.step(x[0, t], list(older)), tuple(states[: t + 1])
+        )
+        for lag, matrix in enumerate(reversed(exact)):
+            torch.testing.assert_close(jacobians[t, :, lag * H : (lag + 1) * H], matrix)

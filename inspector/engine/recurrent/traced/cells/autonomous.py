@@ -15,6 +15,7 @@ from inspector.engine.recurrent.traced.program.state_layout import Steps
 from inspector.engine.recurrent.traced.record.operator_traits import traits_of
 
 CHUNK = 64
+"""States whose Jacobians are computed together."""
 
 
 class HeldStep:

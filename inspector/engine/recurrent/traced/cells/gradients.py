@@ -18,11 +18,13 @@ from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, Graph
 from inspector.engine.recurrent.traced.cells.replayed import ReplayBlock, ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.slicing import Slicer
-from inspector.engine.recurrent.traced.program.state_layout import Part
 from inspector.engine.trace.trace import Trace
 
 BLOCK, BUILT = 1024, 64
-"""Steps that gradients are pulled back through together; fewer where Jacobians are built for it."""
+"""Steps that gradients are pulled back through together; fewer where Jacobians are built for it, of S² entries each."""
+NOISE = 64
+"""Roundings below which what arrives from outside is taken for 0: it is a difference of two gradients. Counter-example:
+a loss that is 10¹⁴ times smaller at one step than what comes back through it is not seen there in float64."""
 Known = ReplayRecurrence | GraphRecurrence
 
 
@@ -54,21 +56,16 @@ class Wanted:
         if recurrence.check is not None and not recurrence.check.passed:
             return
         delta = self._newest(recurrence)
-        if any(part.lag for part in self._layout(recurrence)):
-            self._older(recurrence, delta)
+        self._sent_back(recurrence, delta)
         recurrence.delta = delta
         if not self.cut:
             recurrence.arriving = _arriving(recurrence, delta)
-
-    def _layout(self, recurrence: Known) -> list[Part]:
-        assert isinstance(recurrence.cell, (ReplayStep, GraphStep))
-        return list(recurrence.cell.layout.values())
 
     def _newest(self, recurrence: Known) -> Tensor:
         """δ of the parts that are no older values, step by step, with the others of the same step held fixed.
 
         What a step leaves as it was is the same tensor still, and so is its gradient, less what it did in that step.
-        NaN where autograd cannot say: a value that does not depend on anything that takes a gradient.
+        NaN where autograd cannot say: a step's value that depends on nothing that takes a gradient.
         """
         cell = recurrence.cell
         assert isinstance(cell, (ReplayStep, GraphStep))
@@ -91,8 +88,8 @@ class Wanted:
     def _total(self, slot: Slot, i: int, before: dict[int, Tensor]) -> Tensor:
         """The gradient of a part after step i, of everything that follows; `before`: of all parts a step earlier."""
         value = slot.values[i + 1]
-        if slot.made[i] < 0 and i > 0:
-            return before[slot.index]
+        if slot.made[i] < 0:
+            return before.get(slot.index, torch.zeros_like(value))
         if (slot.index, i) in self.found:
             return self.found[slot.index, i]
         known = value.requires_grad or self.cut
@@ -126,15 +123,23 @@ class Wanted:
             total = total + back(known[other.index])[0].detach()
         return total
 
-    def _older(self, recurrence: Known, delta: Tensor) -> None:
-        """Parts that are older values: their gradient is what the next step sends back to them."""
+    def _sent_back(self, recurrence: Known, delta: Tensor) -> None:
+        """What autograd does not give, of which the gradient is what the next step sends back.
+
+        These are the parts that are older values, and what the loop began with for as long as no step makes another.
+        """
         cell = recurrence.cell
         assert isinstance(cell, (ReplayStep, GraphStep))
-        old = [cell.parts[name] for name, part in cell.layout.items() if part.lag]
-        for t in range(delta.shape[0] - 1, 0, -1):
+        old = {name: len(delta) for name, part in cell.layout.items() if part.lag}
+        names = {part.slot: name for name, part in cell.layout.items() if part.lag == 0}
+        for slot in self.state:
+            first = next(i for i, made in enumerate(slot.made) if made >= 0)
+            old |= {names[slot.index]: first} if first else {}
+        for t in range(min(len(delta) - 1, max(old.values(), default=0)), 0, -1):
             back = recurrence.block(t, t + 1).vjp(delta[t : t + 1, ..., None])[0, ..., 0]
-            for part in old:
-                delta[t - 1, :, part] = back[:, part]
+            for name, stop in old.items():
+                if t <= stop:
+                    delta[t - 1, :, cell.parts[name]] = back[:, cell.parts[name]]
 
 
 def _on_the_graph(value: Tensor, later: Sequence[Slot], known: dict[int, Tensor], i: int) -> Tensor:
@@ -162,5 +167,5 @@ def _arriving(recurrence: Known, delta: Tensor) -> Tensor:
             back = block.vjp(delta[start:stop, ..., None])[..., 0]
         arriving[start - 1 : stop - 1] -= back
         size[start - 1 : stop - 1] = torch.maximum(size[start - 1 : stop - 1], back.abs().amax(-1))
-    noise = arriving.abs().amax(-1) <= 64 * torch.finfo(arriving.dtype).eps * size
+    noise = arriving.abs().amax(-1) <= NOISE * torch.finfo(arriving.dtype).eps * size
     return arriving.masked_fill_(noise[..., None], 0)

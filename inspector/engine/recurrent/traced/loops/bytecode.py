@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dis
 import functools
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from types import CodeType
 
 Span = tuple[int, int]
 """Offsets of the first and of the last instruction of a loop."""
+Reaches = Callable[[int, int], bool]
+ENDS = frozenset({"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE"})
 
 
 @functools.lru_cache(maxsize=1024)
@@ -22,16 +26,59 @@ def loops_of(code: CodeType) -> tuple[Span, ...]:
     return tuple(sorted(found.items(), key=lambda span: (span[0], -span[1])))
 
 
-def begins(span: Span, inner: Sequence[Span], offsets: Sequence[int]) -> list[int]:
+@functools.lru_cache(maxsize=1024)
+def within_a_round(code: CodeType, span: Span) -> Reaches:
+    """Whether an instruction can be followed by another one without the loop's own jump back: not in two branches.
+
+    Exceptions are not followed. Counter-example: what `except` does after an operation that raised begins an iteration
+    of its own.
+    """
+    follows, offsets = _graph(code, span)
+    known: dict[int, set[int]] = {}
+
+    def reaches(before: int, now: int) -> bool:
+        if before not in known:
+            seen: set[int] = set()
+            todo = [offsets[bisect_right(offsets, before) - 1]]
+            while todo:
+                new = [one for one in follows[todo.pop()] if one not in seen]
+                seen.update(new)
+                todo += new
+            known[before] = seen
+        return before == now or offsets[bisect_right(offsets, now) - 1] in known[before]
+
+    return reaches
+
+
+def _graph(code: CodeType, span: Span) -> tuple[dict[int, list[int]], list[int]]:
+    """(which instructions may follow each one, but for the jumps back to the loop's begin; all offsets)."""
+    instructions = list(dis.get_instructions(code))
+    offsets = [one.offset for one in instructions]
+    follows: dict[int, list[int]] = {}
+    for n, one in enumerate(instructions):
+        jumps = one.opcode in dis.hasjrel or one.opcode in dis.hasjabs
+        goes_on = one.opname not in ENDS and not one.opname.startswith(("JUMP_BACKWARD", "JUMP_FORWARD"))
+        after = [int(one.argval)] if jumps else []
+        after += offsets[n + 1 : n + 2] if goes_on else []
+        inside = span[0] <= one.offset <= span[1]
+        follows[one.offset] = [target for target in after if not (inside and target == span[0])]
+    return follows, offsets
+
+
+def begins(span: Span, inner: Sequence[Span], offsets: Sequence[int], reaches: Reaches | None = None) -> list[int]:
     """Where iterations of a loop begin among operations that all lie in it, by the offsets of their instructions.
 
     Within an iteration instructions follow each other; to an earlier one only a jump back leads, that of a loop inside
-    or the loop's own. Where one instruction calls all there is, this finds no beginnings but the first.
+    or the loop's own, and from one branch into another one only the loop's own (`reaches`, where it is known).
+    Counter-example: where one instruction calls all there is (`h = step(x, h)`), this finds no beginnings but the
+    first, and iterations are those that the order of the operations tells (loops.py).
     """
     own = [one for one in inner if one != span and span[0] <= one[0] and one[1] <= span[1]]
-    found = [0]
-    for n in range(1, len(offsets)):
-        before, now = offsets[n - 1], offsets[n]
-        if now < before and not any(start <= now and before <= stop for start, stop in own):
-            found.append(n)
-    return found
+
+    def begin(before: int, now: int) -> bool:
+        back = now < before and not any(start <= now and before <= stop for start, stop in own)
+        return back or (reaches is not None and not reaches(before, now))
+
+    pairs = list(pairwise(offsets))
+    first = {pair for pair in set(pairs) if begin(*pair)}
+    return [0, *(n for n, pair in enumerate(pairs, 1) if pair in first)]

@@ -23,7 +23,8 @@ from inspector.engine.recurrent.traced.record.values import Numbers, ids_of, sto
 
 NO_STATE: Held = (0, 0)
 MOST_BITS = 62
-"""Slots that fit the bits of a machine's number; in a loop with more, every iteration is looked at."""
+"""Slots that fit the bits of a machine's number; in a loop with more, every iteration is looked at. Counter-example: a
+loop over 63 layers' states is as right as others, but analysed at the speed of its number of steps."""
 
 
 @dataclass(slots=True)
@@ -93,7 +94,9 @@ class Flow:
 def analyse(loop: Loop) -> Flow:
     """The slots of a loop and the flow through it.
 
-    A last iteration that does not make a new value of what all others make one of is left out.
+    A last iteration that does not make a new value of what all others make one of is left out: the loop ended in the
+    middle of it. Counter-example: a mask that leaves the state as it was at the very last step only; that step, at
+    which nothing moves, is not shown.
     """
     flow = _with_slots(loop)
     if not loop.depth and any(slot.made[-1] < 0 and min(slot.made[1:-1], default=-1) >= 0 for slot in flow.slots):

@@ -13,15 +13,19 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from types import FrameType
 
-from inspector.engine.recurrent.traced.loops.bytecode import begins, loops_of
+from inspector.engine.recurrent.traced.loops.bytecode import begins, loops_of, within_a_round
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Op
 
 FEWEST = 3
-"""Iterations that make a loop: the first, the last, and one that has both neighbours."""
+"""Iterations that make a loop: the first, the last, and one that has both neighbours. Two are as often an encoder and a
+decoder, or both directions. Counter-example: a sequence of two steps, or a stack of two layers, shows nothing."""
 
 ALIKE = 0.8
-"""Share of the iterations of a loop that have an operation in common."""
+"""Share of the rounds of a loop in the bytecode that must have an operation in common to be taken for its iterations,
+where those without it all come first or last. Not 1: some steps of a loop do something else. Not less: a loop whose
+first half encodes and whose second half decodes is two recurrences. Counter-example: of a loop that decodes in its last
+fifth only, by other operations, both are taken for one recurrence, whose steps have two programs."""
 
 Label = int
 """An operation of the loop's body: a number for its key and the how-manieth with that key it is in its iteration."""
@@ -197,18 +201,30 @@ def _turn(iterations: Iterations) -> None:
 
 
 def _many_modules(table: Table, alone: list[int], level: int) -> bool:
-    """True where one instruction goes through different modules, each of them once: a stack of layers."""
+    """True where one instruction goes through different modules, each of them once: a stack of layers.
+
+    Counter-example: a loop over time whose steps each have a module of their own (weights that are not shared) is shown
+    as a stack.
+    """
     return any(count > 1 for count in Counter(table.keys(alone, level, depth=True)).values())
 
 
 def _same_modules(table: Table, ops: list[int], level: int) -> bool:
-    """True where the same weights come again and again: no stack of layers."""
+    """True where the same weights come again and again: no stack of layers.
+
+    Counter-example: a deep net of which three layers share their weights is not shown over its depth.
+    """
     used = Counter(table.keys([n for n in ops if table.bodies[n] in table.weights], level, depth=False))
     return any(count >= FEWEST for count in used.values())
 
 
 def _extent(keys: list[int], at: int) -> tuple[list[int], int]:
-    """(where each iteration begins, where the loop ends) of the loop whose first operation is at `at`."""
+    """(where each iteration begins, where the loop ends) of the loop whose first operation is at `at`.
+
+    It ends with the first operation that none of its iterations had. Counter-example: the same function applied once
+    more after the loop, on the same line, belongs to it; an iteration that is not like the others is dropped or has a
+    program of its own.
+    """
     anchor = keys[at]
     starts = [n for n in range(at, len(keys)) if keys[n] == anchor]
     body = set(keys[starts[0] : starts[-1]]) if len(starts) > 1 else {anchor}
@@ -239,11 +255,14 @@ def _as_written(
             last += 1
         if last <= starts[-1] or sites[first:last].count(sites[starts[0]]) != len(starts):
             continue
-        found = [first + n for n in begins(span, loops, offsets[first:last])]
-        if max(Counter(bisect_right(found, n) for n in starts).values()) > 1:
+        round_ = within_a_round(frame.f_code, span)
+        found = [first + n for n in begins(span, loops, offsets[first:last], round_)]
+        rounds = Counter(bisect_right(found, n) for n in starts)
+        if max(rounds.values()) > 1:
             continue
         held = Counter(chain.from_iterable(set(keys[a:b]) for a, b in pairwise([*found, last])))
-        if max(held.values()) >= ALIKE * len(found):
+        by_turns = max(rounds) - min(rounds) >= len(rounds)  # rounds without it lie between those with it
+        if by_turns or max(held.values()) >= ALIKE * len(found):
             return found, last
     return starts, end
 

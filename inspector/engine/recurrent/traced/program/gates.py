@@ -15,7 +15,7 @@ from inspector.engine.recurrent.traced.record.recorder import CLAMPS
 from inspector.engine.recurrent.traced.record.source_names import argument, assigned
 
 OFTEN = 256
-"""Iterations after which a cancel is noticed."""
+"""Kinds of iterations after which a cancel is noticed: each costs up to a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,8 @@ def _held(flow: Flow, i: int, j: int, tensor: Tensor) -> int | None:
 def _fits(tensor: Tensor, batch: int, widths: set[int], made: Traits) -> bool:
     """A gate has a value for every entry of a state, or at least one axis only beside the batch's.
 
-    Softmax over anything else than the units is attention.
+    Softmax over anything else than the units is attention. Counter-examples: attention over as many positions as there
+    are units is taken for a gate; a gate of two axes of its own (heads × units of another width) is not shown.
     """
     if not tensor.is_floating_point() or (batch > 1 and batch not in tensor.shape):
         return False

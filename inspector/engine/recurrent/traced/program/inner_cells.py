@@ -27,7 +27,12 @@ from inspector.engine.recurrent.verification import allowed_error, distance, lar
 
 
 def of_a_cell(flow: Flow, state: Sequence[Slot]) -> bool:
-    """True for a loop that is nothing but torch's own cells or fused modules, one after the other."""
+    """True for a loop that is nothing but torch's own cells or fused modules, one after the other.
+
+    Four iterations are looked at, the first and last ones of which may differ from the rest. Counter-example: a cell
+    whose state is changed at a few steps in between is left to the cells' own probe, which sees the change and begins
+    anew there.
+    """
     bits = sum(1 << slot.index for slot in state)
     count = len(flow.loop.iterations)
     found: list[Op] = []
@@ -65,7 +70,11 @@ def of_a_family(flow: Flow, state: Sequence[Slot], claimed: Mapping[int, str]) -
 
 
 def cells_within(flow: Flow, state: Sequence[Slot], parameters: dict[int, str]) -> set[str]:
-    """Names of the modules whose cells the steps of this state call. `parameters`: id of a parameter → its name."""
+    """Names of the modules whose cells the steps of this state call. `parameters`: id of a parameter → its name.
+
+    The first and the last step are looked at. Counter-example: a cell that is only called in between is shown by its
+    own probe too, beside this recurrence.
+    """
     found = set()
     for i in (0, len(flow.loop.iterations) - 1):
         for op in _calls(flow, state, i):

@@ -25,9 +25,12 @@ from inspector.engine.recurrent.traced.program.state_layout import Layout, Steps
 CHUNK = 64
 """Steps, or gradients, that are pulled back together."""
 WHOLE_BYTES = 256 << 20
-"""Memory for one gradient a step of all parameters that are pulled back whole; beyond, they are refused."""
+"""Memory for one gradient a step of all parameters that are pulled back whole; beyond, they are refused.
+Counter-example: a cell of width 512 written with `@` instead of F.linear is refused beyond 256 steps in float32."""
 TOLERANCE = 64.0
-"""Roundings by which the longer program may differ from what was recorded."""
+"""Roundings, of the largest state, by which the longer program may differ from what was recorded: it does the same in
+batches, whose sums have another order. Counter-example: a product of 100,000 entries may differ by more and is refused
+although it is right."""
 
 
 def key_of(name: str) -> Hashable:

@@ -12,11 +12,16 @@ from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.source_names import argument, assigned
 
 DEEPEST = 8
-"""Views through which a value is followed back to what made it."""
+"""Views through which a value is followed back to what made it: people write two or three (chunk, transpose, unbind).
+Counter-example: a gate taken out through nine views in a row is not shown."""
 
 
 def gates_ahead(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
-    """Sigmoids from before the loop of which each step reads a piece of a state's size to scale something with."""
+    """Sigmoids from before the loop of which each step reads a piece of a state's size to scale something with.
+
+    Counter-example: features that a sigmoid squashed, as many as the state has entries, from which a step subtracts
+    something, are shown as a gate; numbers stay right, as the piece is what the step read.
+    """
     widths = {slot.values[0].numel() // batch for slot in state}
     count = len(flow.loop.iterations)
     found: dict[str, Gate] = {}

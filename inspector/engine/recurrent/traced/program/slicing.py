@@ -24,7 +24,7 @@ from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import storage_of
 
 OFTEN = 256
-"""Iterations after which a cancel is noticed."""
+"""Iterations after which a cancel is noticed: each costs up to a millisecond."""
 Ref = tuple[str, Any, int]
 """("given", name of an input, 0), ("made", instruction, output), ("outside", number, 0) or ("is", value, 0)."""
 

@@ -22,6 +22,8 @@ from inspector.engine.recurrent.traced.record.values import Numbers, same_entrie
 
 PARAMETRISED = ".parametrizations."
 MOST_GATES = 16
+"""Squares on top of each other that one matrix may hold: an LSTM has 4, larger cells up to about 8. Counter-example: a
+read-out of 20 H entries that is fed back is not listed; one of 16 H classes is, as 16 matrices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,9 @@ def _number(op: Op, place: int, name: str, default: float) -> float:
 
 def fed_back(flow: Flow, state: Sequence[Slot], names: Mapping[int, str], *, alike: bool) -> tuple[FedBack, ...]:
     """The matrices of the last iteration that are those of the one before; of layers those of every one.
+
+    Counter-example: of branches that take turns with a matrix each, none is in both, so none is listed; a matrix of the
+    last two steps only is, without a gain.
 
     `names`: id of a parameter → its name. `alike`: all steps did the same; only then there is a gain.
     """

@@ -27,6 +27,8 @@ from inspector.engine.recurrent.traced.record.values import Numbers, same_entrie
 Parameters = Mapping[int, str]
 """Id of a parameter of the model → its qualified name."""
 MOST_PROGRAMS = 64
+"""Each is cut, run and differentiated apart. Counter-example: a step with seven independent branches may do 128
+different things; it is then followed through autograd's graph if there is a loss, else refused with the number."""
 SHAPE_AND_TYPE = attrgetter("shape"), attrgetter("dtype")
 
 

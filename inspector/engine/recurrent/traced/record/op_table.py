@@ -27,7 +27,8 @@ Key = tuple[Hashable, ...]
 Given = tuple[tuple[Any, ...], dict[str, Any]]
 """Arguments by position, and those by name."""
 FEW = 8
-"""Calls from one place that are not worth looking at together."""
+"""Calls from one place that are not worth looking at together: columns cost as much as about eight calls. It bears on
+speed alone."""
 
 
 class Uneven(Exception):

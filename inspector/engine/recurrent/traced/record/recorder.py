@@ -27,8 +27,12 @@ from inspector.engine.recurrent.traced.record.operation import Call, Chain, Wher
 from inspector.engine.recurrent.traced.record.operator_traits import TABLE, Kind
 
 MOST_BYTES = 3 << 30
-"""What was computed is kept until the run is over; at most this much of it, then recording ends."""
+"""What was computed is kept until the run is over; at most this much of it, then recording ends. Views and what is
+written in place count as often as they are made. Counter-example: a loop over views of one large tensor ends early; the
+user is told after how many operations."""
 MOST_OPS = 4_000_000
+"""Each is some hundred bytes of Python's own. Counter-example: of 500,000 steps of ten operations the last are not
+seen, and it is said."""
 TORCH = str(Path(torch.__file__).parent)
 ENGINE = Path(__file__).parents[3]
 EAGER_LOOPS = str(ENGINE / "interventions" / "eager_loops.py")
@@ -175,6 +179,8 @@ class Recorder(SwitchedMode):
         if self._following and not torch.is_grad_enabled():
             self._quiet.add(len(calls))
         assert self._where is not None
+        if args and type(args[0]) is list:  # the user's list of states, which goes on growing or changing
+            args = (args[0][:], *args[1:])
         calls.append((func, args, kwargs, out, self._where, frame.f_lasti))
         return True
 

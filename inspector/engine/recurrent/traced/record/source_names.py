@@ -15,7 +15,8 @@ from inspector.engine.recurrent.traced.record.operation import Chain
 
 Span = tuple[int, int, int, int]
 PLAIN = (ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
-"""What an argument may be made of and still be called by its one variable."""
+"""What an argument may be made of and still be called by its one variable: `f + 1`, not `f[0]` or `f.mean()`, which
+are other values. Counter-example: `0 * f + 1` is called f, and says nothing of it."""
 DEEP = 3
 """How far tuples, lists, dicts and attributes are searched for a tensor. Counter-example: a state in
 `self.memory["layers"][0].h` lies deeper and is called by the statement that makes it, or `h`."""
@@ -140,16 +141,20 @@ def _names(target: ast.expr) -> tuple[str, ...]:
     return ()
 
 
-def variable(frame: FrameType, tensor: Tensor, older: Tensor | None = None) -> str:
-    """The local variable, or the part of one, that holds this very tensor: "h", "state.0", "self.h" as "h"; or "".
+def variable(frame: FrameType, tensor: Tensor, older: Tensor) -> tuple[str, str]:
+    """The local variable, or the part of one, that holds this tensor; a list that collects it beside an older value.
 
-    A list that holds an older value of the same variable too collects them: it gives its own name if nothing else does.
+    "h", "state.0", or of "self.h" "h"; "" where there is none.
     """
     found = _all_paths(frame, tensor)
-    past = {path.rpartition(".")[0] for path in _all_paths(frame, older)} if older is not None else set()
-    lists = [path.rpartition(".")[0] for path in found if path.rpartition(".")[0] in past - {""}]
-    alone = [path for path in found if path.rpartition(".")[0] not in past - {""}]
-    return min(alone or lists, key=lambda name: (name.count("."), len(name)), default="")
+    past = {path.rpartition(".")[0] for path in _all_paths(frame, older)} - {""}
+    lists = [path.rpartition(".")[0] for path in found if path.rpartition(".")[0] in past]
+    alone = [path for path in found if path.rpartition(".")[0] not in past]
+    return _shortest(alone), _shortest(lists)
+
+
+def _shortest(names: list[str]) -> str:
+    return min(names, key=lambda name: (name.count("."), len(name)), default="")
 
 
 def _all_paths(frame: FrameType, tensor: Tensor) -> list[str]:
