@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from kept import Kept
-from own_family import MINIMAL_GRU, STATE_SPACE
+from own_family import MINIMAL_GRU, STATE_SPACE, TWO_PARTS
 from torch import Tensor, nn
 
 import inspector.engine.cells
@@ -46,9 +46,10 @@ def installed(registry: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (package / "__init__.py").write_text("")
     (package / "minimal_gru.py").write_text(MINIMAL_GRU)
     (package / "state_space.py").write_text(STATE_SPACE)
+    (package / "two_parts.py").write_text(TWO_PARTS)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: other-cells\nVersion: 1.0\n")
-    points = "[inspector.cells]\nminimal-gru = other_cells.minimal_gru\nstate-space = other_cells.state_space\n"
-    (about / "entry_points.txt").write_text(points)
+    points = "".join(f"{name} = other_cells.{name}\n" for name in ("minimal_gru", "state_space", "two_parts"))
+    (about / "entry_points.txt").write_text(f"[inspector.cells]\n{points}")
     monkeypatch.syspath_prepend(str(tmp_path))
     torch.manual_seed(0)
     yield lambda name: importlib.import_module(f"other_cells.{name}")
@@ -251,6 +252,50 @@ def test_a_layer_that_gives_something_else_than_its_state(installed: Any) -> Non
     torch.testing.assert_close(torch.einsum("tbh,tbk->hk", item.delta, item.states[:-1]), wanted)
     again = edited(model, x, "rnn.l0:h[1]=0@4")
     assert not again.array("rnn.l0:h", 1)[4:, 1].any() and again.array("rnn.l0:h", 0)[4:, 1].all()
+
+
+def test_a_state_of_two_parts_of_which_one_is_given(installed: Any) -> None:
+    """c is recomputed beside the h that the module gave; inside the module its own cell is no walk of its own."""
+    model = Net(installed("two_parts").Memory(3, 5)).double()
+    x = torch.randn(2, 9, 3, dtype=D)
+    trace, kept = run(model, x, [9, 7])
+    (item,) = trace.recurrences
+    assert item.place == "rnn.l0" and item.check is not None and item.check.passed and item.delta is not None
+    assert not [reason for reason in kept.reasons() if "failed" in reason or "differ" in reason]
+    cell, state, states = model.rnn.cell, None, []
+    for row in x[:1].unbind(1):
+        state = cell(row, state)
+        states.append(torch.cat(state, -1)[0].detach())
+    found = np.concatenate([kept.array("rnn.l0:h"), kept.array("rnn.l0:c")], 1)
+    torch.testing.assert_close(torch.from_numpy(found), torch.stack(states))
+    f = torch.from_numpy(kept.array("rnn.l0:gate/forget"))
+    torch.testing.assert_close(torch.from_numpy(kept.array("rnn.l0:jacobian/carousel_norm")), f.amax(1))
+    again = edited(model, x, "rnn.l0:gate/forget=1@4")
+    c = torch.from_numpy(again.array("rnn.l0:c", 1))
+    assert bool((c[4:] == c[3]).all()) and not np.allclose(c[5], again.array("rnn.l0:c", 0)[5])
+
+
+def test_gradients_of_parts_that_may_hold_each_other_are_not_shown(installed: Any) -> None:
+    """Autograd's ∂L/∂c of a cell holds the way through h; a family that does not say so is not guessed at."""
+    model = installed("two_parts").MemoryCell(3, 5).double()
+
+    class Loop(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = model
+
+        def forward(self, x: Tensor) -> Tensor:
+            state, out = None, []
+            for row in x.unbind(1):
+                state = self.cell(row, state)
+                out.append(state[0])
+            return torch.stack(out, 1)
+
+    trace, kept = run(Loop(), torch.randn(1, 6, 3, dtype=D), [6], ("states", "gates", "gradients"))
+    (item,) = trace.recurrences
+    assert item.check is not None and item.check.passed and item.delta is None
+    assert any("which of them are computed from each other" in reason for reason in kept.reasons())
+    assert {"cell:h", "cell:c", "cell:gate/forget"} <= kept.names()
 
 
 def test_torchs_own_families_load_and_say_what_they_are() -> None:

@@ -1,4 +1,7 @@
-"""Families of cells in one file each, as another package would bring them: a minimal GRU and a state-space layer."""
+"""Families of cells in one file each, as another package would bring them.
+
+A minimal GRU, a linear state-space layer that never gives its state, and a memory cell with a state of two parts.
+"""
 
 from __future__ import annotations
 
@@ -175,4 +178,86 @@ class StateSpaceFamily(ModuleFamily):
 
     def returned(self, module, output, final):
         return output
+'''
+
+TWO_PARTS = '''
+"""A memory cell: f = σ(W_f x + U_f h), c' = f c + (1 − f) tanh(W_n x + U_n h), h' = tanh(c')."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from inspector.engine.cells.family import FAMILIES
+from inspector.engine.cells.gate_info import MemoryGate
+from inspector.engine.cells.function_cell import GenericStep
+from inspector.engine.cells.module_family import ModuleFamily
+
+
+class MemoryCell(nn.Module):
+    """cell(x (b, i), (h, c) or nothing) -> (h', c')."""
+
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.w, self.u = nn.Linear(width, 2 * hidden), nn.Linear(hidden, 2 * hidden, bias=False)
+
+    def forward(self, x, state=None):
+        zero = x.new_zeros(len(x), self.u.in_features)
+        h, c = (zero, zero) if state is None else state
+        f, n = (self.w(x) + self.u(h)).chunk(2, -1)
+        f = torch.sigmoid(f)
+        c = f * c + (1 - f) * torch.tanh(n)
+        return torch.tanh(c), c
+
+
+class Memory(nn.Module):
+    """module(x (b, t, i)) -> (h of every step (b, t, h), (h, c) of the last one, (1, b, h) each)."""
+
+    batch_first = True
+
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.cell = MemoryCell(width, hidden)
+
+    def forward(self, x):
+        state, out = None, []
+        for row in x.unbind(1):
+            state = self.cell(row, state)
+            out.append(state[0])
+        return torch.stack(out, 1), (state[0][None], state[1][None])
+
+
+class MemoryStep(GenericStep):
+    family = "memory"
+    gate_names = ("gate/forget", "candidate")
+    memory_gate = MemoryGate("gate/forget", high=True, part="c")
+    trained = {"w": "w", "b": "b", "u": "u"}
+
+    def __init__(self, w, b, u):
+        self.w, self.b, self.u = w, b, u
+        self.parts = {"h": slice(0, u.shape[1]), "c": slice(u.shape[1], 2 * u.shape[1])}
+
+    def eager_step(self, x, *state):
+        h, c = state
+        f, n = (F.linear(x, self.w, self.b) + F.linear(h, self.u)).chunk(2, -1)
+        forget = torch.sigmoid(f)
+        candidate = torch.tanh(n)
+        c = forget * c + (1 - forget) * candidate
+        h = torch.tanh(c)
+        return h, c
+
+    def gates(self, x, previous):
+        f, n = (F.linear(x, self.w, self.b) + F.linear(previous[..., self.parts["h"]], self.u)).chunk(2, -1)
+        return {"gate/forget": torch.sigmoid(f), "candidate": torch.tanh(n)}
+
+
+@FAMILIES.register("memory")
+class MemoryFamily(ModuleFamily):
+    summary = "a memory cell with one gate"
+    modules = (Memory,)
+    cells = (MemoryCell,)
+    parts = ("h", "c")
+
+    def from_module(self, module, weights, layer=0, direction=0):
+        start = "cell." if isinstance(module, Memory) else ""
+        return MemoryStep(*(weights[start + name] for name in ("w.weight", "w.bias", "u.weight")))
 '''

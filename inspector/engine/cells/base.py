@@ -198,12 +198,13 @@ class Cell(ABC):
         """
         return None
 
-    def feeds_parts(self) -> bool:
+    def feeds_parts(self) -> bool | None:
         """Whether autograd sees a part of the new state computed from another one that the module returns.
 
-        Then the gradient of that other part has to be freed of the way through: see `StepBlock.hold_fixed_`.
+        Then the gradient of that other part has to be freed of the way through: see `StepBlock.hold_fixed_`. None: a
+        cell of several parts that does not say; its gradients by autograd are then not shown.
         """
-        return False
+        return False if len(self.parts) == 1 else None
 
     @abstractmethod
     def block(self, x: Tensor, previous: Tensor, following: Tensor, known: tuple[Tensor, ...] = ()) -> StepBlock:

@@ -115,7 +115,7 @@ class LstmStep(Cell):
         h, c = state
         return self.equations(F.linear(x, self.w_ih, self.b_ih) + F.linear(h, self.w_hh, self.b_hh), c)
 
-    def opened(self, a: Tensor) -> tuple[Tensor, ...]:
+    def activate_(self, a: Tensor) -> tuple[Tensor, ...]:
         """The gates i, f, g, o of all steps from their pre-activations (t, b, 4h), which become them in place.
 
         The first half of `equations` once more, for speed: without it 512 steps would be copied four times over.
@@ -128,12 +128,12 @@ class LstmStep(Cell):
 
     def inside(self, x: Tensor, h: Tensor) -> tuple[Tensor, ...]:
         """i, f, g, o of all steps by the fastest product, from x (t, b, i) and the h before each step (t, b, r)."""
-        return self.opened(joined_sums(x, h, self.w_ih, self.w_hh, self.bias))
+        return self.activate_(joined_sums(x, h, self.w_ih, self.w_hh, self.bias))
 
     def gates(self, x: Tensor, previous: Tensor) -> dict[str, Tensor]:
         """Input, forget, candidate and output of all steps; of `previous` only h is read, so (t, b, r) is enough."""
         a = pre_activations(x, previous[..., : self.exposed], self.w_ih, self.w_hh, self.bias)
-        return dict(zip(self.gate_names, self.opened(a), strict=True))
+        return dict(zip(self.gate_names, self.activate_(a), strict=True))
 
     def recompute(self, x: Tensor, start: Mapping[str, Tensor], output: Tensor) -> Recomputed:
         """Gates from the h that the module gave; c by the scan c' = f ⊙ c + i ⊙ g, which is stable, as f ≤ 1."""

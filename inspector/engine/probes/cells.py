@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from inspector.engine.cells.family import CellFamily, step_family
+from inspector.engine.cells.family import CellFamily, sequence_family, step_family
 from inspector.engine.errors import CancelledError
 from inspector.engine.hooks.recorder import AfterHook, Recorder
 from inspector.engine.recurrent.cell_calls import Walk, recurrence_of, rows_of
@@ -39,6 +39,10 @@ CHANGING = (
 ANEW = (
     "{} is given a new state at every call, not the one that it returned before, so it carries nothing from step to "
     "step and there is no recurrence to show. Is the state set back in the loop?"
+)
+ENTANGLED = (
+    "The state of {} has several parts ({}) and its family does not say which of them are computed from each other, so "
+    "the gradient of each with the others held fixed is not known."
 )
 FEWEST = 3
 """Calls that must each begin anew before that is said."""
@@ -164,10 +168,12 @@ class Cells:
         self._compiled: list[str] = []
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
-        """One forward hook on each cell."""
+        """One forward hook on each cell; those inside a module that runs whole sequences are shown with that one."""
         self._recorder = _Recorder(trace, emit)
-        for name, module in model.named_modules():
-            if step_family(module) is not None:
+        named = list(model.named_modules())
+        whole = [f"{name}.".lstrip(".") for name, module in named if sequence_family(module) is not None]
+        for name, module in named:
+            if step_family(module) is not None and not any(name.startswith(outer) for outer in whole):
                 place = name.replace("_orig_mod.", "") or class_name(module).lower()
                 if "_orig_mod" in name:
                     self._compiled.append(place)
@@ -214,6 +220,8 @@ class Cells:
             recurrence.shown = set(walk.parts)
         if walk.gradients and walk.gradients_lost():
             emit.refuse(f"{walk.place}:{GRADIENT}", CHANGED.format(walk.place))
+        elif walk.gradients and recurrence.delta is None:
+            emit.refuse(f"{walk.place}:{GRADIENT}", ENTANGLED.format(walk.place, ", ".join(walk.parts)))
         trace.recurrences.append(recurrence)
 
 

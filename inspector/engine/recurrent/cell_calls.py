@@ -128,7 +128,7 @@ def recurrence_of(walk: Walk, lengths: Tensor) -> Recurrence:
     found = Recurrence(
         walk.place, type(walk.module).__name__, cell, x, states, real.clone(), check=check, base=walk.base
     )
-    if walk.gradients and not walk.gradients_lost():
+    if walk.gradients and not walk.gradients_lost() and cell.feeds_parts() is not None:
         found.delta = _delta(walk, found)
         if walk.linked:
             found.arriving = _arriving(found)

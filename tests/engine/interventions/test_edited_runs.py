@@ -91,6 +91,55 @@ def test_a_gate_of_a_fused_module_is_held_from_a_step_on() -> None:
     assert {f"rnn.l0:{signal}" for signal in one} <= kept.names()
 
 
+class Loop(nn.Module):
+    """A cell in a loop that gives it no first state."""
+
+    def __init__(self, cell: nn.Module) -> None:
+        super().__init__()
+        self.rnn = cell
+
+    def forward(self, x: Tensor) -> Tensor:
+        state: Any = None
+        out = []
+        for t in range(x.shape[1]):
+            state = self.rnn(x[:, t], state)
+            out.append(state[0] if isinstance(state, tuple) else state)
+        return torch.stack(out, 1)
+
+
+RELU = {"nonlinearity": "relu"}
+MODULES: dict[str, Any] = {
+    "rnn": lambda: OnlyOutput(nn.RNN(3, 4, batch_first=True)),
+    "relu": lambda: OnlyOutput(nn.RNN(3, 4, batch_first=True, **RELU)),
+    "gru": lambda: OnlyOutput(nn.GRU(3, 4, batch_first=True)),
+    "lstm": lambda: OnlyOutput(nn.LSTM(3, 4, batch_first=True)),
+    "rnn cell": lambda: Loop(nn.RNNCell(3, 4)), "relu cell": lambda: Loop(nn.RNNCell(3, 4, **RELU)),
+    "gru cell": lambda: Loop(nn.GRUCell(3, 4)), "lstm cell": lambda: Loop(nn.LSTMCell(3, 4)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", sorted(MODULES))
+def test_both_frames_have_the_same_gates_and_before_the_edit_the_same_jacobians(kind: str) -> None:
+    """What an edited run computes step by step is the module itself, its first step from zeros included."""
+    torch.manual_seed(6)
+    place = "rnn" if "cell" in kind else "rnn.l0"
+    kept = run(MODULES[kind]().double(), torch.randn(1, 7, 3, dtype=D), f"{place}:h[1]=0@4")
+    kinds = {channel.name: channel.kind for channel in kept.records if isinstance(channel, Channel)}
+    pages = [page for page in kept.records if isinstance(page, Page)]
+    gates, weights = (
+        [{p.channel for p in pages if p.frame == frame and kinds[p.channel] == sort} for frame in (0, 1)]
+        for sort in ("gate", "spectrum")
+    )
+    assert gates[0] == gates[1]
+    if kind.startswith("lstm"):  # its gates lie one below the other in one product, which is taken apart by name
+        assert {name for name in weights[0] if ":weight/" in name} == {
+            name for name in weights[1] if ":weight/" in name
+        }
+    for signal in ("jacobian/spectral_norm", "jacobian/frobenius_norm"):
+        first, second = (kept.array(f"{place}:{signal}", frame)[:4] for frame in (0, 1))
+        torch.testing.assert_close(second, first, rtol=1e-6, atol=0)
+
+
 def test_a_unit_of_a_state_is_ablated() -> None:
     torch.manual_seed(2)
     model = OnlyOutput(nn.GRU(3, 4, 2, batch_first=True)).double()
