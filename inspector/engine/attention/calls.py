@@ -104,19 +104,11 @@ def attend(
         query, key, mask = _without_padding(looked, query, key, mask, causal=causal, cross=cross)
     queries_from = "step" if steps else "position"
     return Attention(
-        place=place,
-        module=module,
-        query=_copy(query),
-        key=_copy(_match_heads(query, key)),
+        place=place, module=module, query=_copy(query), key=_copy(_match_heads(query, key)),
         scale=1.0 / math.sqrt(max(1, query.shape[-1])) if scale is None else float(scale),
-        causal=causal,
-        mask=mask,
-        keys_from="source step" if cross else queries_from,
-        kept=looked.sample,
-        queries_from=queries_from,
-        note=note,
-        called_with=q,
-    )
+        causal=causal, mask=mask, keys_from="source step" if cross else queries_from, kept=looked.sample,
+        queries_from=queries_from, note=note, called_with=q,
+    )  # fmt: skip
 
 
 def _without_padding(
