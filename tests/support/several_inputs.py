@@ -7,7 +7,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from listed import Listed
 from torch import Tensor, nn
+
+from inspector.engine.model.subject import adopt
+from inspector.engine.pipeline import DEFAULTS, RunOptions, perform
+from inspector.engine.session.batches import make_batch
+from inspector.engine.trace.trace import Trace
+
+D = torch.float64
 
 SOURCE, TARGET = tuple("abcdefg·"), tuple("ABCDE<")
 """Vocabularies: 8 letters that are read, 6 that are said."""
@@ -155,3 +163,14 @@ def translation(kind: type[nn.Module] = GruTranslator, **more: Any) -> SimpleNam
     """A subject with two inputs of tokens, as a user would write it."""
     inputs = {"src": {"kind": "tokens", "vocabulary": SOURCE}, "tgt": {"kind": "tokens", "vocabulary": TARGET}}
     return SimpleNamespace(model=made(kind), inputs={**inputs, **more.pop("inputs", {})}, **more)
+
+
+def run(subject: Any, values: Any, look_at: int = 0, options: RunOptions = DEFAULTS) -> tuple[Trace, Listed]:
+    """A subject run on values by name: its trace and its records."""
+    sink, known = Listed(), adopt(subject)
+    return perform(known, make_batch(known, values, 0, look_at), sink, options), sink
+
+
+def numbers(count: int, width: int) -> Tensor:
+    """(count, width) numbers, the same every time."""
+    return torch.randn(count, width, generator=torch.Generator().manual_seed(count), dtype=D)

@@ -62,20 +62,10 @@ def attend(
             mask = None if mask is None else mask[..., : looked.length]
     queries_from = "step" if steps else "position"
     return Attention(
-        place=place,
-        module=module,
-        query=_copy(query),
-        key=_copy(_match_heads(query, key)),
-        scale=scale,
-        causal=causal,
-        mask=mask,
-        keys_from="position" if first else "source step" if cross else queries_from,
-        kept=looked.sample,
-        queries_from=queries_from,
-        note=note,
-        first_query=first,
-        called_with=q,
-    )
+        place=place, module=module, query=_copy(query), key=_copy(_match_heads(query, key)), scale=scale,
+        causal=causal, mask=mask, keys_from="position" if first else "source step" if cross else queries_from,
+        kept=looked.sample, queries_from=queries_from, note=note, first_query=first, called_with=q,
+    )  # fmt: skip
 
 
 def crosses(place: str) -> bool:

@@ -9,7 +9,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import dtype_name, per_run
 from inspector.engine.trace.trace import Trace
-from inspector.records import VOCABULARY_DOMAIN, Channel, place_name
+from inspector.records import STEP_DOMAIN, VOCABULARY_DOMAIN, Channel, place_name
 
 AXES: dict[str, dict[int, tuple[str, ...]]] = {
     "image": {3: ("channel", "row", "column")},
@@ -38,7 +38,8 @@ def inputs(trace: Trace, emit: Emitter) -> None:
             values = values[: int(one.lengths[trace.look_at])]
         values = _laid_out(values, one)
         channel = _channel(place, INPUT if primary else name, one, values, domain)
-        emit.array(channel if emit.step_domains.get(place) or not one.axis else channel.over(one.axis), values)
+        settled = one.axis in ("", STEP_DOMAIN) or place in emit.step_domains
+        emit.array(channel if settled else channel.over(one.axis), values)
 
 
 def _laid_out(values: Tensor, one: NamedInput) -> Tensor:
