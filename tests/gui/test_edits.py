@@ -244,6 +244,24 @@ def test_a_panel_that_shows_one_run_of_two_says_which(two_frames: Path, tmp_path
         stage.close()
 
 
+def test_what_training_noted_is_the_same_for_both_runs_and_never_subtracted(tmp_path: Path) -> None:
+    table = np.array([[0.0, 10.0, 20.0], [3.0, 2.0, 1.5]])
+    with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t")) as writer:
+        for frame in (0, 1):
+            writer.write(Frame(index=frame))
+            writer.write(Channel(name="parameters:training", kind="training", dims=("statistic", "iteration"),
+                                 shape=table.shape, dtype="float64", labels={"statistic": ("step", "loss")}))  # fmt: skip
+            writer.write(Page("parameters:training", frame, (0, 0), table))
+        writer.write(RunStop("done"))
+    with open_capture(tmp_path / "a.inspect") as capture:
+        stage = Stage(capture, (700, 420))
+        panel = stage.panel("training")
+        panel.set_capture(Difference(capture, 0, 1))
+        assert not panel.differs
+        np.testing.assert_array_equal(panel.data()["parameters:training"], table)
+        stage.close()
+
+
 def test_parts_of_channels_and_what_was_found_in_a_difference_are_told_apart(two_frames: Path) -> None:
     with open_capture(two_frames) as capture:
         both = Difference(capture, 0, 1)

@@ -13,8 +13,8 @@ from inspector.gui.widgets.plain_text import tooltip
 from inspector.records import Channel
 
 APART = frozenset({
-    "bptt", "clipping", "fixed_point", "health", "influence", "lyapunov", "memory", "opener", "spectrum", "trajectory",
-    "truncation",
+    "bptt", "clipping", "fixed_point", "health", "influence", "lyapunov", "memory", "opener", "spectrum", "training",
+    "trajectory", "truncation",
 })  # fmt: skip
 """Kinds of tables, spectra and verdicts of one run: numbers of two runs do not subtract to anything that is read."""
 RUNS = ("edited run", "run as it was")
