@@ -384,7 +384,7 @@ def _qt_starts() -> bool:
 
 def _no_qt(problem: ImportError) -> str:
     text = " ".join(str(problem).split())[:200].rstrip(".")
-    return f"Qt cannot be loaded ({text}); README names the system packages that it needs."
+    return f"Qt cannot be loaded ({text}); docs/install.md names the system packages that it needs."
 
 
 def main() -> int:
