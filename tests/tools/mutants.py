@@ -25,7 +25,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -263,27 +262,31 @@ def baseline(tree: Path, tests: tuple[str, ...]) -> float | None:
 
 
 def plant(tree: Path, faults: list[Fault], tests: tuple[str, ...], folder: Path, timeout: float) -> list[Outcome]:
-    """Each fault by itself in the tree, and whether the tests saw it."""
+    """Each fault by itself in the tree, and whether the tests saw it; a line to each, for they take their time."""
+    outcomes = []
+    for number, fault in enumerate(faults, 1):
+        outcomes.append(_plant_one(tree, fault, tests, folder, timeout))
+        what = "caught" if outcomes[-1].caught else "SURVIVED"
+        say(f"  {number}/{len(faults)} {what} {fault.module}:{fault.start[0]} {outcomes[-1].diff}")
+    return outcomes
+
+
+def _plant_one(tree: Path, fault: Fault, tests: tuple[str, ...], folder: Path, timeout: float) -> Outcome:
     from cosmic_ray.work_db import WorkDB, use_db
     from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkItem
 
-    config, session = folder / "some.toml", folder / "some.sqlite"
+    config, session = folder / "one.toml", folder / "one.sqlite"
     session.unlink(missing_ok=True)
-    config.write_text(_config(sorted({fault.module for fault in faults}), _command(tests), timeout))
+    config.write_text(_config([fault.module], _command(tests), timeout))
+    spec = MutationSpec(Path(fault.module), fault.operator, fault.occurrence, fault.start, fault.end)
     with use_db(str(session), WorkDB.Mode.create) as database:
-        database.add_work_items(
-            WorkItem.single(
-                str(number), MutationSpec(Path(fault.module), fault.operator, fault.occurrence, fault.start, fault.end)
-            )
-            for number, fault in enumerate(faults)
-        )
+        database.add_work_item(WorkItem.single("1", spec))
     _cosmic_ray(tree, "exec", config, session)
     with use_db(str(session), WorkDB.Mode.open) as database:
-        results: dict[str, Any] = dict(database.results)
-    return [
-        Outcome(fault, results[str(n)].test_outcome != TestOutcome.SURVIVED, changed(results[str(n)].diff or ""))
-        for n, fault in enumerate(faults)
-    ]
+        ((_, result),) = database.results
+    if result.test_outcome not in (TestOutcome.SURVIVED, TestOutcome.KILLED):
+        raise SystemExit(f"{fault.module}:{fault.start[0]} {fault.operator} could not be planted: {result.output}")
+    return Outcome(fault, result.test_outcome == TestOutcome.KILLED, changed(result.diff or ""))
 
 
 def _command(tests: tuple[str, ...]) -> str:
