@@ -12,8 +12,8 @@ from PySide6.QtCore import QPoint, QRect, QSize, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication, QWidget
 
 from inspector.capture import Writer
-from inspector.gui import screen
 from inspector.gui.app import begin, make_window
+from inspector.gui.window import screen
 from inspector.gui.window.main_window import Window
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
