@@ -319,3 +319,22 @@ def test_the_gradient_of_a_state_that_a_step_leaves_as_it_was(steps: int, begin:
         (expected,) = torch.autograd.grad(steps * (h + 2 * c).square().sum(), leaf)
         torch.testing.assert_close(found.delta[t, 1], expected)
         torch.testing.assert_close(found.arriving[t, 1], expected * (t == steps - 1))
+
+
+def test_one_round_of_another_kind_between_others_is_a_step_too() -> None:
+    """Four steps, the second of which shares no operation with the others."""
+
+    class Odd(Base):
+        def loop(self, x: Tensor, h: Tensor) -> list[Tensor]:
+            out = []
+            for t, row in enumerate(x.unbind(1)):
+                h = torch.relu(self.v(h)) if t == 1 else torch.tanh(self.w(row) + self.u(h))
+                out.append(h)
+            return out
+
+        def equations(self, t: int, x: Tensor, h: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+            return (affine(self.v, h).clamp(min=0), {}) if t == 1 else super().equations(t, x, h)
+
+    torch.manual_seed(0)
+    model = Odd().to(D)
+    compare(model, torch.randn(1, 4, X, dtype=D), model.equations)
