@@ -47,7 +47,7 @@ LIBRARIES = {
     "registry": set(),
     "records": {"numpy"},
     "capture": {"numpy", "pyarrow", "xarray"},
-    "transport": set(),
+    "transport": {"click"},  # its echo writes to whatever stands in for a terminal
     "workspace": {"platformdirs"},
     "analysis": {"numpy", "scipy"},
     "diagnosis": {"numpy"},
