@@ -217,7 +217,7 @@ def _echo(stream: str, text: str, debug: bool) -> None:
 def _json_object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise Fault(f"--arguments is not JSON ({problem}); expected for example '{{\"hidden\": 64}}'.") from None
     if not isinstance(value, dict):
         raise Fault(f"--arguments is a {type(value).__name__}; expected a JSON object of keyword arguments.")
@@ -320,17 +320,28 @@ def export(
     try:
         if channel is not None:
             with _open(capture) as opened:
+                _check_frame(opened, frame)
                 written = export_channel(opened, channel, frame, to, damaged=damaged)
                 lost = summary(opened.damage_of(channel, frame))
         else:
             from inspector.gui.export.headless import export_panel
 
+            with _open(capture) as opened:
+                _check_frame(opened, frame)
             written, lost = export_panel(capture, str(panel), frame, place, to, damaged=damaged)
         say(str(written) + (f", without what is damaged: {lost}" if lost else ""), err=True)
     except DamagedError as problem:
         raise Fault(f"{problem} With --damaged what is left is written.", 1) from None
     except (CaptureError, ValueError) as problem:
         raise Fault(str(problem)) from None
+
+
+def _check_frame(opened: Capture, frame: int) -> None:
+    known = [one.index for one in opened.frames]
+    if frame != -1 and frame not in known:
+        raise Fault(
+            f"There is no frame {frame}; there are {', '.join(map(str, known)) or 'none'}, and -1 for the newest."
+        )
 
 
 @cli.command("pack")

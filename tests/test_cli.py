@@ -365,3 +365,17 @@ def test_importing_the_package_imports_neither_qt_nor_torch() -> None:
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )
+
+
+def test_a_frame_that_is_not_there_and_arguments_without_end(run: Path, tmp_path: Path) -> None:
+    """Bad arguments end with 2 and one sentence."""
+    from click.testing import CliRunner
+
+    target = str(tmp_path / "h.npy")
+    for frame in ("99", "-7"):
+        told = CliRunner().invoke(
+            cli.cli, ["export", str(run / "a.inspect"), "--channel", "rnn.l0:h", "--frame", frame, "--to", target]
+        )
+        assert told.exit_code == 2 and "There is no frame" in told.output and not Path(target).exists()
+    told = CliRunner().invoke(cli.cli, ["run", "char-gru", "--arguments", "[" * 100_000])
+    assert told.exit_code == 2 and "not JSON" in told.output

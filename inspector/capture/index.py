@@ -199,6 +199,11 @@ def check_files(index: Path) -> None:
         raise CaptureError(f"{index} cannot be read: {in_words(problem)}.") from None
     if size == 0:
         raise CaptureError(f"{folder} is an empty capture: the disk was probably full when it was made.")
+    check_beside(index)
+
+
+def check_beside(index: Path) -> None:
+    """Refuse what is no ordinary file in the place of a file that SQLite opens beside an index. Raises CaptureError."""
     for suffix in BESIDE:  # beside the file that a link leads to, for that is where SQLite looks
         for path in {index.with_name(INDEX + suffix), Path(os.path.realpath(index) + suffix)}:
             try:

@@ -14,8 +14,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from inspector.capture.layout import INDEX, SUFFIX
+from inspector.capture.layout import INDEX, SUFFIX, CaptureError
 from inspector.capture.owner import is_alive, own_lease
+from inspector.capture.regular import open_regular
 from inspector.capture.target import in_use, index_files, is_ours, page_files
 
 HELD = ".held"
@@ -96,8 +97,10 @@ class KeptRuns:
         names: set[str] = set()
         for word in (self.folder / HELD).glob("*.json"):
             with suppress(OSError, ValueError, KeyError, TypeError):
-                if word.stat().st_size <= MAX_HELD_BYTES:
-                    told = json.loads(word.read_text(encoding="utf-8"))
+                with open_regular(word) as file:
+                    data = file.read(MAX_HELD_BYTES + 1)
+                if len(data) <= MAX_HELD_BYTES:
+                    told = json.loads(data.decode("utf-8"))
                     if is_alive(int(told["pid"]), str(told["started"])):
                         names.update(map(str, told["names"]))
                     else:
@@ -112,7 +115,10 @@ def _may_go(folder: Path) -> bool:
             return True
     except OSError:
         return False
-    return is_ours(folder / INDEX) and not in_use(folder / INDEX)
+    try:
+        return is_ours(folder / INDEX) and not in_use(folder / INDEX)
+    except CaptureError:  # a pipe or a folder where SQLite keeps a file
+        return False
 
 
 def remove_capture(folder: Path) -> None:

@@ -13,6 +13,7 @@ import zlib
 from io import BufferedReader
 from pathlib import Path
 
+from inspector.capture.appending import PAGE_FILES
 from inspector.capture.index import check_files
 from inspector.capture.layout import INDEX, PACKED_SUFFIX, SUFFIX, CaptureError, page_file
 from inspector.capture.private import private_file
@@ -31,13 +32,13 @@ def pack(path: Path | str, to: Path | str | None = None, *, overwrite: bool = Fa
     With `overwrite` a packed capture that lies there is replaced; any other file never is. What is damaged is packed as
     it is: the one file then shows the same damage. Raises CaptureError.
     """
-    source = Path(path)
-    target = Path(to) if to is not None else source.with_name(source.name.removesuffix(SUFFIX) + PACKED_SUFFIX)
-    if not source.is_dir():
+    source = Path(path).absolute()
+    if not source.name or not source.is_dir():
         raise CaptureError(f"There is no capture at {source} to pack.")
     check_files(source / INDEX)
     if not is_ours(source / INDEX):
         raise CaptureError(f"There is no capture at {source} to pack.")
+    target = Path(to) if to is not None else source.with_name(source.name.removesuffix(SUFFIX) + PACKED_SUFFIX)
     _check_file(target, overwrite)
     with tempfile.TemporaryDirectory(prefix="inspector-") as private:
         index = Path(private) / INDEX
@@ -72,6 +73,8 @@ def _add(archive: zipfile.ZipFile, path: Path) -> None:
 
 def _check_file(target: Path, overwrite: bool) -> None:
     """Raise CaptureError where a file is in the way."""
+    if "\0" in str(target):
+        raise CaptureError(f"{str(target)!r} is no name of a file.")
     if not os.path.lexists(target):
         return
     if not _is_packed(target):
@@ -105,7 +108,7 @@ def _copy_index(source: Path, target: Path) -> set[int]:
         copy.execute("DELETE FROM lease")
         copy.commit()
         copy.execute("PRAGMA journal_mode=DELETE")
-        return {number for (number,) in copy.execute("SELECT DISTINCT file FROM pages")}
+        return {n for (n,) in copy.execute("SELECT DISTINCT file FROM pages") if type(n) is int and 0 <= n < PAGE_FILES}
     except sqlite3.Error as problem:
         raise CaptureError(f"The index of {source.parent.name} cannot be read ({problem}).") from None
     finally:

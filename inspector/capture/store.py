@@ -157,10 +157,15 @@ class Store:
     # -- taking the place of another capture
 
     def _replace(self, records: list[Any]) -> None:
-        """In one transaction the old capture goes and the new one is there with its first rows."""
+        """In one transaction the old capture goes and the new one is there with its first rows.
+
+        Pages are placed while the index is locked, and only page files that were there then are removed: two runs that
+        replace one capture come after one another, and neither removes what the other has written.
+        """
         try:
-            placed = self._places(records)
             rows = self._emptied()
+            old = list(page_files(self.path).values())
+            placed = self._places(records)
             rows.describe(self.start, self._lease)
             for record, place in zip(records, placed, strict=True):
                 rows.write(record, place)
@@ -171,10 +176,9 @@ class Store:
         self._settle()
         with contextlib.suppress(sqlite3.OperationalError):  # somebody reads: the free pages stay, which is no harm
             rows.index.execute("VACUUM")
-        for number, path in page_files(self.path).items():
-            if number != self.pages.number:
-                with contextlib.suppress(OSError):  # open in another program, on Windows
-                    path.unlink()
+        for path in old:
+            with contextlib.suppress(OSError):  # open in another program, on Windows
+                path.unlink()
 
     def _emptied(self) -> Rows:
         """The old index, within a transaction in which all it held is gone. Raises CaptureError if a run writes it."""

@@ -8,6 +8,7 @@ import sqlite3
 import stat
 from pathlib import Path
 
+from inspector.capture.index import check_beside
 from inspector.capture.layout import APPLICATION_ID, INDEX, CaptureError
 from inspector.capture.owner import is_alive
 
@@ -80,7 +81,11 @@ def has_our_id(head: bytes) -> bool:
 
 
 def in_use(index: Path) -> bool:
-    """Whether a process that is alive writes the capture of this index."""
+    """Whether a process that is alive writes the capture of this index.
+
+    Raises CaptureError where SQLite would open something that is no ordinary file, and perhaps wait for ever.
+    """
+    check_beside(index)
     try:
         connection = sqlite3.connect(f"{index.absolute().as_uri()}?mode=ro", uri=True, timeout=1.0)
         try:

@@ -173,3 +173,11 @@ def test_what_windows_keep_is_private(tmp_path: Path) -> None:
     path = make(kept.next_path())
     kept.hold([path])
     assert [(tmp_path / "runs").stat().st_mode & 0o77, path.stat().st_mode & 0o77] == [0, 0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes")
+def test_a_named_pipe_among_the_words_of_windows_does_not_hang(tmp_path: Path) -> None:
+    (tmp_path / ".held").mkdir()
+    os.mkfifo(tmp_path / ".held" / "x.json")
+    code = "import sys\nfrom pathlib import Path\nfrom inspector.capture.kept import KeptRuns\nKeptRuns(Path(sys.argv[1])).prune(1)"
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=60).returncode == 0

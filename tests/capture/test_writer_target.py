@@ -16,6 +16,8 @@ import pytest
 
 from inspector.capture import CaptureError, Writer, appending, check_target, open_capture, pack
 from inspector.capture.layout import INDEX
+from inspector.capture.rows import Rows
+from inspector.capture.store import Store
 from inspector.capture.target import is_ours
 from inspector.records import Channel, Frame, Log, Page, RunStart, RunStop
 
@@ -481,3 +483,59 @@ def test_a_disk_without_room_for_a_new_capture_is_told_and_nothing_is_left(tmp_p
     )
     assert done.stdout.startswith("said:") and len(done.stdout.splitlines()) == 1, done.stdout + done.stderr
     assert not (tmp_path / "a.inspect").exists()
+
+
+def test_a_run_that_replaces_the_capture_in_between_is_not_torn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One writer is about to take an old capture's place while another does so from beginning to end."""
+    path = capture_at(tmp_path / "a.inspect")
+    plain, began = Store._emptied, []
+
+    def late(self: Store) -> Rows:
+        if not began:
+            began.append(True)
+            capture_between(path)
+        return plain(self)
+
+    def capture_between(at: Path) -> None:
+        with Writer(at, start("between"), overwrite=True) as other:
+            other.write(CHANNEL)
+            other.write(page(5.0))
+            other.write(RunStop("done"))
+
+    monkeypatch.setattr(Store, "_emptied", late)
+    with Writer(path, start("late"), overwrite=True) as writer:
+        writer.write(CHANNEL)
+        writer.write(page(7.0))
+        writer.write(RunStop("done"))
+    with open_capture(path) as capture:
+        assert capture.verify() == [] and capture.start.run == "late"
+        assert (capture.array("a:h") == 7.0).all()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes")
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+def test_a_named_pipe_beside_an_index_that_is_to_be_replaced_is_refused(tmp_path: Path, suffix: str) -> None:
+    path = capture_at(tmp_path / "a.inspect")
+    os.mkfifo(path / f"{INDEX}{suffix}")
+    code = "import sys\nfrom pathlib import Path\nfrom inspector.capture import check_target\ncheck_target(Path(sys.argv[1]), True)"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=60)
+    assert "CaptureError" in done.stderr and "named pipe" in done.stderr
+    assert (path / "pages-0000.bin").exists()
+
+
+def test_packing_what_has_no_name_or_speaks_of_no_page_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = capture_at(tmp_path / "a.inspect")
+    monkeypatch.chdir(path)
+    assert pack(".").name == "a.inspect.zip"
+    with pytest.raises(CaptureError, match="no capture at"):
+        pack("/")
+    with pytest.raises(CaptureError, match="no name of a file"):
+        pack(path, "a\0")
+    index = sqlite3.connect(path / INDEX)
+    index.execute("UPDATE pages SET file = 'abc'")
+    index.commit()
+    index.close()
+    with open_capture(pack(path, tmp_path / "b.inspect.zip")) as packed:
+        assert packed.damage
