@@ -47,7 +47,7 @@ class Fault(click.ClickException):
 
     def __init__(self, sentence: str, code: int = 2) -> None:
         super().__init__(sentence)
-        self.code = self.exit_code = code
+        self.code = code
 
     def show(self, file: Any = None) -> None:
         """The sentence alone, without a prefix."""
