@@ -235,12 +235,14 @@ def test_a_panel_that_shows_one_run_of_two_says_which(two_frames: Path, tmp_path
         stage = Stage(capture, (700, 420))
         panel = stage.panel("spectra")
         panel.set_capture(Difference(capture, 0, 1))
-        names = list(named_data(panel))
+        names = list(named_data(panel, panel.data()))
         assert all(name.endswith(":frame_1") for name in names) and number_title(panel) == "value"
         assert for_file(panel) == "-frame-1" and in_words(panel) == "frame 1 (edited)"
         panel.one_run.setCurrentIndex(1)
         panel.one_run.activated.emit(1)
-        assert all(name.endswith(":frame_0") for name in named_data(panel)) and for_file(panel) == "-frame-0"
+        assert (
+            all(name.endswith(":frame_0") for name in named_data(panel, panel.data())) and for_file(panel) == "-frame-0"
+        )
         stage.close()
 
 

@@ -102,7 +102,7 @@ def test_no_label_with_outside_text_is_made_bare() -> None:
     for path in Path(inspector.gui.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("QLabel", "QMessageBox", "QTextEdit"):
-                assert path.name == "text.py", f"{path.name}:{node.lineno} makes a bare {node.func.id}"
+                assert path.name == "plain_text.py", f"{path.name}:{node.lineno} makes a bare {node.func.id}"
 
 
 def test_the_cursor_clamps_and_tells_once(qapp: object) -> None:
