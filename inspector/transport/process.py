@@ -101,7 +101,7 @@ class WorkerProcess:
         self._connection: Connection[Any, Any] | None = None
         self._waiting: list[bytes] = []
         self._lock = threading.Lock()
-        self._closing = False
+        self._closing = self._group_ended = False
         self._errors: deque[str] = deque(maxlen=KEPT_LINES)
         self._drains: dict[str, threading.Thread] = {}
         self._drained_at = 0.0
@@ -164,9 +164,18 @@ class WorkerProcess:
         else:
             self._process.kill()
             self._process.wait()
-        if sys.platform != "win32":
+        self._end_group()
+
+    def _end_group(self) -> None:
+        """End what the model left behind, at once after the child's end and never again.
+
+        Later its number may be that of another process, and of a group that is none of ours.
+        """
+        with self._lock:
+            over, self._group_ended = self._group_ended, True
+        if not over and self._process is not None and sys.platform != "win32":
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)  # grandchildren that the model left behind
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
@@ -235,6 +244,7 @@ class WorkerProcess:
     def _wait(self, listener: Listener, threads: list[threading.Thread]) -> None:
         assert self._process is not None
         code = self._process.wait()
+        self._end_group()
         with contextlib.suppress(OSError):
             if self._connection is None:  # it died before it listened: let accept() go, without waiting for an answer
                 with contextlib.suppress(OSError, EOFError):

@@ -121,3 +121,15 @@ def test_a_legend_stands_above_the_curves_in_as_many_rows_as_it_takes(window: Wi
     assert legend.boundingRect().height() > 30
     legend.clear()
     assert legend.boundingRect().height() == 0
+
+
+def test_the_whole_sequence_brings_back_plots_with_axes_of_their_own(window: Window, qtbot: object) -> None:
+    window.docks["lags"].raise_()
+    panel = window.panels["lags"]
+    qtbot.waitUntil(lambda: "lags" in window.docking.seen, timeout=3000)
+    qtbot.wait(50)
+    before = [plot.vb.viewRange()[0] for plot in panel.plots]
+    for plot in panel.plots:
+        plot.vb.setXRange(2, 5, padding=0)
+    window.show_all_steps()
+    assert [plot.vb.viewRange()[0] for plot in panel.plots] == before
