@@ -32,7 +32,8 @@ def pack(path: Path | str, to: Path | str | None = None, *, overwrite: bool = Fa
     With `overwrite` a packed capture that lies there is replaced; any other file never is. What is damaged is packed as
     it is: the one file then shows the same damage. Raises CaptureError.
     """
-    source = Path(path).absolute()
+    source = Path(path)
+    source = source if source.name else source.absolute()  # `pack .` within a capture
     if not source.name or not source.is_dir():
         raise CaptureError(f"There is no capture at {source} to pack.")
     check_files(source / INDEX)
