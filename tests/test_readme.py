@@ -65,14 +65,14 @@ def test_a_subject_of_readme_runs_and_shows_what_it_says(name: str, monkeypatch:
     monkeypatch.setitem(sys.modules, "mine", mine)
     torch.manual_seed(0)
     subject = run_block(name)["make"]()
-    with inspector.run(subject, quantities=QUANTITIES) as capture:
+    with inspector.run(subject, only=QUANTITIES) as capture:
         assert set(capture.channels) >= EXPECTED[name], sorted(capture.channels)
         assert not [refusal.reason for refusal in capture.refusals if "failed" in refusal.reason]
 
 
 def test_two_sequences_in_python_as_readme_says() -> None:
     subject = run_block("two sequences")["make"]()
-    with inspector.run(subject, {"src": "water", "tgt": "<eau>"}, quantities=QUANTITIES) as capture:
+    with inspector.run(subject, {"src": "water", "tgt": "<eau>"}, only=QUANTITIES) as capture:
         assert capture.labels("step") == tuple("water") and capture.labels("answer step") == tuple("eau>")
 
 
@@ -88,5 +88,5 @@ def test_the_loop_of_readme_is_a_recurrence() -> None:
             names = {"x": x, "h": torch.zeros(1, 3), "torch": torch, "self": SimpleNamespace(**layers)}
             return run_block("loop", **names)["h"]
 
-    with inspector.run(Model(), torch.randn(6, 3), quantities=("states", "gates")) as capture:
+    with inspector.run(Model(), torch.randn(6, 3), only=("states", "gates")) as capture:
         assert [name for name in capture.channels if name.endswith(":h")], sorted(capture.channels)

@@ -22,7 +22,7 @@ from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline.analyse import analyse, chosen_quantities
 from inspector.engine.pipeline.observe import Observation, observe
 from inspector.engine.pipeline.options import DEFAULTS, RunOptions
-from inspector.engine.registries import PROBES, QUANTITIES
+from inspector.engine.registries import PROBES, quantity_of
 from inspector.engine.trace.emitter import Emitter, Sink
 from inspector.engine.trace.target_steps import answer_of_input, output_steps, read_answer
 from inspector.engine.trace.trace import Trace
@@ -59,7 +59,7 @@ def perform(
         subject, batch, only_looked_at=options.only_selected, places=dict(options.places or {}), editor=options.editor,
         states=options.states, editing=options.places is not None,
     )  # fmt: skip
-    trace.parameter_gradients = {} if any(QUANTITIES[key].parameter_gradients for key in keys) else None
+    trace.parameter_gradients = {} if any(quantity_of(key)[0].parameter_gradients for key in keys) else None
     options.progress(0, len(keys) + 1.0, "the model runs")
     with unchanged(subject.model, options.seed):
         failure = _run(trace, emit, options)

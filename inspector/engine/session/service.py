@@ -157,7 +157,7 @@ class Service:
             raise InputError("More quantities are computed by running again with them; the model is still open.")
         subject = self.opened.subject
         options = RunOptions(
-            only=request.quantities, seed=request.seed, states=request.states, cancelled=self.cancelled,
+            also=request.also, only=request.only, seed=request.seed, states=request.states, cancelled=self.cancelled,
             progress=lambda done, total, text: self._tell(done, total, text, request.generation),
         )  # fmt: skip
         chosen_quantities(options)

@@ -27,6 +27,7 @@ from inspector.records import (
     NeedsTrust,
     Progress,
     Run,
+    split_request,
 )
 from inspector.transport.inbox import MOST_LINES, Inbox
 from inspector.transport.process import Exit
@@ -66,7 +67,7 @@ class Session:
         self.worker_state = "not started"
         self.sentence = ""
         self.also: tuple[str, ...] = ()
-        """Keys of quantities to compute beyond the default ones."""
+        """Requests for quantities beyond the default ones: keys, with options after `@`."""
         self.states_of: Callable[[str], Mapping[str, tuple[str, ...]]] = lambda _subject: {}
         """What the user named as the states of a subject's hand-written cells."""
         self.log: deque[Log] = deque(maxlen=LOG_LINES)
@@ -222,11 +223,10 @@ class Session:
         else:  # of another model that was open
             self.run(InputSpec())
 
-    def _quantities(self) -> tuple[str, ...]:
-        """The default ones and those that were asked for; empty where that is the default."""
-        known = self.catalog.quantities if self.catalog is not None else ()
-        more = [entry.key for entry in known if not entry.default and entry.key in self.also]
-        return (*(entry.key for entry in known if entry.default), *more) if more else ()
+    def _also(self) -> tuple[str, ...]:
+        """What was asked for beyond the default quantities, as far as the worker knows it."""
+        known = {entry.key for entry in self.catalog.quantities} if self.catalog is not None else set()
+        return tuple(request for request in self.also if split_request(request)[0] in known)
 
     @property
     def subject(self) -> str:
@@ -235,8 +235,8 @@ class Session:
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """The quantities that the run that is shown was asked for; empty for the default ones."""
-        return self._run.quantities if self._run is not None else ()
+        """Keys of the quantities beyond the default ones that the run that is shown was asked for."""
+        return tuple(split_request(request)[0] for request in self._run.also) if self._run is not None else ()
 
     @property
     def can_run_again(self) -> bool:
@@ -258,7 +258,7 @@ class Session:
         self._run = replace(
             request,
             generation=self._generation,
-            quantities=self._quantities(),
+            also=self._also(),
             states=dict(self.states_of(self.subject)),
         )
         self._made_by = self.subject
