@@ -15,7 +15,7 @@ from inspector.capture.damage import Damage
 from inspector.capture.holes import Holes
 from inspector.capture.pyramid import reduce_rows, shrink
 from inspector.capture.reader import Capture
-from inspector.records import Channel
+from inspector.records import Axis, Channel
 
 Array = npt.NDArray[Any]
 RATIO = ", edited / as it was"
@@ -101,3 +101,12 @@ class Difference:
     def labels(self, domain: str, frame: int = -1) -> tuple[str, ...]:
         """Names of the second frame."""
         return self.capture.labels(domain, self.second)
+
+    @property
+    def axes(self) -> dict[str, Axis]:
+        """The axes of the second frame."""
+        return {name: self.axis(name) for name in self.capture.axes}
+
+    def axis(self, name: str, frame: int = -1) -> Axis:
+        """An axis of the second frame."""
+        return self.capture.axis(name, self.second)

@@ -56,7 +56,7 @@ class Channel:
             their order of magnitude), or nothing ("separate": tables, spectra and verdicts of one run).
         limits: the values it can take at all (gates: (0, 1)); None where unbounded.
         labels: names along an axis when they are few, for example {"statistic": ("mean", "p10", "p90")}.
-        domains: which label domain an axis belongs to; step-like axes default to "step".
+        domains: which label domain (Axis, Labels) an axis belongs to; step-like axes default to "step".
         value_domain: set when the values are indices into a label domain ("vocabulary" for token ids).
         module: class name of the module at the place, for the model tree.
         fill: what a cell between pages holds that no page brought; None for NaN in floats and 0 in integers.

@@ -58,7 +58,7 @@ def influence(trace: Trace, emit: Emitter, draws: int = DRAWS, positions: int = 
     name = "input:influence/loss" if trace.loss is not None else "input:influence/divergence"
     with undisturbed(trace.subject.model):
         try:
-            plan = Plan(trace, draws, positions)
+            plan = InfluenceSamples(trace, draws, positions)
             curves = occlusion(trace, plan, emit)
         except Unsupported as reason:
             emit.refuse(name, str(reason))
@@ -96,7 +96,7 @@ ABOUT = {
 }  # fmt: skip
 
 
-class Plan:
+class InfluenceSamples:
     """Which steps are replaced, how often, and whose loss is differentiated. Raises Unsupported."""
 
     def __init__(self, trace: Trace, draws: int = DRAWS, positions: int = POSITIONS) -> None:
@@ -169,7 +169,7 @@ class _Table:
         self.there[number, : len(found)] = known
 
 
-def occlusion(trace: Trace, plan: Plan, emit: Emitter) -> dict[str, Tensor]:
+def occlusion(trace: Trace, plan: InfluenceSamples, emit: Emitter) -> dict[str, Tensor]:
     """{signal: (statistic, lag)} of the influence on the loss and on the outputs. Raises Unsupported.
 
     Every call holds the plain sequence as its first row: rounding is the same for all rows of a call, and a network
@@ -216,7 +216,7 @@ def _noise(loss: Tensor | None, scores: Tensor | None) -> float:
     return float(divergence(scores[0], scores[-1]).mean()) if scores is not None else 0.0
 
 
-def _chunks(plan: Plan, trace: Trace) -> Iterator[list[tuple[int, int, Tensor]]]:
+def _chunks(plan: InfluenceSamples, trace: Trace) -> Iterator[list[tuple[int, int, Tensor]]]:
     """(number of the position, step, new input) of every copy, as many at once as memory allows."""
     size, pieces = max(1, chunk(trace) - 1), list[tuple[int, int, Tensor]]()
     for number, step in enumerate(plan.positions):
@@ -245,7 +245,7 @@ def by_lag(values: Tensor, there: Tensor) -> Tensor:
     return torch.stack((mean, torch.where(count > 1, error, torch.nan), count))
 
 
-def gradient(trace: Trace, plan: Plan, emit: Emitter) -> Tensor:
+def gradient(trace: Trace, plan: InfluenceSamples, emit: Emitter) -> Tensor:
     """(statistic, lag) of ‖∂ℓ_t/∂x_{t−ℓ}‖ over the losses of the plan: one copy and one loss term each."""
     table = _Table.empty(len(plan.targets), plan.lags)
     size = chunk(trace)
