@@ -80,6 +80,7 @@ class Theme:
             f"#dockbar QToolButton:hover {{ background: {self.grid}; }}"
             f"QTreeView, QTableView, QPlainTextEdit, QListView {{ border: none; background: {self.base}; }}"
             f"QHeaderView::section {{ background: {self.raised}; color: {self.muted}; border: none; padding: 3px; }}"
+            f"#problem {{ color: {self.error}; }}"
             f"QStatusBar {{ background: {self.raised}; }}"
         )
 
