@@ -45,6 +45,7 @@ class WatchedCall:
     def __enter__(self) -> WatchedCall:
         trace, options = self.trace, self._options
         self.emit = begin_frame(trace.subject, trace.batch, self._sink, options, self._frame)
+        self.emit.copies = True
         probes = [PROBES[key]() for key in options.probes or PROBES]
         self.observation = observe(trace.subject.model, trace, self.emit, probes).__enter__()
         return self
@@ -73,4 +74,4 @@ def batch_of(inputs: Any) -> Batch:
         raise InputError(
             f"The inputs have {given}; expected ids (batch, step), numbers (batch, step, width) or a Batch."
         )
-    return Batch(inputs.detach(), torch.full((len(inputs),), inputs.shape[1]))
+    return Batch(inputs, torch.full((len(inputs),), inputs.shape[1]))

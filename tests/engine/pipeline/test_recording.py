@@ -3,6 +3,7 @@ as if nobody looked."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.capture import CaptureError, Writer, open_capture
+from inspector.capture.store import Store
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform, record
@@ -81,6 +83,27 @@ def test_a_watched_loop_trains_to_the_same_weights_bit_for_bit(tmp_path: Path) -
         losses = [capture.array("output:loss", n).mean() for n in range(4)]
         assert losses[3] < losses[0] and "attention:attention" in capture.channels
         assert (capture.array("rnn.l0:gradient/state_norm", 3) > 0).all()
+
+
+def test_what_the_caller_overwrites_afterwards_was_recorded_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loop reuses its buffers while the writer's thread is still busy."""
+    busy = threading.Event()
+    commit = Store.commit
+    monkeypatch.setattr(Store, "commit", lambda self, records: (busy.wait(20), commit(self, records))[1])
+    model, x = nn.RNN(3, 4, batch_first=True), torch.randn(1, 5, 3)
+    given = x[0].clone()
+    with record(tmp_path / "a.inspect", model) as recording, torch.no_grad():
+        with recording.call(model, x, RunOptions(only=("input", "states"))):
+            out = model(x)[0]
+        shown = out[0].clone()
+        out.zero_()
+        x.zero_()
+        busy.set()
+    with open_capture(tmp_path / "a.inspect") as capture:
+        np.testing.assert_array_equal(capture.array("rnn.l0:h"), shown.numpy())
+        np.testing.assert_array_equal(capture.array("input:value"), given.numpy())
 
 
 def test_a_call_that_raises_leaves_what_was_seen_and_says_so(tmp_path: Path) -> None:
