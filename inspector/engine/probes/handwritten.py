@@ -79,7 +79,7 @@ class Handwritten:
         }  # fmt: skip
         self._parameters = {id(value): name for name, value in model.named_parameters()}
         self._recorder = OperationRecorder(trace.editor)
-        self._recorder.begin(following=trace.subject.may_give_loss(trace.batch))
+        self._recorder.begin(following=trace.may_have_gradients)
         trace.after_forward.append(lambda: self._look(trace, emit))
 
     def detach(self) -> None:
