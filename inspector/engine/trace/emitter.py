@@ -32,12 +32,16 @@ def to_numpy(tensor: Tensor) -> npt.NDArray[Any]:
 
 @dataclass(slots=True)
 class Emitter:
-    """Writes the channels of one frame. `cancelled` is asked between pages; `progress` gets (done, total, text)."""
+    """Writes the channels of one frame. `cancelled` is asked between pages; `progress` gets (done, total, text).
+
+    With `copies` what is written is copied first: whoever runs the model goes on with its tensors while pages wait.
+    """
 
     sink: Sink
     frame: int = 0
     cancelled: Callable[[], bool] = lambda: False
     progress: Callable[[float, float, str], None] = lambda _done, _total, _text: None
+    copies: bool = False
     declared: set[str] = field(default_factory=set)
     step_domains: dict[str, str] = field(default_factory=dict)
     """Place → whose steps its channels run over, where those are not the input's (engine/trace/target_steps.py)."""
@@ -55,6 +59,7 @@ class Emitter:
         """Write one block of a declared channel at `offset`. Raises CancelledError when the user has cancelled."""
         self.check()
         array = to_numpy(values) if isinstance(values, Tensor) else np.ascontiguousarray(values)
+        array = array.copy() if self.copies else array
         self.sink.write(Page(name, self.frame, tuple(offset), array))
 
     def array(self, channel: Channel, values: Tensor | npt.NDArray[Any]) -> None:
