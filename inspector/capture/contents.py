@@ -12,6 +12,7 @@ from inspector.capture.assemble import Assembly
 from inspector.capture.damage import Damage
 from inspector.capture.index import NEWS, PageRow, Rows, read_page, read_record
 from inspector.capture.layout import CaptureError
+from inspector.capture.older import compared
 from inspector.records import Axis, Channel, Finding, Frame, Labels, Log, Refusal, RunStart, RunStop, Scalar
 
 Place = tuple[str, int, PageRow]
@@ -116,6 +117,7 @@ class Contents:
         channel = self._read(text, Channel, "channel", anywhere=True)
         if channel is None:
             return ""
+        channel = compared(channel, text)
         if channel.name in self.channels:
             self._blame(f"The channel {channel.name} is declared twice; the second is left out.", anywhere=True)
             return ""

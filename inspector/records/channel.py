@@ -51,7 +51,8 @@ class Channel:
         formula: the definition in plain text.
         source: where the formula comes from.
         method: "exact", or how it was estimated and with what error.
-        scale: how its colours or axis run: "sequential", "diverging" (centred on zero) or "log".
+        scale: how its colours or axis run: "sequential", "diverging" (centred on zero), "log", or "ratio" (logarithmic
+            and centred on 1: what two runs of norms make).
         compare: what two runs of it make: a "difference", a "ratio" (norms and other positive numbers that are read by
             their order of magnitude), or nothing ("separate": tables, spectra and verdicts of one run).
         limits: the values it can take at all (gates: (0, 1)); None where unbounded.
@@ -72,7 +73,7 @@ class Channel:
     formula: str = ""
     source: str = ""
     method: str = "exact"
-    scale: Literal["sequential", "diverging", "log"] = "sequential"
+    scale: Literal["sequential", "diverging", "log", "ratio"] = "sequential"
     compare: Comparison = "difference"
     limits: tuple[float, float] | None = None
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

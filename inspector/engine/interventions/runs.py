@@ -9,7 +9,7 @@ from typing import Any
 from inspector.engine.errors import InputError
 from inspector.engine.interventions.editor import Editor, Target, WrittenOut, code_location, edited_input
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import DEFAULTS, RunOptions, perform
+from inspector.engine.pipeline import DEFAULTS, KeptTrace, RunOptions, perform
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import found_gates
 from inspector.engine.trace.emitter import Sink
@@ -51,16 +51,28 @@ def plan_edits(subject: Subject, batch: Batch, edits: Sequence[Edit], options: R
 
 
 def perform_with_edits(
-    subject: Subject, batch: Batch, sink: Sink, plan: Plan, options: RunOptions = DEFAULTS, frame: Frame | None = None
+    subject: Subject,
+    batch: Batch,
+    sink: Sink,
+    plan: Plan | None,
+    options: RunOptions = DEFAULTS,
+    frame: Frame | None = None,
 ) -> Trace:
-    """Frame 0 is the run as it is, frame 1 the edited one."""
+    """Frame 0 is the run as it is, frame 1 the edited one; without a plan there is only the first."""
     first = frame if frame is not None else Frame(index=0, label=batch.title)
+    trace = perform(subject, batch, sink, options, frame=first)
+    if plan is None:
+        return trace
     second = Frame(index=1, label=", ".join(map(str, plan.edits)), step=first.step)
-    perform(subject, batch, sink, options, frame=first)
     if plan.loops is None:
         return perform(subject, plan.batch, sink, options, frame=second)
-    with plan.loops.on():
-        edited = replace(options, editor=plan.editor, probes=PROBES, places=plan.loops.places)
+    around = plan.loops.on
+
+    def keep(kept: KeptTrace) -> None:
+        options.keep(replace(kept, around=around))
+
+    with around():
+        edited = replace(options, editor=plan.editor, probes=PROBES, places=plan.loops.places, keep=keep)
         return perform(subject, plan.batch, sink, edited, frame=second)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from inspector.capture import CaptureError
 from inspector.engine.errors import CancelledError
+from inspector.engine.pipeline.kept_trace import KeptTrace
 from inspector.engine.pipeline.options import RunOptions
 from inspector.engine.registries import QUANTITIES, quantity_of
-from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.emitter import Emitter, Sink
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import told
 from inspector.records import Log, split_request
@@ -35,6 +37,18 @@ def analyse(trace: Trace, emit: Emitter, requests: Sequence[str]) -> None:
         emit.progress(done + 1.0, total, quantity_of(request)[0].summary)
         _compute(request, trace, emit)
     emit.progress(total, total, "done")
+
+
+def analyse_later(kept: KeptTrace, sink: Sink, options: RunOptions) -> KeptTrace:
+    """Compute `options.only` on the trace of a run that has ended, into its frame; what was computed then is left out.
+
+    The numbers are those that the run itself would have given. Raises CancelledError.
+    """
+    keys = [key for key in chosen_quantities(options) if key not in kept.keys]
+    emit = replace(kept.emit, sink=sink, cancelled=options.cancelled, progress=options.progress)
+    with kept.around():
+        analyse(kept.trace, emit, keys)
+    return replace(kept, keys=kept.keys | frozenset(keys))
 
 
 def _compute(request: str, trace: Trace, emit: Emitter) -> None:

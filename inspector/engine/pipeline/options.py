@@ -6,11 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from inspector.engine.pipeline.kept_trace import KeptTrace
+
 Progress = Callable[[float, float, str], None]
 
 
 def _nothing(_done: float, _total: float, _text: str) -> None:
     """Progress that nobody follows."""
+
+
+def _let_go(_kept: KeptTrace) -> None:
+    """A trace that nobody asks later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +32,7 @@ class RunOptions:
         probes: keys of the probes to attach; empty for all.
         places, editor: of edited runs (see Trace); `places` is None in a run without edits.
         cancelled: asked between pages; progress: called with (done, total, text).
+        keep: called with the trace of every frame that was run to its end, for later questions.
     """
 
     also: tuple[str, ...] = ()
@@ -38,6 +45,7 @@ class RunOptions:
     editor: Any = None
     cancelled: Callable[[], bool] = lambda: False
     progress: Progress = _nothing
+    keep: Callable[[KeptTrace], None] = _let_go
 
 
 DEFAULTS = RunOptions()

@@ -5,21 +5,19 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from inspector.capture import SUFFIX, Capture, Writer, check_target, open_capture
+from inspector.capture import SUFFIX, Capture, check_target, open_capture
 from inspector.engine.errors import InputError, ModelError
 from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_edits
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
 from inspector.engine.opening.open_subject import Opened, open_subject
-from inspector.engine.pipeline import RunOptions, chosen_quantities, perform
+from inspector.engine.pipeline import RunOptions, chosen_quantities, record, run_start
 from inspector.engine.registries import request_of
 from inspector.engine.session.batches import make_batch
-from inspector.engine.session.starting import run_start
-from inspector.records import Edit, Frame, Load, RunStop, parse_edit, requests_in
+from inspector.records import Edit, Frame, Load, parse_edit, requests_in
 
 Asked = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 """Quantities: keys, or {key: {option: value}}."""
@@ -63,18 +61,14 @@ def run_here(
     plan = _plan(opened.subject, batch, edits, options) if edits else None
     frame = Frame(index=0, label=batch.title)
     named = subject if isinstance(subject, str) else opened.title
-    start = run_start(opened, batch, subject=named, seed=seed, device=where)
-    began = time.monotonic()
-    with Writer(folder, start, overwrite=overwrite) as writer:
-        try:
-            if plan is not None:
-                perform_with_edits(opened.subject, batch, writer, plan, options, frame)
-            else:
-                perform(opened.subject, batch, writer, options, frame=frame)
-        except ModelError as problem:
-            writer.write(RunStop("failed", str(problem), time.monotonic() - began))
-            raise
-        writer.write(RunStop("done", seconds=time.monotonic() - began))
+    start = run_start(opened, batch.title, subject=named, seed=seed, device=where)
+    recording = record(folder, start, overwrite=overwrite)
+    try:
+        with recording:
+            perform_with_edits(opened.subject, batch, recording, plan, options, frame)
+    except ModelError as problem:
+        said = recording.stop.message if recording.stop is not None else str(problem)
+        raise ModelError(said, problem.details) from problem
     return open_capture(folder)
 
 
