@@ -78,15 +78,20 @@ def options_of_input(kind: str) -> set[str]:
     own = input_options(INPUTS[kind])
     if own is not None:
         return {option.name for option in own}
-    return {name for other, entry in INPUTS.items() if other != kind and getattr(entry, "suffixes", ())
+    return {name for other, entry in INPUTS.items() if other != kind and input_suffixes(entry)
             for name in options_of_input(other)}  # fmt: skip
+
+
+def input_suffixes(entry: Any) -> tuple[str, ...]:
+    """Suffixes of the files that an input reads."""
+    return getattr(entry, "suffixes", ())
 
 
 def input_of_file(path: Path, head: bytes = b"") -> str | None:
     """The key of the input that reads a file: by its suffix, else by its first bytes; None for an unknown one."""
     suffix, found = path.suffix.lower(), None
     for key, entry in INPUTS.items():
-        if suffix and suffix in getattr(entry, "suffixes", ()):
+        if suffix and suffix in input_suffixes(entry):
             return key
         if found is None and any(head.startswith(magic) for magic in getattr(entry, "magic", ())):
             found = key

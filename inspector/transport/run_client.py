@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from inspector.records import Failure, Finished, Load, Loaded, NeedsTrust, Progress, Run
+from inspector.records import Catalog, Failure, Finished, Load, Loaded, NeedsTrust, Progress, Run
 from inspector.transport.process import Exit, WorkerProcess
 
 
@@ -78,3 +78,16 @@ def _misfit(outcome: Outcome, loaded: Loaded) -> Outcome:
         "Use --partial to load what fits."
     )
     return outcome
+
+
+def ask_catalog() -> Catalog | None:
+    """What a worker can do: its first word. None where it ends before it says it."""
+    events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    worker = WorkerProcess(events.put, lambda _stream, _text: None, events.put)
+    worker.start()
+    try:
+        while not isinstance(event := events.get(), (Catalog, Exit)):
+            pass
+        return event if isinstance(event, Catalog) else None
+    finally:
+        worker.close()
