@@ -82,7 +82,7 @@ class Asked:
 
     def run(self, name: str, *quantities: str, edits: tuple[Edit, ...] = ()) -> Path:
         path = self.folder / f"{name}.inspect"
-        self.service.serve(Run(path=str(path), input=SPEC, quantities=quantities, edits=edits, seed=4))
+        self.service.serve(Run(path=str(path), input=SPEC, only=quantities, edits=edits, seed=4))
         assert isinstance(self.said[-1], Finished) and self.said[-1].stop.status == "done", self.said[-1]
         return path
 
