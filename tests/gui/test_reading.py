@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from panel_captures import SIZE, write_frames
 from PySide6.QtWidgets import QApplication
-from reading import Case, ColourReader, axis_numbers, numbers_of, part_of, title_of, words_of
+from reading import Case, ColourReader, axis_numbers, numbers_of, part_of, ticks_of, title_of, words_of
 
 from inspector.capture import open_capture
 from inspector.gui.export.figure_files import save_data
@@ -84,6 +84,8 @@ def test_axes_and_titles_say_what_is_drawn(written: tuple[Case, Path]) -> None:
             assert (words_of(plot, "left"), words_of(plot, "bottom")) == words, path
         for path, title in case.titles.items():
             assert title in title_of(part_of(panel, path)), path
+        for path, texts in case.ticks.items():
+            assert ticks_of(part_of(panel, path), len(texts)) == texts, path
 
 
 def test_the_colour_of_each_cell_stands_for_its_number(written: tuple[Case, Path]) -> None:

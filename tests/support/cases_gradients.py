@@ -29,6 +29,7 @@ JACOBIANS = Case(
         channel("rnn.l1:jacobian/bound", "jacobian", ("step",), BOUND * 2, title="bound γσ₁(W)", **RATIO),
     ),
     at={"step": 2},
+    ticks={"curves.plot.step_axis": tuple("abcdefg")},
     axes={"curves.plot": ("norm of ∂sₜ/∂sₜ₋₁", "step")},
     curves=(("curves.legend", "spectral norm", STEP, NORM), ("curves.legend", "bound γσ₁(W)", STEP, BOUND)),
     told=((f"spectral norm [2]  {LAYER}", f"{NORM[2]:.10g}"), (f"bound γσ₁(W) [2]  {LAYER}", f"{BOUND[2]:.10g}")),
@@ -75,6 +76,7 @@ LAGS_CASE = Case(
     titles={"plot": f"{LAYER}: after 3 steps vanished: the mean is below 10⁻³ (exact)", "row.plot": "by start"},
     maps={"row": BY_START},
     units={"row": ""},
+    ticks={"row.plot.axes.left.item": tuple(map(str, STARTS))},
     curves=(("mean", "", LAGS, BY_LAG[1]), ("low", "", LAGS, BY_LAG[2]), ("high", "", LAGS, BY_LAG[0])),
     told=(
         (f"by start [5, from 2]  {LAYER}", f"{BY_START[1, 3]:.10g}"),
@@ -98,6 +100,7 @@ GRADIENT_MAP = Case(
     axes={"row.plot": ("step", "source step")},
     titles={"row.plot": "gradient map"},
     maps={"row": PAST},
+    ticks={"row.plot.axes.left.item": tuple("0123"), "row.plot.axes.bottom.item": tuple("abcd")},
     units={"row": "bit"},
     told=((f"gradient map [3, from 1]  {LAYER}", f"{PAST[3, 1]:.10g} bit"),),
     saved={f"{LAYER}:gradient/map": np.where(np.isinf(PAST), 0.0, PAST)},
@@ -167,6 +170,7 @@ BPTT = Case(
         "plot": "total gradient 3, immediate part alone (lag 0) 2\nestimated",
     },
     maps={"row": USES},
+    ticks={f"row.plot.axes.{side}.item": tuple("abcd") for side in ("left", "bottom")},
     units={"row": "bit"},
     curves=(
         ("legend", "norm of the sum", range(4), SUMS[1]), ("legend", "sum of the norms", range(4), SUMS[2]),
@@ -277,6 +281,11 @@ DEPTH = Case(
     titles={
         "gradient": "gradient by layer, bit", "ratio": "gradient ratio", "rms": "state size",
         "parameters": "by module, bit", "row.plot": "gradient map",
+    },
+    ticks={
+        "gradient.axes.bottom.item": ("l0", "l1", "l2"), "ratio.axes.bottom.item": ("l0/l1", "l1/l2"),
+        "row.plot.axes.left.item": LAYERS["layer"], "parameters.axes.bottom.item": ("rnn.l0", "rnn.l1", "rnn.l2", "head"),
+        "row.plot.axes.bottom.item": tuple("abcdefg"),
     },
     maps={"row": GRID.T},
     units={"row": "bit"},

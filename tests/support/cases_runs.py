@@ -145,6 +145,7 @@ CLIPPING = Case(
         "effect": ("after clipping", "threshold c (drag the line)"), "history": ("‖g‖", "training step"),
         "parameters": ("", "gradient"),
     },
+    ticks={"name_axis": PARAMETERS},
     titles={
         "effect": "threshold c = 0.3, ‖g‖ = 4\nby norm scaled by 0.075; by value 40 % cut, cosine 0.600",
         "history": "‖g‖ > 0.3 in 2 of 4 steps (50 %)", "parameters": "gradient by parameter\nmean over 9 losses",

@@ -38,6 +38,7 @@ STATES = Case(
     at={"step": 4, "unit": 2},
     choose={"which": f"{LAYER}:c"},
     axes={"row.plot": ("unit", "step"), "trace": ("value", "step")},
+    ticks={"row.plot.axes.left.item": tuple("012"), "row.plot.step_axis": tuple("abcdefg")},
     titles={"row.plot": f"cell state, {LAYER}", "trace": "unit 2"},
     maps={"row": C.T},
     units={"row": "mV"},
@@ -81,6 +82,7 @@ UNITS_CASE = Case(
     at={"step": 3, "unit": 1},
     choose={"begin": 2, "end": 3},
     axes={"together": ("on together", "step"), "row.plot": ("", "step")},
+    ticks={"row.plot.axes.left.item": ("• ✓  1  0.80", "•    0  0.67", "     2  0.00")},
     titles={"row.plot": "units on beyond 0.5 in steps 2 to 3, by F1"},
     maps={"row": ON[:, [1, 0, 2]].T},
     units={"row": ""},
@@ -124,6 +126,7 @@ OPENERS = Case(
         "bars.plot": ("mean of the gate", ""), "kept.plot": ("unit", "step"),
         "scales.plot": ("units", "memory timescale τ in steps"),
     },
+    ticks={"bars.plot.step_axis": ("↵", "of", "<s>", "the")},
     titles={
         "bars.plot": f"forget gate by token, {LAYER}: mean of the gate, mean of all units; over all steps "
         f"{(MEANS * COUNTS).sum() / COUNTS.sum():.2f} (dashed)",
@@ -186,6 +189,7 @@ OUTPUTS = Case(
     ),
     at={"step": 3},
     axes={"curves.plot": ("bit", "step"), "row.plot": ("rank", "step")},
+    ticks={"row.plot.step_axis": tuple("abcdefg")},
     titles={"row.plot": "top 3: most probable at the top"},
     maps={"row": TOP.T},
     units={"row": ""},

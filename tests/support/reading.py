@@ -33,6 +33,7 @@ class Case:
         axes: path of a plot → (left, bottom); titles: path of a plot → what its title has in it.
         maps: path of a map's row → its numbers, a row for each row on the screen from the top, a column for each step
             from the left. Bars with `root` have a middle of a quarter; others tell by their texts.
+        units: path of a map's row → the unit at its bar; ticks: path of an axis → what stands at 0, 1, 2, …
         curves: (path of a legend or of a line, name in the legend or "", x, numbers as the axis tells them).
         told: the readout; saved: the names and numbers of what is saved.
     """
@@ -47,6 +48,7 @@ class Case:
     titles: dict[str, str] = field(default_factory=dict)
     maps: dict[str, Array] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
+    ticks: dict[str, tuple[str, ...]] = field(default_factory=dict)
     curves: tuple[tuple[str, str, Any, Any], ...] = ()
     told: tuple[tuple[str, str], ...] = ()
     saved: dict[str, Array] = field(default_factory=dict)
@@ -59,8 +61,20 @@ class Case:
 def part_of(panel: Any, path: str) -> Any:
     """What a path in a panel leads to: names and, in lists, numbers, between points."""
     for word in path.split("."):
-        panel = panel[int(word)] if word.isdecimal() else getattr(panel, word)
+        panel = (
+            panel[int(word)] if word.isdecimal() else panel[word] if isinstance(panel, dict) else getattr(panel, word)
+        )
     return panel
+
+
+def ticks_of(axis: Any, count: int) -> tuple[str, ...]:
+    """What stands at 0, 1, … count−1 on an axis as it is drawn; "" where nothing does."""
+    fixed = dict(level for levels in axis._tickLevels or () for level in levels)
+    if not fixed:
+        size = axis.height() if axis.orientation in ("left", "right") else axis.width()
+        for spacing, values in axis.tickValues(*sorted(axis.range), size):
+            fixed |= dict(zip(values, axis.tickStrings(values, 1.0, spacing), strict=True))
+    return tuple(fixed.get(float(place), "").replace("\u2007", " ") for place in range(count))
 
 
 def words_of(plot: Any, side: str) -> str:
