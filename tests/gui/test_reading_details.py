@@ -158,3 +158,22 @@ def test_units_of_curves_stand_at_the_axis_each_once(tmp_path: Path) -> None:
     ]
     with shown(tmp_path, "outputs", *parts) as (_, panel):
         assert html.unescape(panel.curves.plot.getAxis("left").labelText) == "bit, nat"
+
+
+def test_with_shut_gates_the_direct_path_ends_and_the_difference_is_all_that_arrives(tmp_path: Path) -> None:
+    whole = 10.0 ** -np.arange(4.0)
+    shut, rest = np.array([1.0, 0, 0, 0]), np.array([0.0, *whole[1:]])
+    parts = [
+        channel(f"rnn.l0:path/lag_{name}", "path", ("statistic", "lag"), np.stack((values, values, values)), title=name,
+                scale="log", compare="ratio", labels={"statistic": ("p90", "p10", "mean")})
+        for name, values in (("direct", shut), ("whole", whole), ("difference", rest))
+    ]  # fmt: skip
+    with shown(tmp_path, "paths", *parts, place="rnn.l0") as (_, panel):
+        drawn = {told: line.getData()[1] for line, told in panel.lags.legend.entries}
+        np.testing.assert_array_equal(drawn["direct"], [0, np.nan, np.nan, np.nan])
+        np.testing.assert_allclose(drawn["whole"], [0, -1, -2, -3])
+        np.testing.assert_allclose(drawn["difference"], [np.nan, -1, -2, -3])
+        panel.pointed(panel.lags.plot, 2.0, 0.0)
+        assert panel.told()[:3] == [("direct [lag 2]", "0"), ("whole [lag 2]", "0.01"), ("difference [lag 2]", "0.01")]
+        low, high = panel.lags.plot.vb.viewRange()[1]
+        assert low < -3 and high > 0 and low > -5
