@@ -113,8 +113,8 @@ class Handwritten:
         for recurrence, wanted in self._found:
             try:
                 wanted.fill(recurrence)
-            except Unsupported as reason:
-                emit.refuse(f"{recurrence.place}:gradient", str(reason))
+            except Unsupported as problem:
+                emit.refuse(f"{recurrence.place}:gradient", str(problem))
             trace.recurrences.append(recurrence)
         for place, reason in self._refused.items():
             emit.refuse(f"{place}:h", reason)

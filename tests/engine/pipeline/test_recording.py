@@ -240,9 +240,9 @@ class WithOwnFunction(nn.Module):
 @pytest.mark.parametrize("retain", [False, True])
 def test_a_graph_that_the_callers_backward_pass_let_go_is_said(tmp_path: Path, retain: bool) -> None:
     model, x = WithOwnFunction(), torch.randn(1, 5, 4)
-    with record(tmp_path / "a.inspect", model) as recording:
-        with recording.call(model, x, RunOptions(only=("states", "jacobian/frobenius_norm"))):
-            model(x).square().sum().backward(retain_graph=retain)
+    options = RunOptions(only=("states", "jacobian/frobenius_norm"))
+    with record(tmp_path / "a.inspect", model) as recording, recording.call(model, x, options):
+        model(x).square().sum().backward(retain_graph=retain)
     with open_capture(tmp_path / "a.inspect") as capture:
         refused = {one.channel for one in capture.refusals if "backward(retain_graph=True) keeps it" in one.reason}
         assert refused == (set() if retain else {"model:gradient", "model:jacobian/frobenius_norm"})
