@@ -144,7 +144,7 @@ def test_a_figure_of_what_is_damaged_needs_to_be_asked_for(damaged: Path) -> Non
 def test_only_so_much_is_checked_unless_asked_for(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
-    monkeypatch.setattr("inspector.cli.CHECKED_BYTES", 100)
+    monkeypatch.setattr("inspector.cli.listing.CHECKED_BYTES", 100)
     path = str(damaged / "a.inspect")
     told = CliRunner().invoke(cli.cli, ["list", path]).stdout
     assert "were not checked for damage; --check does" in told and "  damaged: " not in told
@@ -199,7 +199,7 @@ def test_a_model_that_raises_exits_with_1_and_keeps_its_capture(tmp_path: Path) 
 def in_process(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     """The exit code and stderr of a command that starts no worker."""
     monkeypatch.setattr(sys, "argv", ["inspector", *arguments])
-    monkeypatch.setattr(cli, "run_and_wait", lambda *_: pytest.fail("the model was opened"))
+    monkeypatch.setattr("inspector.cli.reporting.run_and_wait", lambda *_: pytest.fail("the model was opened"))
     code = cli.main()
     return code, capfd.readouterr().err.strip()
 

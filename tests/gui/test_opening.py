@@ -207,7 +207,10 @@ def test_an_opening_that_hangs_is_cancelled(
     else:
         qtbot.mouseClick(window.input.go if by == "bar" else window.status.stop, Qt.MouseButton.LeftButton)
     assert window.session.sentence == "Cancelling …"
+    qtbot.waitUntil(lambda: not window.input.go.isEnabled() and not window.status.stop.isEnabled(), timeout=5000)
     qtbot.waitUntil(lambda: window.session.loaded is None, timeout=30_000)
+    assert window.session.worker.pid != pid and window.session.busy, "the model before is opened again"
+    assert window.input.go.text() == "Run" and window.input.go.isEnabled() and not window.status.stop.isVisible()
     qtbot.waitUntil(lambda: window.session.loaded is not None, timeout=60_000)
     assert window.session.worker.pid != pid and not window.session.busy
     qtbot.waitUntil(lambda: window.input.go.text() == "Run", timeout=5000)
@@ -379,9 +382,8 @@ def test_text_for_a_model_of_numbers_is_refused_in_a_sentence_and_kept(
     type_into(numbers, qtbot, "the white rabbit")
     qtbot.keyClick(numbers.input.line, Qt.Key.Key_Return)
     finish(numbers, qtbot)
-    qtbot.waitUntil(lambda: bool(boxes(qapp)), timeout=5000)
-    assert "'the' is not a number; expected numbers" in boxes(qapp)[0].text()
-    boxes(qapp)[0].close()
+    qtbot.waitUntil(numbers.input.problem.isVisible, timeout=5000)
+    assert "'the' is not a number; expected numbers" in numbers.input.problem.whole and not boxes(qapp)
     assert numbers.input.line.text() == "the white rabbit" and numbers.session.capture.path == before
     np.testing.assert_array_equal(numbers.session.capture.extent("rnn.l0:h"), (9, 3))
 

@@ -32,7 +32,7 @@ QUANTITIES = "tests/engine/quantities"
 TESTS: dict[str, tuple[str, ...]] = {
     "inspector/analysis": ("tests/analysis", "tests/gui"),
     "inspector/capture": ("tests/capture",),
-    "inspector/cli.py": ("tests/test_cli.py",),
+    "inspector/cli": ("tests/test_cli.py",),
     "inspector/diagnosis": ("tests/gui",),
     "inspector/engine": ("tests/engine",),
     "inspector/engine/analyses": ("tests/engine/analyses", QUANTITIES),

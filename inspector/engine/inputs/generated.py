@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import InputError
-from inspector.engine.model.batching import check_length, model_dtype, number_option, pad
+from inspector.engine.model.batching import check_length, model_dtype, number_option, pad, what_it_reads
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
@@ -25,7 +25,7 @@ class Generated:
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
         """A batch of `samples` sequences (different noise in each), 100 steps unless said otherwise."""
         if subject.kind != "vectors" or subject.width is None:
-            raise InputError(f"{subject.name} reads tokens; made signals are for models that read vectors.")
+            raise InputError(f"{subject.name} reads {what_it_reads(subject)}; made signals are for vectors.")
         if spec.value not in KINDS:
             raise InputError(f"There is no signal {spec.value!r}; there are {', '.join(KINDS)}.")
         steps, count = int(number_option(spec, "steps", 100)), int(number_option(spec, "samples", 1))

@@ -16,7 +16,7 @@ from inspector.engine.cells.family import is_opaque, sequence_family, step_famil
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.hooks.function_mode import FUSED, runs_fused, unwatched
 from inspector.engine.hooks.module_stack import ModuleStack
-from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, corrected, place_of, recurrence_of
+from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, corrected, place_of_step, recurrence_of
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
@@ -26,7 +26,7 @@ from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.record.op_table import Table
-from inspector.engine.recurrent.traced.record.recorder import Recorder
+from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
@@ -55,7 +55,7 @@ class Handwritten:
     summary = "Hand-written recurrences: Python loops over any operations, and stacks of equal layers"
 
     def __init__(self) -> None:
-        self._recorder: Recorder | None = None
+        self._recorder: OperationRecorder | None = None
         self._stack: ModuleStack | None = None
         self._found: list[tuple[ReplayRecurrence | GraphRecurrence, Wanted]] = []
         self._refused: dict[str, str] = {}
@@ -78,7 +78,7 @@ class Handwritten:
             if not is_opaque(module) and (sequence_family(module) or step_family(module)) is not None
         }  # fmt: skip
         self._parameters = {id(value): name for name, value in model.named_parameters()}
-        self._recorder = Recorder(trace.editor)
+        self._recorder = OperationRecorder(trace.editor)
         self._recorder.begin(following=trace.may_have_gradients)
         trace.after_forward.append(lambda: self._look(trace, emit))
 
@@ -164,7 +164,7 @@ class Handwritten:
         flow.tick = emit.check
         useful = False
         for state in states(flow):
-            place = place_of(flow, state, self._names)
+            place = place_of_step(flow, state, self._names)
             cells = cells_within(flow, state, self._parameters)
             theirs, within = of_a_family(flow, state, self._claimed)
             if "" in cells or of_a_cell(flow, state) or theirs:  # these have probes of their own
@@ -200,7 +200,7 @@ class Handwritten:
             return False
         found = [(flow, state) for flow in map(analyse, loops_inside(loop)) for state in states(flow)]
         for flow, state in found:
-            place = place_of(flow, state, self._names)
+            place = place_of_step(flow, state, self._names)
             reason = f"the model goes through the batch's {size} sequences one by one; {ONE_SHOWS}"
             self._refused[place] = f"The recurrence in {place} is not shown: {reason}."
         return bool(found)

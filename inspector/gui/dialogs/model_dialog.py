@@ -56,6 +56,7 @@ class OpenModelDialog(QDialog):
         form.addRow("Arguments (JSON)", self.arguments)
         form.addRow("Checkpoint", _with_button(self.checkpoint, self._browse_checkpoint))
         self.problem.setWordWrap(True)
+        self.problem.setObjectName("problem")
         self.problem.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.problem.setAccessibleName("Problem")
         self.more.setText("Details")

@@ -19,7 +19,6 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Capture, CaptureError, Difference
-from inspector.capture.difference import RATIO
 from inspector.gui.panel.availability import answering, why_not
 from inspector.gui.panel.edit_trigger import EditHere
 from inspector.gui.panel.empty_page import EmptyPage, refused
@@ -28,7 +27,7 @@ from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, readable
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.step_range import EitherRange, StepRange
-from inspector.gui.widgets.controls import caption, chooser, keep_room, number, set_options
+from inspector.gui.widgets.controls import caption, chooser, keep_room, measured, number, set_options
 from inspector.gui.widgets.plain_text import clean_block
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
@@ -378,9 +377,11 @@ class Panel(QWidget):
         """The readout under the shared cursor; what is over the answer's steps, or a difference, says so."""
         word = "answer: " if self.looking.answers else ""
         rows = self.readout(self.looking.position)
-        if self.differs:
-            rows = [(what if what.startswith("Δ ") or RATIO in what else f"Δ {what}", value) for what, value in rows]
         return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
+
+    def changed(self, channel: Channel) -> str:
+        """What stands before a name that is not the channel's title, where its numbers are differences of two runs."""
+        return "Δ " if self.differs and channel.compare == "difference" else ""
 
     def paint(self, painter: QPainter, rect: QRectF) -> None:
         """Draw the figure into any paint device, vectors as vectors; the background is painted too."""
@@ -389,4 +390,4 @@ class Panel(QWidget):
             raise CaptureError(f"{self.title} could not be drawn: {fault}.")
 
 
-__all__ = ["Panel", "caption", "chooser", "number", "set_options"]
+__all__ = ["Panel", "caption", "chooser", "measured", "number", "set_options"]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PySide6.QtWidgets import QCheckBox
 
-from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.base import Panel, caption, chooser, measured, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.atlas import Atlas, thumbnail
@@ -222,7 +222,7 @@ class Attention(Panel):
         self.strip.mark_gaps(gaps_of(self.capture, channel.name, self.frame, x=1, y=None, at={0: head}))
         self.strip.label_left({"1": "", "step": "steps"}.get(channel.unit, channel.unit))
         self.strip.step_axis.set_names(names)
-        self.strip.vb.enableAutoRange(axis="y")
+        self.strip.fit_left(values, centred=self.differs)
 
     def _chosen(self, row: int, column: int) -> None:
         self.looking.move(place=self.maps()[row].place, head=column)
@@ -265,12 +265,13 @@ class Attention(Panel):
             if q < queries and k < keys:
                 cut = (slice(head, head + 1), slice(q, q + 1), slice(k, k + 1))
                 weight = self.capture.block(channel.name, self.frame, cut)[0, 0, 0]
-                rows.append((f"attention {q} → {k}, head {head}  {channel.place}", number(weight)))
+                what = f"{self.changed(channel)}attention {q} → {k}, head {head}  {channel.place}"
+                rows.append((what, measured(weight, channel.unit)))
         for channel in self.statistics():
             assert self.capture is not None
             if q is not None and q < self.capture.extent(channel.name, self.frame)[1]:
                 cell = self.capture.block(channel.name, self.frame, (slice(head, head + 1), slice(q, q + 1)))[0, 0]
-                rows.append((f"{channel.title} [{q}], head {head}", number(cell)))
+                rows.append((f"{channel.title} [{q}], head {head}", measured(cell, channel.unit)))
         return rows
 
     def data(self) -> dict[str, Array]:

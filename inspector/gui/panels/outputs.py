@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.panel.base import Panel, number
+from inspector.gui.panel.base import Panel, measured, number
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.curves import Curves
@@ -146,7 +146,7 @@ class Outputs(Panel):
         for channel in self.lines():
             if step < self.capture.extent(channel.name, self.frame)[0]:
                 value = self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0]
-                rows.append((f"{channel.title} [{step}]", f"{number(value)} {channel.unit}".removesuffix(" 1")))
+                rows.append((f"{channel.title} [{step}]", measured(value, channel.unit)))
         values, tokens = self.ranked()
         if values is not None and tokens is not None and step < self.capture.extent(values.name, self.frame)[0]:
             names = self.capture.labels(tokens.value_domain, self.frame)
@@ -154,7 +154,7 @@ class Outputs(Panel):
             ids = self.capture.block(tokens.name, self.frame, (slice(step, step + 1),))[0]
             for rank, (share, one) in enumerate(zip(shares, ids, strict=False)):
                 name = named(names, one, str(one))
-                rows.append((f"output {rank + 1} [{step}]: {name}", number(share)))
+                rows.append((f"{self.changed(values)}output {rank + 1} [{step}]: {name}", number(share)))
         return rows
 
     def data(self) -> dict[str, Array]:

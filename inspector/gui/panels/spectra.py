@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from inspector.analysis.spectrum import bound_verdict, eigenvalue_verdict
 from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.labelled import rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.fan import Fan, subscript
@@ -20,6 +21,7 @@ from inspector.gui.widgets.words import Words
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
+PARTS = ("re", "im")
 SCALARS = {
     "spectral_radius": "ρ",
     "spectral_norm": "σ₁",
@@ -138,16 +140,16 @@ class Spectra(Panel):
         return frames.get(self.frame, frames[max(frames)] if frames and self.frame < 0 else missing)
 
     def eigenvalues(self) -> tuple[Array, str]:
-        """(eigenvalue, part) of what is shown, and its title."""
+        """(eigenvalue, 2) real and imaginary parts of what is shown, and its title."""
         channel = self.matrix()
         if channel is None or self.capture is None:
             return np.zeros((0, 2)), ""
         if channel.dims[0] != "step":
-            return self.capture.array(channel.name, self.frame), channel.title
+            whole = self.capture.array(channel.name, self.frame)
+            return np.stack(rows_of(channel, whole, *PARTS, dim="part"), -1), channel.title
         step = self.step_shown(channel)
-        return self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[
-            0
-        ], f"{channel.title} at step {step}"
+        block = self.capture.block(channel.name, self.frame, (slice(step, step + 1),))
+        return np.stack(rows_of(channel, block, *PARTS, dim="part"), -1)[0], f"{channel.title} at step {step}"
 
     def singular_values(self) -> Array:
         """Singular values of the matrix that is shown, as many as were kept."""

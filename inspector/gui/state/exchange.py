@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from inspector.records import Failure, Load, Loaded, Log, NeedsTrust
+from inspector.records import Failure, Load, Loaded, Log, NeedsTrust, Run
 
 
 class Worker(Protocol):
-    """The parent's end of a worker (streams.process.WorkerProcess)."""
+    """The parent's end of a worker (transport.process.WorkerProcess)."""
 
     @property
     def alive(self) -> bool:
@@ -43,3 +43,5 @@ class Changes:
     loaded: Loaded | None = None
     not_opened: Load | None = None
     """The model that could not be opened, or was not in the end; the one before is open still."""
+    refused: Run | None = None
+    """The run that could not be made as it was asked for; what was shown before is shown still."""

@@ -55,3 +55,8 @@ def number(value: Any) -> str:
         digits = {2: 4, 4: 7, 8: 10}.get(getattr(np.asarray(value).dtype, "itemsize", 8), 7)
         return f"{float(value):.{digits}g}"
     return str(value)
+
+
+def measured(value: Any, unit: str) -> str:
+    """A number with its unit, where it has one."""
+    return number(value) if unit in ("", "1") else f"{number(value)} {unit}"

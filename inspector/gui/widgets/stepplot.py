@@ -92,6 +92,15 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
             self._labels = (text, self._labels[1])
             style_axis(self.getAxis("left"), self.theme, text)
 
+    def fit_left(self, values: Array, *, centred: bool) -> None:
+        """Fit the vertical axis to some values: with 0 in its middle, or as the plot does it by itself."""
+        finite = values[np.isfinite(values)]
+        reach = float(np.abs(finite).max()) if centred and len(finite) else 0.0
+        if reach > 0:
+            self.vb.setYRange(-1.06 * reach, 1.06 * reach, padding=0)
+        else:
+            self.vb.enableAutoRange(axis="y")
+
     def name_steps(self, word: str) -> None:
         """Say whose steps the axis counts ("step", "answer step"), where it counts those that are shared."""
         if self.steps is not None and self._labels[1] in (STEP_DOMAIN, ANSWER_DOMAIN) and self._labels[1] != word:

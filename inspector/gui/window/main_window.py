@@ -36,6 +36,9 @@ from inspector.workspace.samples import list_samples
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
 
+NOT_MADE_BY_IT = (
+    "The model that is open did not make this capture: open the capture's model and run it, then change that."
+)
 TICK_MS = 16
 READOUT_MS = 60
 
@@ -93,7 +96,7 @@ class Window(QMainWindow):
         self.damage = DamageBar()
         self.frames = FrameBar()
         self.frames.chosen.connect(self._choose_frame)
-        self.frames.forgotten.connect(lambda: self.session.run(self.session.spec) if self.session.spec else None)
+        self.frames.forgotten.connect(self.run_without_edits)
         for widget in (self.damage, self.input, self.frames, self.sequence, self.answer):
             layout.addWidget(widget)
         self.setCentralWidget(top)
@@ -177,8 +180,9 @@ class Window(QMainWindow):
     @Slot(object)
     def run(self, spec: InputSpec) -> None:
         """Run a sequence on the open model."""
-        self.session.run(spec)
+        begun = self.session.run(spec)
         self.input.typed = self.input.typed and not self.session.running
+        self.input.say("" if begun else self.session.sentence)
         self._show_state()
 
     @Slot()
@@ -206,15 +210,30 @@ class Window(QMainWindow):
         from inspector.gui.dialogs.edit_dialog import EditDialog
         from inspector.gui.panel.availability import answering
 
-        capture = self.session.capture
+        capture, made = self.session.capture, self.session.again_possible
         if capture is None:
             self.fail("Run a model first; then a token, a unit or a gate of that run can be changed.")
             return
+        if made is None:
+            self.fail(NOT_MADE_BY_IT)
+            return
         place = name.rpartition(":")[0] or self.looking.position.place
         row = self.answer if name != INPUT and place in answering(capture) else self.sequence
-        dialog = EditDialog(capture, row.looking.position, self.session.edits, self, name)
+        refused = self.session.shown.refused
+        dialog = EditDialog(capture, row.looking.position, refused.edits or made.request.edits, self, name)
+        dialog.say(refused.sentence)
         if dialog.exec():
-            self.session.run(self.session.spec, dialog.edits())
+            self.session.run_with(made, dialog.edits())
+            self._show_state()
+
+    @Slot()
+    def run_without_edits(self) -> None:
+        """Run the sequence that is shown as it is."""
+        made = self.session.again_possible
+        if made is None:
+            self.fail(NOT_MADE_BY_IT)
+        else:
+            self.session.run_with(made, ())
             self._show_state()
 
     @Slot(int)
@@ -288,6 +307,9 @@ class Window(QMainWindow):
             self.models.report(changes.consent.report, self.session.agree, self.session.refuse)
         elif changes.untrusted is not None:
             ask_trust(self, changes.untrusted, self.session.agree_to_code, self.session.refuse)
+        elif changes.refused is not None and self.input.is_of(changes.refused):
+            assert changes.failure is not None
+            self.input.say(changes.failure.message)
         elif changes.failure is not None and not self.models.came_back(changes):
             self._tell(changes.failure.message, changes.failure.details)
 
@@ -328,7 +350,7 @@ class Window(QMainWindow):
 
     def _show_state(self) -> None:
         self.status.show_state()
-        self.input.set_busy(self.session.busy)
+        self.input.set_busy(self.session.waited_for, self.session.cancelling)
 
     # -- cursor
 

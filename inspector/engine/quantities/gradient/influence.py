@@ -52,7 +52,7 @@ def influence(trace: Trace, emit: Emitter) -> None:
     name = "input:influence/loss" if trace.loss is not None else "input:influence/divergence"
     with undisturbed(trace.subject.model):
         try:
-            plan = Plan(trace)
+            plan = InfluenceSamples(trace)
             curves = occlusion(trace, plan, emit)
         except Unsupported as reason:
             emit.refuse(name, str(reason))
@@ -90,7 +90,7 @@ ABOUT = {
 }  # fmt: skip
 
 
-class Plan:
+class InfluenceSamples:
     """Which steps are replaced, how often, and whose loss is differentiated. Raises Unsupported."""
 
     def __init__(self, trace: Trace) -> None:
@@ -163,7 +163,7 @@ class _Table:
         self.there[number, : len(found)] = known
 
 
-def occlusion(trace: Trace, plan: Plan, emit: Emitter) -> dict[str, Tensor]:
+def occlusion(trace: Trace, plan: InfluenceSamples, emit: Emitter) -> dict[str, Tensor]:
     """{signal: (statistic, lag)} of the influence on the loss and on the outputs. Raises Unsupported.
 
     Every call holds the plain sequence as its first row: rounding is the same for all rows of a call, and a network
@@ -210,7 +210,7 @@ def _noise(loss: Tensor | None, scores: Tensor | None) -> float:
     return float(divergence(scores[0], scores[-1]).mean()) if scores is not None else 0.0
 
 
-def _chunks(plan: Plan, trace: Trace) -> Iterator[list[tuple[int, int, Tensor]]]:
+def _chunks(plan: InfluenceSamples, trace: Trace) -> Iterator[list[tuple[int, int, Tensor]]]:
     """(number of the position, step, new input) of every copy, as many at once as memory allows."""
     size, pieces = max(1, chunk(trace) - 1), list[tuple[int, int, Tensor]]()
     for number, step in enumerate(plan.positions):
@@ -239,7 +239,7 @@ def by_lag(values: Tensor, there: Tensor) -> Tensor:
     return torch.stack((mean, torch.where(count > 1, error, torch.nan), count))
 
 
-def gradient(trace: Trace, plan: Plan, emit: Emitter) -> Tensor:
+def gradient(trace: Trace, plan: InfluenceSamples, emit: Emitter) -> Tensor:
     """(statistic, lag) of ‖∂ℓ_t/∂x_{t−ℓ}‖ over the losses of the plan: one copy and one loss term each."""
     table = _Table.empty(len(plan.targets), plan.lags)
     size = chunk(trace)

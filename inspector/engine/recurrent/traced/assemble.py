@@ -88,7 +88,7 @@ def _inner_name(flow: Flow, slot: Slot) -> str:
     return names[0] if whole and len(names) == 1 else ""
 
 
-def place_of(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> str:
+def place_of_step(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> str:
     """The module in which the step is computed: the longest common part of its operations' places.
 
     Two iterations are looked at: the first may do without a state. Counter-example: a branch into another module that
