@@ -19,7 +19,7 @@ from inspector.engine.trace.trace import Trace
 
 MOST_BYTES = 1 << 30
 """Bytes of tensors in the traces of one run above which they are not kept."""
-NO_PARAMETERS = "{} needs the gradients of all parameters, which are only kept in a run that asks for it from the start"
+NO_PARAMETERS = "{} needs the gradients of all parameters, which only a run keeps that asks for it from the start"
 
 
 @dataclass(frozen=True, slots=True)

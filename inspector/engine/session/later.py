@@ -72,7 +72,7 @@ class KeptRun:
         left = tuple(key for key in keys if any(key not in kept.keys for kept in self.frames))
         reasons = dict.fromkeys(reason for kept in self.frames for reason in reasons_for_a_run(kept, left))
         if reasons:
-            raise NeedsRunError(f"{'; '.join(reasons)}: run the model again.")
+            raise NeedsRunError(f"{'; '.join(reasons)}.")
         return left
 
     def question(

@@ -126,6 +126,14 @@ class Session(Work):
         else:
             self.sentence = f"That was a run of {made.subject}, which is not open any more."
 
+    def analyse(self, keys: tuple[str, ...]) -> None:
+        """Compute quantities of the run that is shown, which need not run again; where it has to, it does."""
+        made = self.again_possible
+        if made is None or self.busy or not self.connection.alive or self.loaded is None:
+            self.again()
+        else:
+            self.begin_question(made, keys)
+
     def cancel(self) -> None:
         """Stop the run, or the opening; what came so far stays. A model that does not let go loses its worker."""
         if self.busy and not self.cancelling:
@@ -158,9 +166,9 @@ class Session(Work):
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """The quantities that the run that is shown was asked for; empty for the default ones."""
+        """The quantities that the run that is shown was asked for, then or later; none for the default ones."""
         made = self.shown.current
-        return made.request.quantities if made is not None else ()
+        return (*made.request.quantities, *self.shown.later) if made is not None else ()
 
     # -- the tick
 
@@ -173,6 +181,9 @@ class Session(Work):
         end = time.monotonic() + TICK_SECONDS
         while time.monotonic() < end and (event := self.connection.record()) is not None:
             self._answers.take(event, changes)
+        if changes.needs_run:
+            self.again()
+            self.sentence = f"{changes.needs_run} {self.sentence}"
         self._watch_cancel(changes)
         self.shown.watch(changes)
         changes.lines[:0] = self.connection.lines()

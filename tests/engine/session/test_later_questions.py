@@ -168,8 +168,7 @@ def test_why_a_new_run_is_needed_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     path = asked.run("a", "states")
     said = needs_run(asked.ask(path, "clipping", "gates"))
     assert said == (
-        "clipping needs the gradients of all parameters, which are only kept in a run that asks for it from the start: "
-        "run the model again."
+        "clipping needs the gradients of all parameters, which only a run keeps that asks for it from the start."
     )
     assert isinstance(asked.ask(path, "gates"), Finished)
     another = tmp_path / "another.inspect"
