@@ -20,6 +20,7 @@ from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, corrected, pla
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
+from inspector.engine.recurrent.traced.layer_names import layer_names
 from inspector.engine.recurrent.traced.loops.carried_state import Slot, analyse
 from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, loops_inside
 from inspector.engine.recurrent.traced.loops.state_choice import states
@@ -31,7 +32,7 @@ from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import told
-from inspector.records import CARRIED, STATE, Labels, place_name
+from inspector.records import CARRIED, LAYER_DOMAIN, STATE, Labels, place_name
 
 FULL = (
     "The model makes more operations than are recorded, so loops after the first {:,} are not seen; a shorter sequence "
@@ -184,6 +185,8 @@ class Handwritten:
             wanted = Wanted(flow, state, cut)
             wanted.ask(trace)
             self._found.append((recurrence, wanted))
+            if loop.depth:
+                recurrence.domain, recurrence.names = LAYER_DOMAIN, layer_names(flow, state, self._modules())
             recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
             named = place_name(place)
             emit.sink.write(Labels(CARRIED + named, tuple(slot.written for slot in flow.slots), emit.frame))
@@ -192,6 +195,10 @@ class Handwritten:
             if trace.editing:
                 trace.extra.setdefault("handwritten", []).append((place, flow, state, size))
         return useful
+
+    def _modules(self) -> dict[int, str]:
+        """Ids of modules and of parameters → the module's name."""
+        return {**{number: name.rpartition(".")[0] for number, name in self._parameters.items()}, **self._names}
 
     def _one_by_one(self, loop: Loop, trace: Trace) -> bool:
         """True for a loop over the sequences of the batch, each with a loop over its steps inside: it is told."""

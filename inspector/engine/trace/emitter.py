@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import CancelledError
-from inspector.records import Channel, Labels, Page, Refusal, Scalar
+from inspector.records import Axis, Channel, Labels, Page, Refusal, Scalar
 
 
 class Sink(Protocol):
@@ -45,6 +45,8 @@ class Emitter:
     declared: set[str] = field(default_factory=set)
     step_domains: dict[str, str] = field(default_factory=dict)
     """Place → whose steps its channels run over, where those are not the input's (engine/trace/target_steps.py)."""
+    axes: set[str] = field(default_factory=set)
+    """Names of the axes that were described."""
 
     def channel(self, channel: Channel) -> None:
         """Declare a channel once; a second declaration of the same name is ignored."""
@@ -70,6 +72,12 @@ class Emitter:
         frame = -1 if every_frame else self.frame
         for start in range(0, len(names), 4096):
             self.sink.write(Labels(domain, tuple(names[start : start + 4096]), frame, start))
+
+    def axis(self, axis: Axis) -> None:
+        """Describe an axis of this frame; a second description of the same name is ignored."""
+        if axis.name not in self.axes:
+            self.axes.add(axis.name)
+            self.sink.write(replace(axis, frame=self.frame))
 
     def scalar(self, name: str, value: float) -> None:
         """One number of this frame."""

@@ -62,7 +62,9 @@ class Recurrence:
     base: int = 0
     known: tuple[Tensor, ...] = ()
     domain: str = STEP_DOMAIN
-    """Whose steps these are: the input's, or those of an answer with steps of its own."""
+    """The axis of these steps: the input's, another input's, the answer's, or the layers of a stack."""
+    names: tuple[str, ...] = ()
+    """What the steps are called where they are the layers of a stack, if their modules tell it."""
     _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
 
     @property

@@ -14,7 +14,7 @@ from inspector.gui.state.exchange import Changes, Make
 from inspector.gui.state.opening import Wanted
 from inspector.gui.state.shown import Made
 from inspector.gui.state.work import Work
-from inspector.records import Edit, InputSpec, Load, Log, NeedsTrust
+from inspector.records import Edit, InputSpec, Load, Log, NeedsTrust, split_request
 
 CANCEL_PATIENCE = 2.0
 """Seconds that a model may go on after a cancel; then its worker is ended."""
@@ -166,9 +166,10 @@ class Session(Work):
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """The quantities that the run that is shown was asked for, then or later; none for the default ones."""
+        """Keys of the quantities beyond the default ones that the run that is shown was asked for, then or later."""
         made = self.shown.current
-        return (*made.request.quantities, *self.shown.later) if made is not None else ()
+        requests = (*made.request.also, *self.shown.later) if made is not None else ()
+        return tuple(split_request(request)[0] for request in requests)
 
     # -- the tick
 

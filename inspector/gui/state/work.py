@@ -11,7 +11,7 @@ from inspector.gui.state.connection import Connection
 from inspector.gui.state.exchange import Make, Worker
 from inspector.gui.state.opening import Opening, Wanted
 from inspector.gui.state.shown import Made, Shown
-from inspector.records import Analyse, Cancel, Catalog, Load, Loaded, Log, Progress, Run
+from inspector.records import Analyse, Cancel, Catalog, Load, Loaded, Log, Progress, Run, split_request
 
 
 class Work:
@@ -27,7 +27,7 @@ class Work:
         """The number of the newest request; answers to older ones come too late."""
         self.cancelled_at: float | None = None
         self.also: tuple[str, ...] = ()
-        """Keys of quantities to compute beyond the default ones."""
+        """Requests for quantities beyond the default ones: keys, with options after `@`."""
         self.states_of: Callable[[str], Mapping[str, tuple[str, ...]]] = lambda _subject: {}
         """What the user named as the states of a subject's hand-written cells."""
         self.question: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class Work:
         """Ask the worker for a run of the model that is open."""
         request = Run(
             path=str(self.shown.next_path()), input=wanted.input, edits=wanted.edits, generation=self.generation,
-            quantities=self._quantities(), states=dict(self.states_of(self.subject)),
+            also=self._also(), states=dict(self.states_of(self.subject)),
         )  # fmt: skip
         self.shown.ask(Made(request, self.subject))
         self.running, self.progress, self.cancelled_at = True, None, None
@@ -135,11 +135,10 @@ class Work:
         self.sentence, self.question = "Computing …", keys
         self.connection.send(Analyse(path=made.request.path, quantities=keys, generation=self.generation))
 
-    def _quantities(self) -> tuple[str, ...]:
-        """The default ones and those that were asked for; empty where that is the default."""
-        known = self.catalog.quantities if self.catalog is not None else ()
-        more = [entry.key for entry in known if not entry.default and entry.key in self.also]
-        return (*(entry.key for entry in known if entry.default), *more) if more else ()
+    def _also(self) -> tuple[str, ...]:
+        """What was asked for beyond the default quantities, as far as the worker knows it."""
+        known = {entry.key for entry in self.catalog.quantities} if self.catalog is not None else set()
+        return tuple(request for request in self.also if split_request(request)[0] in known)
 
     def interrupt(self) -> None:
         """Tell the worker that what goes on is to stop."""
