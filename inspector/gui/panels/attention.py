@@ -31,6 +31,7 @@ UNBOUNDED = 16_777_215.0
 class Attention(Panel):
     """(head, query, key) channels of kind "attention", and (head, query) statistics of them."""
 
+    tab_order, tab_row = 60, "upper"
     key, title = "attention", "Attention"
     hint = "Attention maps of every head of every layer, and their entropy and distance. Needs a model with attention."
 

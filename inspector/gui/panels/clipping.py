@@ -39,6 +39,7 @@ FARTHEST = 30.0
 class Clipping(Panel):
     """Channels of kind "clipping": norms by parameter, the table by threshold, and the norms of training."""
 
+    tab_order = 170
     key, title = "clipping", "Clipping"
     hint = (
         "The gradient of every parameter and what clipping it, by norm or by value, would do to this run. The model "

@@ -26,6 +26,7 @@ FIRST_BAD = "first_bad_step"
 class Health(Panel):
     """(count,) channels of kind "health", one row a tensor."""
 
+    tab_order = 190
     key, title = "health", "Health"
     hint = "Counts of −∞, negative, zero, positive, +∞ and NaN in every captured tensor. Run a model to see them."
 

@@ -43,6 +43,7 @@ WANTED = {
 class Openers(Panel):
     """Tables (token, unit) and (feature, unit) of kind "opener", gates, memory runs and timescales of one place."""
 
+    tab_order, tab_row = 40, "upper"
     key, title = "openers", "Gate openers"
     hint = (
         "Which inputs open each gate, what a unit keeps over a span of steps, its memory timescale, and runs of "

@@ -30,6 +30,7 @@ LEAST_WIDTH, LEAST_HEIGHT = 16, 11
 class Outputs(Panel):
     """(step,) lines and (step, rank) tables of kind "output"."""
 
+    tab_order, tab_row = 70, "upper"
     key, title = "outputs", "Outputs"
     hint = "Loss and surprise by step, and the most probable outputs. Needs a model with a loss or a vocabulary."
 

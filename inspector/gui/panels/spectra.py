@@ -35,6 +35,7 @@ SCALARS = {
 class Spectra(Panel):
     """Channels of kind "spectrum": (step, rank), (step,), (rank,), (eigenvalue, part) and (step, eigenvalue, part)."""
 
+    tab_order = 90
     key, title = "spectra", "Spectra"
     hint = "Singular values and eigenvalues of step Jacobians and recurrent weights. Needs a recurrent layer."
 

@@ -27,6 +27,7 @@ Array = npt.NDArray[Any]
 class States(Panel):
     """Any (step, unit) channel of kind "state"."""
 
+    tab_order, tab_row = 10, "upper"
     key, title = "states", "States"
     hint = "Hidden and cell states of recurrent layers, unit by step. Run a model with a recurrent layer to see them."
 

@@ -44,6 +44,7 @@ class Column:
 class Training(Panel):
     """(statistic, iteration) channels of kind "training": the statistic "step" is the training step."""
 
+    tab_order = 180
     key, title = "training", "Training"
     hint = (
         "Loss, gradient norm and whatever else training noted in a history.json beside the checkpoint, over the "

@@ -30,7 +30,7 @@ from inspector.gui.window.screen import first_size
 from inspector.gui.window.sequence_row import SequenceRow
 from inspector.gui.window.side_docks import LogPane, ModelTree, Opener, Readout
 from inspector.gui.window.status_row import StatusRow
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, InputSpec, Load, Log
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Catalog, InputSpec, Load, Log
 from inspector.workspace.samples import list_samples
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class Window(QMainWindow):
         self.steps.answer = StepRange(self)
         self.theme = self._wanted_theme()
         self.panels: dict[str, Panel] = {}
+        self._known: Catalog | None = None
         self.docking = Docking(self)
         self.models = ModelOpening(self, self.open_model)
         self.setWindowTitle("inspector")
@@ -298,11 +299,20 @@ class Window(QMainWindow):
         if changes.state or self.session.busy:
             self._show_state()
         if changes.state:
-            self.menu_actions += self.compute_menu.offer(self.session.catalog)
+            self._know(self.session.catalog)
         if changes.state and not self.session.busy:
             self.docking.raise_useful(self.panels)
             self.docking.label_tabs(self.panels)
         self._answer(changes)
+
+    def _know(self, catalog: Catalog | None) -> None:
+        """Offer what the worker can do, once it has told."""
+        if catalog is None or catalog is self._known:
+            return
+        self._known = catalog
+        self.menu_actions += self.compute_menu.offer(catalog)
+        for panel in self.panels.values():
+            panel.know(catalog.quantities)
 
     def _answer(self, changes: Changes) -> None:
         if changes.consent is not None and changes.consent.report is not None:

@@ -170,7 +170,9 @@ def test_why_a_new_run_is_needed_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     assert said == (
         "clipping needs the gradients of all parameters, which only a run keeps that asks for it from the start."
     )
-    assert isinstance(asked.ask(path, "gates"), Finished)
+    assert isinstance(asked.ask(path, "gates", "gradient/vectors@0:2"), Finished)
+    said = needs_run(asked.ask(path, "gradient/vectors@0:3"))
+    assert said.startswith("gradient/vectors@0:3 was computed in this run with other options")
     another = tmp_path / "another.inspect"
     assert (
         needs_run(asked.ask(another, "jacobian/lag"))
