@@ -45,7 +45,7 @@ def reasons_for_a_run(kept: KeptTrace, requests: Sequence[str]) -> list[str]:
     for request in requests:
         key = split_request(request)[0]
         if key in computed and request not in kept.keys:
-            reasons.append(OTHER_OPTIONS.format(key))
+            reasons.append(OTHER_OPTIONS.format(request))
         elif quantity_of(request)[0].parameter_gradients and kept.trace.parameter_gradients is None:
             reasons.append(NO_PARAMETERS.format(key))
     return reasons

@@ -199,7 +199,7 @@ def test_options_of_a_quantity_count_and_one_capture_holds_it_once(tmp_path: Pat
     with open_capture(whole) as first, open_capture(path) as second:
         assert held(first) == held(second) and len(held(first)) > 6
     assert "already" in asked.ask(path, "gradient/vectors@2:5").stop.message
-    said = "gradient/vectors was computed in this run with other options, and one capture holds it once."
+    said = "gradient/vectors@5:7 was computed in this run with other options, and one capture holds it once."
     assert needs_run(asked.ask(path, "gradient/vectors@5:7")) == said
     wrong = asked.ask(path, "gradient/vectors@5:2")
     assert isinstance(wrong, Failure) and wrong.kind == "input"
