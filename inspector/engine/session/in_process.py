@@ -19,6 +19,7 @@ from inspector.engine.pipeline import RunOptions, chosen_quantities, perform
 from inspector.engine.session.batches import make_batch
 from inspector.engine.session.starting import run_start
 from inspector.records import Edit, Frame, Load, RunStop, parse_edit
+from inspector.records.report import misfit
 
 
 def run_here(
@@ -94,21 +95,9 @@ def _opened(
         )
     )
     if opened.pending:
-        raise InputError(misfit(opened))
+        assert opened.report is not None
+        raise InputError(misfit(opened.report))
     return opened
-
-
-def misfit(opened: Opened) -> str:
-    """The sentence about a checkpoint that does not fit whole."""
-    report = opened.report
-    assert report is not None
-    bad = [m for m in report.mismatches if m.problem in ("missing", "unexpected", "shape")]
-    listed = ", ".join(f"{m.name} ({m.problem}{': ' + m.detail if m.detail else ''})" for m in bad[:6])
-    more = f" and {len(bad) - 6} more" if len(bad) > 6 else ""
-    return (
-        f"{Path(report.path).name} fits {report.matched} of the model's {report.total} tensors; these do not: "
-        f"{listed}{more}. Say partial (--partial) to load what fits."
-    )
 
 
 def _temporary() -> Path:
