@@ -10,12 +10,11 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
-from inspector.gui.panel.availability import answering
 from inspector.gui.panel.base import Panel
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.plain_text import clean
-from inspector.records import Channel
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
 
 Array = npt.NDArray[Any]
 BAD = ("-inf", "+inf", "nan")
@@ -108,10 +107,26 @@ class Health(Panel):
     def _clicked(self, row: int, _column: int) -> None:
         channel, counts = self.rows()[row]
         assert self.capture is not None
-        step = counts.get(FIRST_BAD)
-        place = {"place": channel.place} if channel.place not in ("input", "output") else {}
-        name = "answer" if channel.place in answering(self.capture) else "step"
-        self.looking.move(**place, **({name: step} if step is not None and step >= 0 else {}))
+        step, steps = counts.get(FIRST_BAD), self._whose_steps(channel.place)
+        place = {"place": channel.place} if self._in_the_model(channel.place) else {}
+        self.looking.move(**place, **({steps: step} if steps and step is not None and step >= 0 else {}))
+
+    def _in_the_model(self, place: str) -> bool:
+        """Whether a place is one of the model's: what it reads ("input.NAME") and says is at none that panels show."""
+        assert self.capture is not None
+        if place.partition(".")[0] not in ("input", "output"):
+            return True
+        modules = (known.name for known in self.capture.start.places)
+        return any(name and f"{place}.".startswith(f"{name}.") for name in modules)  # modules may have these names
+
+    def _whose_steps(self, place: str) -> str:
+        """Which step of the cursor counts the steps of a place, or "" where it has steps of its own."""
+        assert self.capture is not None
+        domains = {channel.step_domain for channel in self.capture.channels.values() if channel.place == place} - {""}
+        if ANSWER_DOMAIN in domains:
+            return "answer"
+        of_primary = STEP_DOMAIN in domains or (not domains and not place.startswith("input."))
+        return "step" if of_primary else ""
 
     def follow(self, new: Position, old: Position) -> None:
         """A table has no cursor line."""

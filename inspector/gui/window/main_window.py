@@ -155,6 +155,8 @@ class Window(QMainWindow):
         suffix = Path(path).suffix.lower()
         if path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path):
             self.open_capture(path)
+        elif suffix in SEQUENCES and not self.session.subject and self.session.opening is None:
+            self.fail(f"{Path(path).name} is a sequence: open the model that is to read it first, then this file.")
         elif suffix in SEQUENCES:
             self.input.show_file(path)
             self.run(InputSpec(kind="file", value=path))
@@ -286,7 +288,7 @@ class Window(QMainWindow):
         """Take in what is new; draw only what changed."""
         changes = self.session.tick()
         self.damage.show_capture(self.session.capture)
-        self.log.add(changes.lines)
+        self.log.add(changes.lines, changes.begun)
         if changes.another_capture:
             self._new_capture()
         elif changes.channels:
