@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from panel_captures import Written
-from PySide6.QtCore import QPointF
+from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtGui import QColor, QImage
 
 from inspector.gui.widgets.theme import LAST, colour_table
@@ -99,10 +99,14 @@ class ColourReader:
         table = colour_table(row.map._levels.scale)[: LAST + 1].astype(np.int64)
         self.table = np.stack([table >> shift & 255 for shift in (16, 8, 0)], -1)
 
+    def place(self, x: float, y: float) -> QPoint:
+        """Where on the screen a place of the map is."""
+        found: QPoint = self.figure.mapFromScene(self.row.plot.vb.mapViewToScene(QPointF(x, y)))
+        return found
+
     def colour(self, x: float, y: float) -> QColor:
         """The colour of the screen at a place of the map."""
-        point = self.figure.mapFromScene(self.row.plot.vb.mapViewToScene(QPointF(x, y)))
-        return self.image.pixelColor(point)
+        return self.image.pixelColor(self.place(x, y))
 
     def share(self, x: float, y: float) -> float | None:
         """How far up the colour bar the colour of a cell stands, 0 … 1; None where it is none of its colours."""
@@ -126,6 +130,8 @@ class ColourReader:
     def check(self, truth: Array, where: str) -> None:
         """Every cell's colour stands for its number: row i from the top, column j from the left."""
         assert self.row.map._columns == truth.shape[1] and self.row.map._rows == truth.shape[0], where
+        first, last = self.place(0, 0), self.place(truth.shape[1] - 1, truth.shape[0] - 1)
+        assert first.x() < last.x() and first.y() < last.y(), f"{where}: rows run downward, steps to the right"
         for (i, j), value in np.ndenumerate(truth):
             share = self.share(j + 0.2, i + 0.2)
             if value == NOTHING:
