@@ -44,7 +44,7 @@ def described(key: str, entry: Any) -> Entry:
             "title", "summary", "default", "order", "needs", "cost", "options", "suffixes", "form", "reads", "prompt",
             "choices",
         )
-        if hasattr(entry, name)
+        if getattr(entry, name, None) is not None
     }  # fmt: skip
     magic = tuple(beginning.hex() for beginning in getattr(entry, "magic", ()))
     return Entry(**{"title": key, **said, "key": key, "magic": magic})
