@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.capture import Capture
-from inspector.records import ANSWER_DOMAIN, CARRIED
+from inspector.records import CARRIED
 
 RECURRENCE, LOSS = "recurrence", "loss"
 NEEDS = {
@@ -20,11 +20,6 @@ WITHOUT = {
     RECURRENCE: "No recurrence was found in this model, so there is nothing of this kind to compute.",
     LOSS: "This model came without a loss, so there are no gradients to compute.",
 }
-
-
-def answering(capture: Capture) -> frozenset[str]:
-    """Places whose channels are over the steps of an answer that has its own."""
-    return frozenset(c.place for c in capture.channels.values() if c.step_domain == ANSWER_DOMAIN)
 
 
 def why_not(capture: Capture, keys: Sequence[str]) -> str:

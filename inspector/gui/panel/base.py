@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy.typing as npt
 from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QKeyEvent, QPainter
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -19,23 +20,22 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Capture, CaptureError, Difference
-from inspector.gui.panel.availability import answering, why_not
+from inspector.gui.panel.availability import why_not
 from inspector.gui.panel.edit_trigger import EditHere
 from inspector.gui.panel.empty_page import EmptyPage, refused
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
 from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, readable
 from inspector.gui.state.cursor import Cursor, Looking, Position
-from inspector.gui.state.step_range import EitherRange, StepRange
+from inspector.gui.state.step_axes import axis_of, places_along, words_of
+from inspector.gui.state.step_range import AxisRange, StepRange
 from inspector.gui.widgets.controls import caption, chooser, keep_room, measured, number, set_options
-from inspector.gui.widgets.plain_text import clean_block
+from inspector.gui.widgets.plain_text import clean, clean_block
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
+from inspector.records import STEP_DOMAIN, Channel
 
 Array = npt.NDArray[Any]
-WHOSE = {"input": STEP_DOMAIN, "answer": ANSWER_DOMAIN}
-"""Whose steps a panel shows, where the answer has its own: never both on one axis."""
 KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 
@@ -46,7 +46,7 @@ class Panel(QWidget):
     title: ClassVar[str] = ""
     hint: ClassVar[str] = ""
     by_steps: ClassVar[bool] = True
-    """Whether what is over the input's steps and what is over the answer's is kept apart."""
+    """Whether what is over different step axes is kept apart: never two of them on one axis of a plot."""
     extra: ClassVar[tuple[str, ...]] = ()
     """Keys of quantities, not computed by default, that fill this panel; its empty page offers to compute them."""
     needs_height: ClassVar[int] = 180
@@ -60,7 +60,7 @@ class Panel(QWidget):
 
     def __init__(self, cursor: Cursor, steps: StepRange, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.looking, self.steps, self.theme = Looking(cursor, parent=self), EitherRange(steps, self), theme
+        self.looking, self.steps, self.theme = Looking(cursor, parent=self), AxisRange(steps, self), theme
         self.capture: Capture | None = None
         self.source: Any = None
         """What was given to be shown: the capture, or the difference of two of its frames."""
@@ -90,7 +90,9 @@ class Panel(QWidget):
         self.controls = QHBoxLayout(self.control_row)
         self.controls.setContentsMargins(8, 2, 8, 2)
         keep_room(self.control_row)
-        self.whose = chooser(list(WHOSE), "Steps of the input or of the answer")
+        self.whose = chooser([], "Which sequence is shown")
+        self._offered: tuple[str, ...] = ()
+        """The axes that can be chosen."""
         self.whose.activated.connect(self._choose_steps)
         self.controls.addWidget(self.whose)
         self.whose.hide()
@@ -213,8 +215,8 @@ class Panel(QWidget):
         found = self._filled()
         if not self.by_steps:
             return found
-        answers = self._answering()
-        return [channel for channel in found if (channel.place in answers) is self.looking.answers]
+        places = self._places()
+        return [channel for channel in found if axis_of(channel, places) == self.looking.axis]
 
     def _filled(self) -> list[Channel]:
         if self.capture is None:
@@ -223,38 +225,53 @@ class Panel(QWidget):
             c for c in self.capture.channels.values() if self.accepts(c) and self.capture.revision(c.name, self.frame)
         ]
 
-    def _answering(self) -> frozenset[str]:
-        """Places that run over the answer's steps."""
-        return answering(self.capture) if self.capture is not None else frozenset()
+    def _places(self) -> Mapping[str, str]:
+        """Place → its axis."""
+        return places_along(self.capture) if self.capture is not None else {}
 
-    # -- the input's steps or the answer's
+    # -- the step axis that is shown
 
     def _settle_steps(self) -> None:
-        """Offer the choice where there is one, and show the answer where there is nothing else."""
-        answers = self._answering()
-        found = {channel.place in answers for channel in self._filled()} if self.by_steps else set()
-        self.whose.setVisible(len(found) == 2)
-        if found and self.looking.answers not in found:
-            self._use(ANSWER_DOMAIN if True in found else STEP_DOMAIN)
+        """Offer the choice where there is one, and turn to an axis that something is over."""
+        if not self.by_steps or self.capture is None:
+            return
+        places = self._places()
+        found = {axis_of(channel, places) for channel in self._filled()}
+        words = words_of(self.capture, self.frame)
+        self._offered = (*(axis for axis in words if axis in found), *sorted(found - set(words)))
+        set_options(self.whose, [clean(words.get(axis, axis)) for axis in self._offered])
+        self.whose.setVisible(len(found) > 1)
+        if found and self.looking.axis not in found:
+            self._use(self._offered[0])
+        elif found:
+            self.whose.setCurrentIndex(self._offered.index(self.looking.axis))
 
-    def _use(self, domain: str) -> None:
-        self.looking.domain = domain
-        self.whose.setCurrentText(next(word for word, known in WHOSE.items() if known == domain))
-        self.steps.use(domain)
+    def _use(self, axis: str) -> None:
+        self.looking.axis = axis
+        if axis in self._offered:
+            self.whose.setCurrentIndex(self._offered.index(axis))
+        self.steps.use(axis)
+        if self.hasFocus():
+            self.looking.focus()
 
     @Slot(int)
-    def _choose_steps(self, _index: int) -> None:
-        self._use(WHOSE[self.whose.currentText()])
+    def _choose_steps(self, index: int) -> None:
+        self._use(self._offered[index])
         self.redraw()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Keys and the player walk along the axis that is shown here."""
+        self.looking.focus()
+        super().focusInEvent(event)
 
     def _turned(self, place: str) -> bool:
         """Turn to the steps of a place that is shown here; whether that changed anything."""
         if not self.by_steps or not any(channel.place == place for channel in self._filled()):
             return False
-        domain = ANSWER_DOMAIN if place in self._answering() else STEP_DOMAIN
-        if domain == self.looking.domain:
+        axis = self._places().get(place, STEP_DOMAIN)
+        if axis == self.looking.axis:
             return False
-        self._use(domain)
+        self._use(axis)
         return True
 
     def refresh(self, changed: frozenset[str]) -> None:
@@ -273,7 +290,7 @@ class Panel(QWidget):
                 self._show_empty()
                 return
             for plot in self.plots:
-                plot.name_steps(self.looking.domain)
+                plot.name_steps(self.axis_word())
             self.control_row.setVisible(True)
             with self.capture.noting() as self.read:  # type: ignore[union-attr]
                 self.update_contents()
@@ -371,12 +388,18 @@ class Panel(QWidget):
 
     def step_names(self) -> tuple[str, ...]:
         """The labels of the steps of the frame shown."""
-        return self.capture.labels(self.looking.domain, self.frame) if self.capture is not None else ()
+        return self.capture.labels(self.looking.axis, self.frame) if self.capture is not None else ()
+
+    def axis_word(self) -> str:
+        """What the axis counts: "step", "answer step", "layer"."""
+        return clean(self.capture.axis(self.looking.axis, self.frame).title) if self.capture is not None else ""
 
     def told(self) -> list[tuple[str, str]]:
-        """The readout under the shared cursor; what is over the answer's steps, or a difference, says so."""
-        word = "answer: " if self.looking.answers else ""
+        """The readout under the shared cursor; what is not over the input's steps says so."""
         rows = self.readout(self.looking.position)
+        if self.capture is None or self.looking.axis == STEP_DOMAIN:
+            return rows
+        word = f"{clean(words_of(self.capture, self.frame).get(self.looking.axis, self.looking.axis))}: "
         return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
 
     def changed(self, channel: Channel) -> str:
