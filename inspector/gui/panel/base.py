@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy.typing as npt
@@ -21,19 +20,19 @@ from PySide6.QtWidgets import (
 
 from inspector.capture import Capture, CaptureError, Difference
 from inspector.gui.panel.availability import why_not
+from inspector.gui.panel.axis_choice import AxisChoice
 from inspector.gui.panel.edit_trigger import EditHere
 from inspector.gui.panel.empty_page import EmptyPage, refused
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
 from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, readable
 from inspector.gui.state.cursor import Cursor, Looking, Position
-from inspector.gui.state.step_axes import axis_of, places_along, words_of
 from inspector.gui.state.step_range import AxisRange, StepRange
 from inspector.gui.widgets.controls import caption, chooser, keep_room, measured, number, set_options
-from inspector.gui.widgets.plain_text import clean, clean_block
+from inspector.gui.widgets.plain_text import clean_block
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
-from inspector.records import STEP_DOMAIN, Channel
+from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
@@ -90,12 +89,10 @@ class Panel(QWidget):
         self.controls = QHBoxLayout(self.control_row)
         self.controls.setContentsMargins(8, 2, 8, 2)
         keep_room(self.control_row)
-        self.whose = chooser([], "Which sequence is shown")
-        self._offered: tuple[str, ...] = ()
-        """The axes that can be chosen."""
-        self.whose.activated.connect(self._choose_steps)
+        self.axes = AxisChoice(self.looking, self.steps, self)
+        self.axes.chosen.connect(self._chosen_axis)
+        self.whose = self.axes.box
         self.controls.addWidget(self.whose)
-        self.whose.hide()
         self.one_run = RunChoice()
         self.one_run.turned.connect(self._turn_to)
 
@@ -213,10 +210,7 @@ class Panel(QWidget):
     def channels(self) -> list[Channel]:
         """The channels of the capture that this panel shows and that have data, over the steps that are shown."""
         found = self._filled()
-        if not self.by_steps:
-            return found
-        places = self._places()
-        return [channel for channel in found if axis_of(channel, places) == self.looking.axis]
+        return self.axes.own(self.capture, found) if self.by_steps else found
 
     def _filled(self) -> list[Channel]:
         if self.capture is None:
@@ -225,38 +219,11 @@ class Panel(QWidget):
             c for c in self.capture.channels.values() if self.accepts(c) and self.capture.revision(c.name, self.frame)
         ]
 
-    def _places(self) -> Mapping[str, str]:
-        """Place → its axis."""
-        return places_along(self.capture) if self.capture is not None else {}
-
     # -- the step axis that is shown
 
-    def _settle_steps(self) -> None:
-        """Offer the choice where there is one, and turn to an axis that something is over."""
-        if not self.by_steps or self.capture is None:
-            return
-        places = self._places()
-        found = {axis_of(channel, places) for channel in self._filled()}
-        words = words_of(self.capture, self.frame)
-        self._offered = (*(axis for axis in words if axis in found), *sorted(found - set(words)))
-        set_options(self.whose, [clean(words.get(axis, axis)) for axis in self._offered])
-        self.whose.setVisible(len(found) > 1)
-        if found and self.looking.axis not in found:
-            self._use(self._offered[0])
-        elif found:
-            self.whose.setCurrentIndex(self._offered.index(self.looking.axis))
-
-    def _use(self, axis: str) -> None:
-        self.looking.axis = axis
-        if axis in self._offered:
-            self.whose.setCurrentIndex(self._offered.index(axis))
-        self.steps.use(axis)
-        if self.hasFocus():
-            self.looking.focus()
-
-    @Slot(int)
-    def _choose_steps(self, index: int) -> None:
-        self._use(self._offered[index])
+    @Slot()
+    def _chosen_axis(self) -> None:
+        self.looking.focus()
         self.redraw()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
@@ -268,11 +235,10 @@ class Panel(QWidget):
         """Turn to the steps of a place that is shown here; whether that changed anything."""
         if not self.by_steps or not any(channel.place == place for channel in self._filled()):
             return False
-        axis = self._places().get(place, STEP_DOMAIN)
-        if axis == self.looking.axis:
-            return False
-        self._use(axis)
-        return True
+        turned = self.axes.turn_to(place, self.capture)
+        if self.hasFocus():
+            self.looking.focus()
+        return turned
 
     def refresh(self, changed: frozenset[str]) -> None:
         """Called from the session's tick when the capture has grown; draws only if a channel of ours has."""
@@ -285,12 +251,13 @@ class Panel(QWidget):
         """Draw, or show the empty page, or the error page if drawing raises; the other panels go on."""
         self._drawn += 1
         try:
-            self._settle_steps()
+            if self.by_steps and self.capture is not None:
+                self.axes.settle(self.capture, self.frame, self._filled())
             if not self.channels():
                 self._show_empty()
                 return
             for plot in self.plots:
-                plot.name_steps(self.axis_word())
+                plot.name_steps(self.axes.title(self.capture, self.frame))
             self.control_row.setVisible(True)
             with self.capture.noting() as self.read:  # type: ignore[union-attr]
                 self.update_contents()
@@ -390,16 +357,10 @@ class Panel(QWidget):
         """The labels of the steps of the frame shown."""
         return self.capture.labels(self.looking.axis, self.frame) if self.capture is not None else ()
 
-    def axis_word(self) -> str:
-        """What the axis counts: "step", "answer step", "layer"."""
-        return clean(self.capture.axis(self.looking.axis, self.frame).title) if self.capture is not None else ""
-
     def told(self) -> list[tuple[str, str]]:
         """The readout under the shared cursor; what is not over the input's steps says so."""
+        word = self.axes.prefix(self.capture, self.frame)
         rows = self.readout(self.looking.position)
-        if self.capture is None or self.looking.axis == STEP_DOMAIN:
-            return rows
-        word = f"{clean(words_of(self.capture, self.frame).get(self.looking.axis, self.looking.axis))}: "
         return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
 
     def changed(self, channel: Channel) -> str:
