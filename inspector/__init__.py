@@ -34,7 +34,8 @@ def run(
             inputs, or None for the subject's first example.
         out: the capture's folder; a temporary one, removed at exit, when left out.
         overwrite: whether a capture that lies there may be replaced.
-        options: checkpoint, arguments, quantities, seed, partial, look_at, device, edits: engine.api.run_here has them.
+        options: also, only (quantities beyond the default ones, and in their place), checkpoint, arguments, seed,
+            partial, look_at, device, edits: see inspector.engine.session.in_process.run_here.
     """
     from inspector.engine.session.in_process import run_here
 

@@ -11,13 +11,30 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R", bound=object)
+
+
+CLOSE = 0.6
+"""Likeness (difflib's ratio) from which on a name counts as a slip for another: "bppt" for "bptt" is 0.75, "gru" for
+"gates" 0.25. Names that hold what was typed ("entropy" in "attention/entropy") are far less alike and count too."""
+MOST_CLOSE = 4
+
+
+def instead(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that is not there: the names close to it, or else all that there are."""
+    names = sorted(known)
+    close = get_close_matches(name, names, MOST_CLOSE, CLOSE)
+    close += [other for other in names if len(name) > 2 and name in other and other not in close]
+    if close:
+        return f"close to it {'is' if len(close) == 1 else 'are'} {', '.join(close[:MOST_CLOSE])}"
+    return f"there are {', '.join(names) or 'none'}"
 
 
 class DoubleKeyError(ValueError):

@@ -58,7 +58,7 @@ def test_every_example_is_known() -> None:
 def test_a_subject_runs_and_shows_what_it_says(name: str) -> None:
     torch.manual_seed(0)
     subject = load(name).make()
-    with inspector.run(subject, quantities=QUANTITIES) as capture:
+    with inspector.run(subject, only=QUANTITIES) as capture:
         assert set(capture.channels) >= EXPECTED[name], sorted(capture.channels)
         assert not [refusal.reason for refusal in capture.refusals if "failed" in refusal.reason]
 
@@ -79,7 +79,7 @@ def test_the_first_command_of_a_docstring_works(name: str, tmp_path: Path, monke
 
 def test_two_sequences_in_python_as_the_docs_say() -> None:
     subject = load("translator").make()
-    with inspector.run(subject, {"src": "water", "tgt": "<eau>"}, quantities=QUANTITIES) as capture:
+    with inspector.run(subject, {"src": "water", "tgt": "<eau>"}, only=QUANTITIES) as capture:
         assert capture.labels("step") == tuple("water") and capture.labels("answer step") == tuple("eau>")
 
 

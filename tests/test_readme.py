@@ -58,7 +58,7 @@ def test_a_subject_of_readme_runs_and_shows_what_it_says(name: str, monkeypatch:
     monkeypatch.setitem(sys.modules, "mine", mine)
     torch.manual_seed(0)
     subject = run_block(name)["make"]()
-    with inspector.run(subject, quantities=QUANTITIES) as capture:
+    with inspector.run(subject, only=QUANTITIES) as capture:
         assert set(capture.channels) >= EXPECTED[name], sorted(capture.channels)
         assert not [refusal.reason for refusal in capture.refusals if "failed" in refusal.reason]
 
@@ -75,5 +75,5 @@ def test_the_loop_of_readme_is_a_recurrence() -> None:
             names = {"x": x, "h": torch.zeros(1, 3), "torch": torch, "self": SimpleNamespace(**layers)}
             return run_block("loop", **names)["h"]
 
-    with inspector.run(Model(), torch.randn(6, 3), quantities=("states", "gates")) as capture:
+    with inspector.run(Model(), torch.randn(6, 3), only=("states", "gates")) as capture:
         assert [name for name in capture.channels if name.endswith(":h")], sorted(capture.channels)

@@ -11,7 +11,7 @@ import click
 from inspector.capture import SUFFIX, check_target
 from inspector.cli.fault import Fault
 from inspector.cli.reporting import run_and_report, summary_of, tell_checkpoint
-from inspector.records import Edit, InputSpec, Load, Run, input_spec, parse_edit
+from inspector.records import Edit, InputSpec, Load, Run, input_spec, parse_edit, requests_in
 from inspector.transport.terminal import say
 
 
@@ -27,7 +27,10 @@ from inspector.transport.terminal import say
 @click.option(
     "--edit", "edits", multiple=True, help="Run twice, the second time with PLACE:SIGNAL[UNIT]=VALUE@FROM:TO."
 )
-@click.option("--with", "quantities", multiple=True, help="Compute only this quantity (repeatable).")
+@click.option(
+    "--with", "also", multiple=True, help="Compute this quantity too: KEY[@OPTION=VALUE]… (repeatable, or a list)."
+)
+@click.option("--only", multiple=True, help="Compute this quantity in the place of the default ones (repeatable).")
 @click.option("--arguments", default="{}", help="Keyword arguments of the callable, as JSON.")
 @click.option("--partial", is_flag=True, help="Load what fits of a checkpoint that does not fit whole.")
 @click.option("--look-at", default=0, help="Which sequence of a batch is shown.")
@@ -49,8 +52,8 @@ def run(
     edits = tuple(_edit(text) for text in given["edits"])
     check_target(target, overwrite)
     request = Run(
-        path=str(target.absolute()), input=spec, quantities=given["quantities"], edits=edits, seed=given["seed"],
-        overwrite=overwrite,
+        path=str(target.absolute()), input=spec, also=requests_in(given["also"]), only=requests_in(given["only"]),
+        edits=edits, seed=given["seed"], overwrite=overwrite,
     )  # fmt: skip
     tell_checkpoint(run_and_report(load, request, debug), debug)
     say(f"{target}: {summary_of(target)}", err=True)

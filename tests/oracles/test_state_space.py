@@ -17,7 +17,7 @@ import inspector
 def test_the_trajectory_is_the_principal_components(library: Any, kind: type[nn.GRU | nn.LSTM]) -> None:
     torch.manual_seed(0)
     model, x = kind(5, 12, batch_first=True).double(), torch.randn(40, 5, dtype=torch.float64)
-    with inspector.run(model, x, quantities=("states", "trajectory")) as capture:
+    with inspector.run(model, x, only=("states", "trajectory")) as capture:
         place = next(iter(name for name in capture.channels if name.endswith(":trajectory"))).rpartition(":")[0]
         points, share = capture.array(f"{place}:trajectory"), capture.array(f"{place}:trajectory/share")
     visited = states(model, x)

@@ -19,7 +19,7 @@ NAME = "gru.l0:gate/update"
 @pytest.fixture
 def capture(tmp_path: Path) -> Any:
     torch.manual_seed(0)
-    with inspector.run(nn.GRU(3, 5, batch_first=True), torch.randn(7, 3), quantities=("states", "gates")) as found:
+    with inspector.run(nn.GRU(3, 5, batch_first=True), torch.randn(7, 3), only=("states", "gates")) as found:
         yield found
 
 

@@ -24,8 +24,8 @@ class RunOptions:
     """Options of one run.
 
     Attributes:
-        also: keys of quantities beyond the default ones.
-        only: keys of the only quantities to compute; empty for the default ones and `also`.
+        also: quantities beyond the default ones, or beyond `only`: keys, with options after `@`.
+        only: quantities in the place of the default ones; empty for the default ones.
         seed: of everything random while the model runs.
         states: place of a hand-written recurrence → the variables that the user says are its state.
         only_selected: keep the inside of the selected sample only; quantities that average then average over that one.

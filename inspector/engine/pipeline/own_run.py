@@ -24,7 +24,7 @@ from inspector.engine.pipeline.kept_trace import KeptTrace
 from inspector.engine.pipeline.observe import Observation, observe
 from inspector.engine.pipeline.options import DEFAULTS, RunOptions
 from inspector.engine.pipeline.results import keep_output, loss_of
-from inspector.engine.registries import PROBES, QUANTITIES
+from inspector.engine.registries import PROBES, quantity_of
 from inspector.engine.trace.emitter import Emitter, Sink
 from inspector.engine.trace.trace import Trace
 from inspector.records import Frame
@@ -49,7 +49,7 @@ def perform(
         subject, batch, only_looked_at=options.only_selected, places=dict(options.places or {}), editor=options.editor,
         states=options.states, editing=options.places is not None,
     )  # fmt: skip
-    trace.parameter_gradients = {} if any(QUANTITIES[key].parameter_gradients for key in keys) else None
+    trace.parameter_gradients = {} if any(quantity_of(key)[0].parameter_gradients for key in keys) else None
     options.progress(0, len(keys) + 1.0, "the model runs")
     with unchanged(subject.model, options.seed):
         failure = _run(trace, emit, options)

@@ -15,8 +15,12 @@ from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_e
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
 from inspector.engine.opening.open_subject import Opened, open_subject
 from inspector.engine.pipeline import RunOptions, chosen_quantities, record, run_start
+from inspector.engine.registries import request_of
 from inspector.engine.session.batches import make_batch
-from inspector.records import Edit, Frame, Load, parse_edit
+from inspector.records import Edit, Frame, Load, parse_edit, requests_in
+
+Asked = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
+"""Quantities: keys, or {key: {option: value}}."""
 
 
 def run_here(
@@ -27,7 +31,9 @@ def run_here(
     overwrite: bool = False,
     checkpoint: str = "",
     arguments: Mapping[str, Any] | None = None,
-    quantities: Sequence[str] = (),
+    also: Asked = (),
+    only: Asked = (),
+    quantities: Asked = (),
     seed: int = 0,
     partial: bool = False,
     look_at: int = 0,
@@ -37,6 +43,10 @@ def run_here(
     """See `inspector.run`. Raises InputError, ModelError or CaptureError; naming a file runs its code.
 
     A capture at `out` is replaced only with `overwrite`, and only once the run has something to put in its place.
+    The default quantities are computed and those in `also`; with `only` these instead of the default ones
+    (`quantities` is its former name). Each is a key, or several, with options after "@" or as a mapping:
+    `also=["bptt", "gradient/vectors@0:5"]` or `also={"gradient/vectors": {"steps": (0, 5)}}`.
+
     `edits` ("rnn.l0:gate/forget[3]=0@10:20") make a second frame, the run with these changes.
 
     `device` is for a subject that is named; a model that is handed over stays where it is, and in the mode it is in.
@@ -44,7 +54,7 @@ def run_here(
     folder = Path(out).absolute() if out is not None else _temporary()
     check_target(folder, overwrite)
     opened = _opened(subject, checkpoint, arguments or {}, seed, partial, device)
-    options = RunOptions(only=tuple(quantities), seed=seed)
+    options = RunOptions(also=requests(also), only=(*requests(only), *requests(quantities)), seed=seed)
     chosen_quantities(options)
     where = next((str(p.device) for p in opened.subject.model.parameters()), "cpu")
     batch = to_device(make_batch(opened.subject, sequence, seed, look_at), where)
@@ -60,6 +70,13 @@ def run_here(
         said = recording.stop.message if recording.stop is not None else str(problem)
         raise ModelError(said, problem.details) from problem
     return open_capture(folder)
+
+
+def requests(asked: Asked) -> tuple[str, ...]:
+    """Quantities as they are asked for in Python, as requests. Raises InputError."""
+    if isinstance(asked, Mapping):
+        return tuple(request_of(key, given) for key, given in asked.items())
+    return requests_in([asked] if isinstance(asked, str) else asked)
 
 
 def _plan(subject: Subject, batch: Batch, edits: Sequence[Edit | str], options: RunOptions) -> Plan:

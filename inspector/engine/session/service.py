@@ -171,7 +171,7 @@ class Service:
         self._kept.let_go()
         subject, frames = self.opened.subject, list[KeptTrace]()
         options = RunOptions(
-            only=request.quantities, seed=request.seed, states=request.states, cancelled=self.cancelled,
+            also=request.also, only=request.only, seed=request.seed, states=request.states, cancelled=self.cancelled,
             progress=self._teller(request.generation), keep=frames.append,
         )  # fmt: skip
         chosen_quantities(options)

@@ -283,6 +283,13 @@ class Panel(QWidget):
         drawn = self._drawn
         QTimer.singleShot(0, self, lambda: self._show_error(fault, details) if drawn == self._drawn else None)
 
+    def say_computed(self, computed: bool) -> None:
+        """Whether the run that is shown was asked for `extra`, then or later."""
+        if computed is not self.computed:
+            self.computed = computed
+            if self.state == "empty":
+                self._show_empty()
+
     def _show_empty(self) -> None:
         refusals = self.capture.refusals if self.capture is not None else ()
         reasons = refused(refusal for refusal in refusals if self.concerns(refusal.channel))

@@ -24,7 +24,9 @@ class EmptyPage(QWidget):
         self.words.setWordWrap(True)
         self.words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.button = QPushButton("Compute it")
-        self.button.setToolTip("Computes this from now on and runs again; Run ▸ Compute also lists all such quantities")
+        self.button.setToolTip(
+            "Computes this of the run that is shown and of those to come; Run ▸ Compute also lists all such quantities"
+        )
         self.button.clicked.connect(self.asked)
         self.button.hide()
         middle = Qt.AlignmentFlag.AlignHCenter

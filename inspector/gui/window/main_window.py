@@ -294,6 +294,8 @@ class Window(QMainWindow):
             self._new_capture()
         elif changes.channels:
             self._grown(changes.channels)
+        if changes.computed:
+            self._say_what_was_computed()
         if changes.loaded is not None and not changes.loaded.needs_consent:
             self.input.set_loaded(changes.loaded)
             self.input.show_spec(self.session.spec)
@@ -327,9 +329,13 @@ class Window(QMainWindow):
         if capture is not None:
             self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
         for panel in self.panels.values():
-            panel.computed = bool(panel.extra) and set(panel.extra) <= set(self.session.computed)
             panel.set_capture(capture)
+        self._say_what_was_computed()
         self._grown(frozenset(capture.channels) if capture is not None else frozenset())
+
+    def _say_what_was_computed(self) -> None:
+        for panel in self.panels.values():
+            panel.say_computed(bool(panel.extra) and set(panel.extra) <= set(self.session.computed))
 
     def _grown(self, changed: frozenset[str]) -> None:
         capture = self.session.capture
