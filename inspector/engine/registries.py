@@ -71,6 +71,11 @@ def input_options(entry: Any) -> tuple[Option, ...] | None:
     return entry.options if hasattr(entry, "options") else ()
 
 
+def _suffixes(entry: Any) -> tuple[str, ...]:
+    found: tuple[str, ...] = getattr(entry, "suffixes", ())
+    return found
+
+
 def options_of_input(kind: str) -> set[str]:
     """Names of the options of an input; of one that hands the sequence on, those of all inputs that read files."""
     if kind not in INPUTS:
@@ -78,8 +83,8 @@ def options_of_input(kind: str) -> set[str]:
     own = input_options(INPUTS[kind])
     if own is not None:
         return {option.name for option in own}
-    return {name for other, entry in INPUTS.items() if other != kind and getattr(entry, "suffixes", ())
-            for name in options_of_input(other)}  # fmt: skip
+    files = [other for other, entry in INPUTS.items() if other != kind and _suffixes(entry)]
+    return {name for other in files for name in options_of_input(other)}
 
 
 def input_of_file(path: Path, head: bytes = b"") -> str | None:

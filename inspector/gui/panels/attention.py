@@ -222,8 +222,8 @@ class Attention(Panel):
     def _key_names(self) -> tuple[str, ...]:
         """The labels of the keys: a decoder may look at the input from the steps of its answer."""
         channel = self._map()
-        if channel is None or self.capture is None or not self.looking.answers:
-            return self.step_names()
+        if channel is None or self.capture is None:
+            return ()
         return self.capture.labels(channel.domain("key"), self.frame)
 
     def _draw_strip(self, head: int, names: tuple[str, ...]) -> None:
