@@ -71,6 +71,11 @@ def input_options(entry: Any) -> tuple[Option, ...] | None:
     return entry.options if hasattr(entry, "options") else ()
 
 
+def input_suffixes(entry: Any) -> tuple[str, ...]:
+    found: tuple[str, ...] = getattr(entry, "suffixes", ())
+    return found
+
+
 def options_of_input(kind: str) -> set[str]:
     """Names of the options of an input; of one that hands the sequence on, those of all inputs that read files."""
     if kind not in INPUTS:
@@ -78,13 +83,8 @@ def options_of_input(kind: str) -> set[str]:
     own = input_options(INPUTS[kind])
     if own is not None:
         return {option.name for option in own}
-    return {name for other, entry in INPUTS.items() if other != kind and input_suffixes(entry)
-            for name in options_of_input(other)}  # fmt: skip
-
-
-def input_suffixes(entry: Any) -> tuple[str, ...]:
-    """Suffixes of the files that an input reads."""
-    return getattr(entry, "suffixes", ())
+    files = [other for other, entry in INPUTS.items() if other != kind and input_suffixes(entry)]
+    return {name for other in files for name in options_of_input(other)}
 
 
 def input_of_file(path: Path, head: bytes = b"") -> str | None:

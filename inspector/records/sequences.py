@@ -12,7 +12,7 @@ _NAMED = re.compile(r"(?P<name>[^\W\d]\w*)=(?P<value>.*)", re.DOTALL)
 OWN = ("text", "file", "ids", "generated", "example")
 """Kinds that have an option of their own on the command line."""
 MORE = {"text": "texts", "file": "files"}
-"""Options that hold the further sequences of a batch, by kind ("more" of others); ids are put together by semicolons."""
+"""Options that hold the further sequences of a batch, by kind ("more" of others); ids are joined by semicolons."""
 
 
 def input_spec(given: Mapping[str, Sequence[str]], options: Mapping[str, Any], look_at: int = 0) -> InputSpec:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inspector.records import Catalog, Failure, Finished, Load, Loaded, NeedsTrust, Progress, Run
+from inspector.records.report import misfit
 from inspector.transport.process import Exit, WorkerProcess
 
 
@@ -41,7 +42,9 @@ def run_and_wait(
             if isinstance(event, Loaded):
                 outcome.loaded = event
                 if event.needs_consent:
-                    return _misfit(outcome, event)
+                    assert event.report is not None
+                    outcome.code, outcome.sentence = 2, misfit(event.report)
+                    return outcome
                 worker.send(run)
             elif isinstance(event, Progress):
                 progress(event)
@@ -63,20 +66,6 @@ def _ended(outcome: Outcome, event: Failure | NeedsTrust | Finished | Exit) -> O
         outcome.sentence = event.stop.message
     else:
         outcome.sentence, outcome.details = event.sentence, event.stack
-    return outcome
-
-
-def _misfit(outcome: Outcome, loaded: Loaded) -> Outcome:
-    report = loaded.report
-    assert report is not None
-    bad = [m for m in report.mismatches if m.problem in ("missing", "unexpected", "shape")]
-    listed = ", ".join(f"{m.name} ({m.problem}{': ' + m.detail if m.detail else ''})" for m in bad[:6])
-    more = f" and {len(bad) - 6} more" if len(bad) > 6 else ""
-    outcome.code = 2
-    outcome.sentence = (
-        f"The checkpoint fits {report.matched} of the model's {report.total} tensors; these do not: {listed}{more}. "
-        "Use --partial to load what fits."
-    )
     return outcome
 
 

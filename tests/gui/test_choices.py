@@ -75,12 +75,16 @@ def test_a_panel_offers_what_is_off_and_it_comes(window: Window, qtbot: object) 
     panel = window.panels["bptt"]
     window.docks["bptt"].raise_()
     qtbot.waitUntil(lambda: panel._empty.button.isVisible(), timeout=3000)
+    before = window.session.capture
     qtbot.mouseClick(panel._empty.button, Qt.MouseButton.LeftButton)
     finish(window, qtbot)
     assert window.session.also == ("bptt",)
     assert panel.state == "figure"
-    assert window.session.computed == ("bptt",)
-    assert window.panels["jacobians"].channels(), "the default ones are computed as well"
+    assert window.session.computed == ("bptt",) and window.session.capture is before, "the model did not run again"
+    assert panel.computed and window.panels["jacobians"].channels(), "what was there stays"
+    window.session.again()
+    finish(window, qtbot)
+    assert window.session.computed == ("bptt",) and panel.channels()
     window.compute_menu.keys["bptt"].setChecked(False)
     window.session.again()
     finish(window, qtbot)

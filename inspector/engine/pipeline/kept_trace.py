@@ -20,13 +20,14 @@ from inspector.records import split_request
 
 MOST_BYTES = 1 << 30
 """Bytes of tensors in the traces of one run above which they are not kept."""
-NO_PARAMETERS = "{} needs the gradients of all parameters, which are only kept in a run that asks for it from the start"
-OTHER_OPTIONS = "{} was computed in this run with other options, and a capture holds one answer"
+NO_PARAMETERS = "{} needs the gradients of all parameters, which only a run keeps that asks for it from the start"
+
+OTHER_OPTIONS = "{} was computed in this run with other options, and one capture holds it once"
 
 
 @dataclass(frozen=True, slots=True)
 class KeptTrace:
-    """One frame of a run: its trace, the emitter that wrote it, the keys of what was computed.
+    """One frame of a run: its trace, the emitter that wrote it, the requests that were computed.
 
     `around` puts the model into the shape in which the frame ran (an edited run is written out as loops).
     """
@@ -37,14 +38,17 @@ class KeptTrace:
     around: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
-def reasons_for_a_run(kept: KeptTrace, keys: Sequence[str]) -> list[str]:
+def reasons_for_a_run(kept: KeptTrace, requests: Sequence[str]) -> list[str]:
     """Why quantities cannot be computed on a trace, one phrase for each that cannot."""
-    without = kept.trace.parameter_gradients is None
-    there = {split_request(request)[0] for request in kept.keys}
-    return [
-        *(NO_PARAMETERS.format(key) for key in keys if quantity_of(key)[0].parameter_gradients and without),
-        *(OTHER_OPTIONS.format(key) for key in keys if split_request(key)[0] in there and key not in kept.keys),
-    ]
+    computed = {split_request(request)[0] for request in kept.keys}
+    reasons = []
+    for request in requests:
+        key = split_request(request)[0]
+        if key in computed and request not in kept.keys:
+            reasons.append(OTHER_OPTIONS.format(request))
+        elif quantity_of(request)[0].parameter_gradients and kept.trace.parameter_gradients is None:
+            reasons.append(NO_PARAMETERS.format(key))
+    return reasons
 
 
 def held_bytes(thing: Any) -> int:

@@ -112,7 +112,10 @@ class Handwritten:
         if not self._looked:
             self._look(trace, emit)
         for recurrence, wanted in self._found:
-            wanted.fill(recurrence)
+            try:
+                wanted.fill(recurrence)
+            except Unsupported as problem:
+                emit.refuse(f"{recurrence.place}:gradient", str(problem))
             trace.recurrences.append(recurrence)
         for place, reason in self._refused.items():
             emit.refuse(f"{place}:h", reason)

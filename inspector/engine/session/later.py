@@ -60,8 +60,8 @@ class KeptRun:
         self.start, self.stop, self.frames = start, recording.stop, list(frames)
 
     def asked(self, path: Path, keys: Sequence[str]) -> tuple[str, ...]:
-        """The keys that are still to be computed. Raises InputError for unknown ones, NeedsRunError."""
-        chosen_quantities(RunOptions(only=tuple(keys)))
+        """The requests that are still to be answered. Raises InputError for unknown ones, NeedsRunError."""
+        wanted = chosen_quantities(RunOptions(only=tuple(keys)))
         listed, verb = ", ".join(keys), "needs" if len(keys) == 1 else "need"
         if self.path is not None and path.absolute() != self.path.absolute():
             raise NeedsRunError(ANOTHER.format(self.path.name, listed, verb))
@@ -69,10 +69,10 @@ class KeptRun:
             raise NeedsRunError(TOO_LARGE.format(self.too_large / 2**30, MOST_BYTES / 2**30, listed, verb))
         if not self.frames:
             raise NeedsRunError(NOTHING.format(listed, verb))
-        left = tuple(key for key in keys if any(key not in kept.keys for kept in self.frames))
+        left = tuple(key for key in wanted if any(key not in kept.keys for kept in self.frames))
         reasons = dict.fromkeys(reason for kept in self.frames for reason in reasons_for_a_run(kept, left))
         if reasons:
-            raise NeedsRunError(f"{'; '.join(reasons)}: run the model again.")
+            raise NeedsRunError(f"{'; '.join(reasons)}.")
         return left
 
     def question(

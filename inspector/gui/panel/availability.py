@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.capture import Capture
-from inspector.records import ANSWER_DOMAIN, CARRIED, NEEDS
+from inspector.records import CARRIED, NEEDS
 from inspector.records.catalogue import ATTENTION, LOSS, RECURRENCE
-
-
-def answering(capture: Capture) -> frozenset[str]:
-    """Places whose channels are over the steps of an answer that has its own."""
-    return frozenset(c.place for c in capture.channels.values() if c.step_domain == ANSWER_DOMAIN)
 
 
 def why_not(capture: Capture, needs: Sequence[Sequence[str]]) -> str:

@@ -11,7 +11,7 @@ from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
 from inspector.records import Refusal
 
 MOST_REASONS, MOST_NAMES = 4, 4
-WHAT = "Computes this from now on and runs again; Run ▸ Compute also lists all such quantities"
+WHAT = "Computes this of the run that is shown and of those to come; Run ▸ Compute also lists all such quantities"
 
 
 class EmptyPage(QWidget):

@@ -47,7 +47,7 @@ class Outputs(Panel):
 
     def build(self) -> None:
         """Lines above the table of ranks."""
-        self.curves = Curves(self.steps, self.theme, label="nat", log=False)
+        self.curves = Curves(self.steps, self.theme, label="", log=False)
         self.figure.addItem(self.curves.plot, row=0, col=0)
         self.row = MapRow(self.figure, 1, self.steps, self.theme, label="rank")
         self.plots = [self.curves.plot, self.row.plot]
@@ -94,6 +94,7 @@ class Outputs(Panel):
         lines = self.lines()
         self.curves.plot.setVisible(bool(lines))
         self.curves.plot.step_axis.set_names(self.step_names())
+        self.curves.label = ", ".join(dict.fromkeys(channel.unit for channel in lines if channel.unit != "1"))
         self.curves.plot.set_title(self.summary())
         self.curves.show(self.capture, lines, self.frame, self.steps.bounds)
         values, tokens = self.ranked()

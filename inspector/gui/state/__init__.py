@@ -2,7 +2,8 @@
 
 session      what is open and what runs: requests, answers, the capture that is shown
 cursor       step, place, unit, head: moved by any panel, followed by all
-step_range   the steps in view
+step_axes    which step axes a capture has, how long they are and what they are called
+step_range   the steps in view, of every axis
 player       moves the cursor by itself
 settings     what is remembered between starts
 """

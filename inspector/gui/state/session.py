@@ -126,6 +126,14 @@ class Session(Work):
         else:
             self.sentence = f"That was a run of {made.subject}, which is not open any more."
 
+    def analyse(self, keys: tuple[str, ...]) -> None:
+        """Compute quantities of the run that is shown, which need not run again; where it has to, it does."""
+        made = self.again_possible
+        if made is None or self.busy or not self.connection.alive or self.loaded is None:
+            self.again()
+        else:
+            self.begin_question(made, keys)
+
     def cancel(self) -> None:
         """Stop the run, or the opening; what came so far stays. A model that does not let go loses its worker."""
         if self.busy and not self.cancelling:
@@ -158,9 +166,10 @@ class Session(Work):
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """Keys of the quantities beyond the default ones that the run that is shown was asked for."""
+        """Keys of the quantities beyond the default ones that the run that is shown was asked for, then or later."""
         made = self.shown.current
-        return tuple(split_request(request)[0] for request in made.request.also) if made is not None else ()
+        requests = (*made.request.also, *self.shown.later) if made is not None else ()
+        return tuple(split_request(request)[0] for request in requests)
 
     # -- the tick
 
@@ -173,9 +182,13 @@ class Session(Work):
         end = time.monotonic() + TICK_SECONDS
         while time.monotonic() < end and (event := self.connection.record()) is not None:
             self._answers.take(event, changes)
+        if changes.needs_run:
+            self.again()
+            self.sentence = f"{changes.needs_run} {self.sentence}"
         self._watch_cancel(changes)
         self.shown.watch(changes)
         changes.lines[:0] = self.connection.lines()
+        changes.begun = self.connection.begun()
         self.log.extend(changes.lines)
         return changes
 

@@ -11,7 +11,7 @@ from inspector.gui.state.connection import Connection
 from inspector.gui.state.exchange import Make, Worker
 from inspector.gui.state.opening import Opening, Wanted
 from inspector.gui.state.shown import Made, Shown
-from inspector.records import Cancel, Catalog, Load, Loaded, Log, Progress, Run, split_request
+from inspector.records import Analyse, Cancel, Catalog, Load, Loaded, Log, Progress, Run, split_request
 
 
 class Work:
@@ -30,6 +30,8 @@ class Work:
         """Requests for quantities beyond the default ones: keys, with options after `@`."""
         self.states_of: Callable[[str], Mapping[str, tuple[str, ...]]] = lambda _subject: {}
         """What the user named as the states of a subject's hand-written cells."""
+        self.question: tuple[str, ...] = ()
+        """The quantities that are being computed of the run that is shown; () while anything else goes on."""
         self._started_at = self._seconds = 0.0
 
     # -- what is there
@@ -125,6 +127,14 @@ class Work:
         self.sentence = "Running …"
         self.connection.send(request)
 
+    def begin_question(self, made: Made, keys: tuple[str, ...]) -> None:
+        """Ask the worker for quantities of a run that has ended, on what it kept of that."""
+        self.generation += 1
+        self.running, self.progress, self.cancelled_at = True, None, None
+        self._started_at = time.monotonic()
+        self.sentence, self.question = "Computing …", keys
+        self.connection.send(Analyse(path=made.request.path, quantities=keys, generation=self.generation))
+
     def _also(self) -> tuple[str, ...]:
         """What was asked for beyond the default quantities, as far as the worker knows it."""
         known = {entry.key for entry in self.catalog.quantities} if self.catalog is not None else set()
@@ -138,7 +148,7 @@ class Work:
     def finish(self, sentence: str) -> None:
         """Nothing runs any more."""
         self._seconds = self.seconds if self.running else self._seconds
-        self.running, self.progress, self.cancelled_at = False, None, None
+        self.running, self.progress, self.cancelled_at, self.question = False, None, None, ()
         self.sentence = sentence
 
     def not_opened(self, sentence: str) -> Load | None:

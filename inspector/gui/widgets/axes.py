@@ -43,7 +43,7 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
             return [(1.0, [float(step) for step in range(first, last + 1)])]
         levels: list[tuple[float, list[float]]] = super().tickValues(low, high, size)
         whole = [(gap, [v for v in values if float(v).is_integer()]) for gap, values in levels if gap >= 1]
-        return whole or [(1.0, [float(first)])]
+        return whole or [(1.0, [float(step) for step in range(first, last + 1)])]  # few steps, far from each other
 
     def _fits(self, first: int, last: int, size: float) -> bool:
         count = last - first + 1

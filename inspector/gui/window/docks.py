@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 SIDE = Qt.DockWidgetArea
 NARROW = 1360
 """Width of a window below which the bars at the sides are narrower, so that all tabs are seen."""
+NARROWEST, MOST_SHARE = 180, 0.19
+"""Pixels of the left bar at least, and its part of the window's width at most."""
 
 
 class Docking:
@@ -210,9 +212,10 @@ class Docking:
         """How the room is shared out; only sizes that are on screen can be set, so this comes after the arranging."""
         rows = [self.docks[key] for key in self._first_of_rows]
         sides = [self.docks["open"], self.docks["model"]]
-        wide = self.window.width() >= NARROW
-        self.window.resizeDocks(rows, [355, 375][: len(rows)], Qt.Orientation.Vertical)
-        widths = [230, 270] if wide else [180, 230]
+        width = self.window.width()
+        self.window.resizeDocks(rows, [390, 340][: len(rows)], Qt.Orientation.Vertical)
+        wanted = sides[0].widget().sizeHint().width()  # so that what can be opened is read whole
+        widths = [max(NARROWEST, min(wanted, int(MOST_SHARE * width))), 270 if width >= NARROW else 230]
         self.window.resizeDocks([sides[0], self.docks["numbers"]], widths, Qt.Orientation.Horizontal)
         self.window.resizeDocks(sides, [300, 400], Qt.Orientation.Vertical)
 

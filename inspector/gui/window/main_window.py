@@ -17,6 +17,7 @@ from inspector.gui.state.exchange import Changes
 from inspector.gui.state.player import Player
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
+from inspector.gui.state.step_axes import lengths_of, places_along
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.plain_text import clean, plain_box
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme, system_theme
@@ -28,9 +29,10 @@ from inspector.gui.window.model_opening import CHECKPOINTS, SEQUENCES, ModelOpen
 from inspector.gui.window.run_options import ComputeMenu, compute_also, remembered_states
 from inspector.gui.window.screen import first_size
 from inspector.gui.window.sequence_row import SequenceRow
+from inspector.gui.window.sequence_rows import SequenceRows
 from inspector.gui.window.side_docks import LogPane, ModelTree, Opener, Readout
 from inspector.gui.window.status_row import StatusRow
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Catalog, InputSpec, Load, Log
+from inspector.records import STEP_DOMAIN, Catalog, InputSpec, Load, Log
 from inspector.workspace.samples import list_samples
 
 if TYPE_CHECKING:
@@ -50,7 +52,6 @@ class Window(QMainWindow):
         super().__init__()
         self.session, self.settings = session, settings
         self.looking, self.steps = Cursor(self), StepRange(self)
-        self.steps.answer = StepRange(self)
         self.theme = self._wanted_theme()
         self.panels: dict[str, Panel] = {}
         self._known: Catalog | None = None
@@ -84,9 +85,8 @@ class Window(QMainWindow):
         self.opener.sample_chosen.connect(self.open_sample)
         self.opener.path_chosen.connect(self.open_path)
         self.tree.place_chosen.connect(lambda place: self.looking.move(place=self._captured_place(place)))
-        self.sequence = SequenceRow(self.looking, self.theme, self.settings)
-        self.answer = SequenceRow(self.looking, self.theme, self.settings, ANSWER_DOMAIN)
-        self.sequence.strip.editing.connect(lambda: self.edit(INPUT))
+        self.sequences = SequenceRows(self.looking, self.theme, self.settings)
+        self.sequences.editing.connect(lambda: self.edit(INPUT))
         self.input = InputBar()
         self.input.asked.connect(self.run)
         self.input.cancelled.connect(self.session.cancel)
@@ -98,7 +98,7 @@ class Window(QMainWindow):
         self.frames = FrameBar()
         self.frames.chosen.connect(self._choose_frame)
         self.frames.forgotten.connect(self.run_without_edits)
-        for widget in (self.damage, self.input, self.frames, self.sequence, self.answer):
+        for widget in (self.damage, self.input, self.frames, self.sequences):
             layout.addWidget(widget)
         self.setCentralWidget(top)
         top.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
@@ -107,6 +107,11 @@ class Window(QMainWindow):
         self.docking.add("numbers", "Under the cursor", self.readout, SIDE.RightDockWidgetArea)
         self.docking.add("log", "Log", self.log, SIDE.BottomDockWidgetArea)
         self.status = StatusRow(self.statusBar(), self.session)
+
+    @property
+    def sequence(self) -> SequenceRow:
+        """The row of the input."""
+        return self.sequences.input
 
     @property
     def docks(self) -> dict[str, QDockWidget]:
@@ -155,6 +160,8 @@ class Window(QMainWindow):
         suffix = Path(path).suffix.lower()
         if path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path):
             self.open_capture(path)
+        elif suffix in SEQUENCES and not self.session.subject and self.session.opening is None:
+            self.fail(f"{Path(path).name} is a sequence: open the model that is to read it first, then this file.")
         elif suffix in SEQUENCES:
             self.input.show_file(path)
             self.run(InputSpec(kind="file", value=path))
@@ -209,7 +216,6 @@ class Window(QMainWindow):
     def edit(self, name: str = "") -> None:
         """Ask for changes, begun with a channel or the "input" where one is named; run as it is and with them."""
         from inspector.gui.dialogs.edit_dialog import EditDialog
-        from inspector.gui.panel.availability import answering
 
         capture, made = self.session.capture, self.session.again_possible
         if capture is None:
@@ -219,9 +225,9 @@ class Window(QMainWindow):
             self.fail(NOT_MADE_BY_IT)
             return
         place = name.rpartition(":")[0] or self.looking.position.place
-        row = self.answer if name != INPUT and place in answering(capture) else self.sequence
+        axis = STEP_DOMAIN if name == INPUT else places_along(capture).get(place, STEP_DOMAIN)
         refused = self.session.shown.refused
-        dialog = EditDialog(capture, row.looking.position, refused.edits or made.request.edits, self, name)
+        dialog = EditDialog(capture, self.looking.position.along(axis), refused.edits or made.request.edits, self, name)
         dialog.say(refused.sentence)
         if dialog.exec():
             self.session.run_with(made, dialog.edits())
@@ -286,11 +292,13 @@ class Window(QMainWindow):
         """Take in what is new; draw only what changed."""
         changes = self.session.tick()
         self.damage.show_capture(self.session.capture)
-        self.log.add(changes.lines)
+        self.log.add(changes.lines, changes.begun)
         if changes.another_capture:
             self._new_capture()
         elif changes.channels:
             self._grown(changes.channels)
+        if changes.computed:
+            self._say_what_was_computed()
         if changes.loaded is not None and not changes.loaded.needs_consent:
             self.input.set_loaded(changes.loaded)
             self.input.show_spec(self.session.spec)
@@ -325,35 +333,35 @@ class Window(QMainWindow):
 
     def _new_capture(self) -> None:
         capture = self.session.capture
-        self.looking.move(frame=-1, place="", unit=None, head=None, key=None, answer=None)
-        for steps in self._ranges():
-            steps.set_length(0)
-        self.sequence.forget()
-        self.answer.forget()
+        self.looking.move(
+            frame=-1, place="", unit=None, head=None, key=None, steps=dict.fromkeys(self.looking.position.elsewhere)
+        )
+        self.steps.set_lengths({})
+        self.sequences.forget()
         if capture is not None:
             self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
         for panel in self.panels.values():
-            panel.computed = bool(panel.extra) and set(panel.extra) <= set(self.session.computed)
             panel.set_capture(capture)
+        self._say_what_was_computed()
         self._grown(frozenset(capture.channels) if capture is not None else frozenset())
 
-    def _grown(self, changed: frozenset[str]) -> None:
-        from inspector.gui.export.offscreen import sequence_length
+    def _say_what_was_computed(self) -> None:
+        for panel in self.panels.values():
+            panel.say_computed(bool(panel.extra) and set(panel.extra) <= set(self.session.computed))
 
+    def _grown(self, changed: frozenset[str]) -> None:
         capture = self.session.capture
         if capture is None:
             return
-        lengths = [sequence_length(capture, domain=domain) for domain in (STEP_DOMAIN, ANSWER_DOMAIN)]
-        for steps, length in zip(self._ranges(), lengths, strict=True):
-            steps.set_length(length)
-        self.looking.set_length(*lengths)
+        lengths = lengths_of(capture)
+        self.steps.set_lengths(lengths)
+        self.looking.set_lengths(lengths)
         before = self.frames.current
         self.frames.show_capture(capture)
         if self.frames.current != before:
             self._choose_frame(self.frames.current)
         self.tree.show_capture(capture)
-        for row, length in zip((self.sequence, self.answer), lengths, strict=True):
-            row.grown(capture, length, changed)
+        self.sequences.grown(capture, lengths, changed)
         for panel in self.panels.values():
             panel.refresh(changed)
         self._reader.start()
@@ -372,10 +380,10 @@ class Window(QMainWindow):
 
     @Slot(object, object)
     def _moved(self, new: Position, old: Position) -> None:
-        moves = ((new.step, old.step), (new.answer, old.answer))
-        for steps, (step, before) in zip(self._ranges(), moves, strict=True):
+        for axis, step in new.steps.items():
+            steps = self.steps.along(axis)
             low, high = steps.bounds
-            if step is not None and step != before and not low <= step <= high:
+            if step != old.at(axis) and not low <= step <= high:
                 steps.set(step - (high - low) / 2, step + (high - low) / 2)
         self._reader.start()
 
@@ -383,32 +391,27 @@ class Window(QMainWindow):
     def _read_out(self) -> None:
         from inspector.gui.window.cursor_readout import rows_of
 
-        rows = rows_of(self.session.capture, self.panels, self.docking.seen, (self.sequence, self.answer))
+        rows = rows_of(self.session.capture, self.panels, self.docking.seen, self.sequences)
         self.readout.show_rows(rows)
 
     def show_all_steps(self) -> None:
-        """The whole input and the whole answer."""
-        for steps in self._ranges():
+        """The whole of every axis."""
+        for steps in self.steps.every.values():
             steps.show_all()
         for key in self.docking.seen & set(self.panels):  # maps and curves with axes of their own
             self.panels[key].redraw()
 
-    def _ranges(self) -> tuple[StepRange, StepRange]:
-        """What is in view of the input and of the answer."""
-        assert self.steps.answer is not None
-        return self.steps, self.steps.answer
-
     def play(self) -> None:
-        """Walk the steps by itself, or stop."""
+        """Walk the axis in focus by itself, or stop."""
         self._player.toggle()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Space plays; arrows walk wherever no field takes them."""
+        """Space plays; arrows walk the axis in focus wherever no field takes them."""
         if event.key() == Qt.Key.Key_Space:
             self.play()
         elif event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
             many = 10 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
-            self.looking.advance(many if event.key() == Qt.Key.Key_Right else -many)
+            self.looking.advance(many if event.key() == Qt.Key.Key_Right else -many, self.looking.focused)
         else:
             super().keyPressEvent(event)
 
@@ -429,7 +432,7 @@ class Window(QMainWindow):
         assert isinstance(application, QApplication)
         application.setPalette(theme.palette())
         self.setStyleSheet(theme.style())
-        for part in (self.damage, self.sequence.strip, self.answer.strip):
+        for part in (self.damage, self.sequences):
             part.set_theme(theme)
         for panel in self.panels.values():
             panel.set_theme(theme)

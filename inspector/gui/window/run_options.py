@@ -203,6 +203,6 @@ def compute_also(window: Window, keys: tuple[str, ...]) -> None:
     """A panel's offer was taken: compute these from now on, and at once where a model is open."""
     window.compute_menu.switch_on(keys)
     if window.session.can_run_again:
-        window.session.again()
+        window.session.analyse(keys)
     else:
         window.fail("Open the model of this capture and run it: what is missing will be computed in that run.")

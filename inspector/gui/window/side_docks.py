@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFont, QGuiApplication, QKeyEvent, QKeySequence
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QFont, QGuiApplication, QKeyEvent, QKeySequence, QTextCursor
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -46,8 +46,14 @@ class Opener(QTreeWidget):
         super().__init__()
         self.setHeaderHidden(True)
         self.setIndentation(INDENT)
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)  # names that begin alike differ at their ends
         self.setAccessibleName("What can be opened")
         self.itemActivated.connect(self._activated)
+
+    def sizeHint(self) -> QSize:
+        """As wide as the names that are listed, with the bar that scrolls them."""
+        frame = 2 * self.frameWidth() + self.verticalScrollBar().sizeHint().width()
+        return QSize(self.sizeHintForColumn(0) + frame + 4, super().sizeHint().height())
 
     def fill(self, samples: Sequence[Sample], recent: Sequence[str]) -> None:
         """List samples by their row, then what was open lately."""
@@ -55,7 +61,7 @@ class Opener(QTreeWidget):
         top = QTreeWidgetItem(self, ["Samples"])
         for sample in samples:
             item = QTreeWidgetItem(top, [clean(f"{sample.row}  {sample.name}")])
-            item.setToolTip(0, tooltip(f"{sample.title}: {sample.task}. Look for: {sample.shows}"))
+            item.setToolTip(0, tooltip(f"{sample.name}: {sample.title}: {sample.task}. Look for: {sample.shows}"))
             item.setData(0, DATA, ("sample", sample.name, ""))
             for path in sample.checkpoints:
                 step = step_of(path)
@@ -95,6 +101,7 @@ class ModelTree(QWidget):
         self.filter.setAccessibleName("Filter modules")
         self.tree = QTreeWidget()
         self.tree.setHeaderLabels(["Module", "n"])
+        self.tree.setIndentation(INDENT)
         self.tree.headerItem().setToolTip(1, tooltip("channels captured here"))
         self.tree.setAccessibleName("Modules of the model")
         self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
@@ -230,15 +237,36 @@ class LogPane(QPlainTextEdit):
     def __init__(self) -> None:
         super().__init__()
         self.setReadOnly(True)
+        self.setUndoRedoEnabled(False)  # what is taken back would be kept
         self.setMaximumBlockCount(5_000)
+        self._begun: tuple[Log, ...] = ()
+        """The lines at the end that are still being printed."""
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.setAccessibleName("Log")
         font = QFont("monospace")
         font.setStyleHint(QFont.StyleHint.Monospace)
         self.setFont(font)
 
-    def add(self, lines: Sequence[Log]) -> None:
-        """Append lines; each is cleaned and cut."""
+    def add(self, lines: Sequence[Log], begun: Sequence[Log] = ()) -> None:
+        """Append lines, each cleaned and cut, and at the end those that have begun and not ended, as they are now."""
+        if not lines and tuple(begun) == self._begun:
+            return
+        self._take_back()
+        self._append(lines)
+        self._append(begun)
+        self._begun = tuple(begun)
+
+    def _take_back(self) -> None:
+        """Remove what had only begun; what a person has selected or scrolled to stays."""
+        if not self._begun:
+            return
+        document = self.document()
+        first = document.findBlockByNumber(document.blockCount() - len(self._begun))
+        cursor = QTextCursor(document)
+        cursor.setPosition(max(0, first.position() - 1))
+        cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
+        cursor.removeSelectedText()
+
+    def _append(self, lines: Sequence[Log]) -> None:
         if lines:
-            shown = [f"{line.source}: {clean_block(line.text, 20_000)}" for line in lines]
-            self.appendPlainText("\n".join(shown))
+            self.appendPlainText("\n".join(f"{line.source}: {clean_block(line.text, 20_000)}" for line in lines))

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from models import Squash
 from torch import Tensor, nn
 
 from inspector.capture import CaptureError, Writer, open_capture
@@ -217,3 +218,33 @@ def test_a_capture_is_added_to_only_by_its_own_run(tmp_path: Path) -> None:
     assert not (tmp_path / "b.inspect").exists()
     with Writer(folder, start, again=True), pytest.raises(CaptureError, match="being written by another run"):
         Writer(folder, start, again=True)
+
+
+class WithOwnFunction(nn.Module):
+    """A loop whose step cannot be run again, for nobody sees the function in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.outer = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.inner(x[:, 0]))
+        out = [h]
+        for t in range(1, x.shape[1]):
+            squashed: Tensor = Squash.apply(self.inner(x[:, t]) + self.outer(h))  # type: ignore[no-untyped-call]
+            h = squashed * 0.9 + h * 0.1
+            out.append(h)
+        return torch.stack(out, 1)
+
+
+@pytest.mark.parametrize("retain", [False, True])
+def test_a_graph_that_the_callers_backward_pass_let_go_is_said(tmp_path: Path, retain: bool) -> None:
+    model, x = WithOwnFunction(), torch.randn(1, 5, 4)
+    options = RunOptions(only=("states", "jacobian/frobenius_norm"))
+    with record(tmp_path / "a.inspect", model) as recording, recording.call(model, x, options):
+        model(x).square().sum().backward(retain_graph=retain)
+    with open_capture(tmp_path / "a.inspect") as capture:
+        refused = {one.channel for one in capture.refusals if "backward(retain_graph=True) keeps it" in one.reason}
+        assert refused == (set() if retain else {"model:gradient", "model:jacobian/frobenius_norm"})
+        assert ("model:jacobian/frobenius_norm" in capture.channels) is retain
+        assert capture.array("model:h").shape == (4, 4)

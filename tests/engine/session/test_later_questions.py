@@ -168,8 +168,7 @@ def test_why_a_new_run_is_needed_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     path = asked.run("a", "states")
     said = needs_run(asked.ask(path, "clipping", "gates"))
     assert said == (
-        "clipping needs the gradients of all parameters, which are only kept in a run that asks for it from the start: "
-        "run the model again."
+        "clipping needs the gradients of all parameters, which only a run keeps that asks for it from the start."
     )
     assert isinstance(asked.ask(path, "gates", "gradient/vectors@0:2"), Finished)
     said = needs_run(asked.ask(path, "gradient/vectors@0:3"))
@@ -190,6 +189,20 @@ def test_why_a_new_run_is_needed_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     path = asked.run("b", "states")
     assert "too large to be kept in memory" in needs_run(asked.ask(path, "jacobian/lag", "gates"))
     assert needs_run(asked.ask(path, "jacobian/lag", "gates")).endswith("so jacobian/lag, gates need a new run.")
+
+
+def test_options_of_a_quantity_count_and_one_capture_holds_it_once(tmp_path: Path) -> None:
+    asked = Asked(tmp_path, "fused")
+    whole = asked.run("whole", "states", "gradient/vectors@2:5")
+    path = asked.run("later", "states")
+    assert isinstance(asked.ask(path, "gradient/vectors@2:5"), Finished)
+    with open_capture(whole) as first, open_capture(path) as second:
+        assert held(first) == held(second) and len(held(first)) > 6
+    assert "already" in asked.ask(path, "gradient/vectors@2:5").stop.message
+    said = "gradient/vectors@5:7 was computed in this run with other options, and one capture holds it once."
+    assert needs_run(asked.ask(path, "gradient/vectors@5:7")) == said
+    wrong = asked.ask(path, "gradient/vectors@5:2")
+    assert isinstance(wrong, Failure) and wrong.kind == "input"
 
 
 def test_a_question_that_is_cancelled_leaves_the_run_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
