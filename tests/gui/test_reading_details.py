@@ -41,7 +41,7 @@ def test_pointing_at_a_cell_reads_the_number_of_that_cell(tmp_path: Path, case: 
             for word in path.split("."):
                 row = row[int(word)] if word.isdecimal() else getattr(row, word)
             cells = [place for place, value in np.ndenumerate(truth) if value != NOTHING]
-            for i, j in (cells[0], cells[len(cells) // 2], cells[-1]):
+            for i, j in (cells[0], *cells[1 :: max(1, len(cells) // 5)], cells[-1]):
                 panel.pointed(row.plot, j + 0.3, i - 0.3)
                 number = f"{truth[i, j]:.10g}"
                 texts = [value.split(",")[0].split()[0] for _, value in panel.told()]

@@ -182,6 +182,8 @@ OUTPUTS = Case(
     (
         TOKENS,
         Labels("vocabulary", VOCABULARY, -1),
+        Scalar("output:loss/mean", 0, 1.5),
+        Scalar("output:perplexity", 0, 2.83),
         channel("output:loss", "output", ("step",), LOSS, title="loss", unit="bit"),
         channel("output:surprise", "output", ("step",), SURPRISE, title="surprise", unit="bit"),
         channel("output:probability", "output", ("step", "rank"), TOP, title="top 3"),
@@ -190,7 +192,7 @@ OUTPUTS = Case(
     at={"step": 3},
     axes={"curves.plot": ("bit", "step"), "row.plot": ("rank", "step")},
     ticks={"row.plot.step_axis": tuple("abcdefg")},
-    titles={"row.plot": "top 3: most probable at the top"},
+    titles={"curves.plot": "mean loss 1.5 bit, perplexity 2.83", "row.plot": "top 3: most probable at the top"},
     maps={"row": TOP.T},
     units={"row": ""},
     curves=(("curves.legend", "loss", STEP, LOSS), ("curves.legend", "surprise", STEP, SURPRISE)),
