@@ -96,6 +96,8 @@ def test_the_colour_of_each_cell_stands_for_its_number(written: tuple[Case, Path
             assert reader.unit == case.units[path]
             reader.check(truth, f"{case} {path}")
             reader.check_bar()
+            about = case.about(path)
+            reader.check_limits(truth, case.limits.get(path), log="log" in about, centred="diverging" in about)
 
 
 def test_each_curve_has_the_numbers_that_its_name_says(written: tuple[Case, Path]) -> None:

@@ -320,7 +320,7 @@ class Clipping(Panel):
         rows = [
             *self._marked_rows(),
             ("clipping threshold", number(self.threshold)),
-            ("gradient norm", number(self.scalar("gradient_norm"))),
+            ("gradient norm", measured(self.scalar("gradient_norm"), self.unit())),
         ]
         counts = self.clipped()
         if counts is not None:
