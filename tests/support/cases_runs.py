@@ -142,7 +142,7 @@ CLIPPING = Case(
     place="",
     mark=(("parameters", 0.1, 2.2),),
     axes={
-        "effect": ("after clipping", "threshold c (drag the line)"), "history": ("‖g‖", "training step"),
+        "effect": ("after clipping", "threshold c (drag the line)"), "history": ("‖g‖", "iteration"),
         "parameters": ("", "gradient"),
     },
     ticks={"name_axis": PARAMETERS},
@@ -174,15 +174,15 @@ TRAINING = Case(
     ),
     place="",
     mark=(("shown.0", 60.0, 0.0),),
-    axes={"shown.0": ("", ""), "shown.1": ("", "training step")},
+    axes={"shown.0": ("", ""), "shown.1": ("", "iteration")},
     titles={"shown.0": "loss", "shown.1": "weights"},
     curves=(
         ("legends.1", "largest", NOTED[1], NOTED[2]), ("legends.1", "smallest", NOTED[1], NOTED[3]),
         ("shown.0.items.3", "", NOTED[1], NOTED[0]),
     ),
     told=(
-        ("loss [training step 50]", "2"), ("weights: largest [training step 50]", "30"),
-        ("weights: smallest [training step 50]", "0.5"),
+        ("loss [iteration 50]", "2"), ("weights: largest [iteration 50]", "30"),
+        ("weights: smallest [iteration 50]", "0.5"),
     ),
     saved={"parameters:training": NOTED},
 )  # fmt: skip
