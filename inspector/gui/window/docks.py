@@ -199,13 +199,11 @@ class Docking:
         self._first_of_rows = [row[0] for row in (above, below) if row]
         if above and below:
             self.window.splitDockWidget(self.docks[above[0]], self.docks[below[0]], Qt.Orientation.Vertical)
-        for group in (above, below):
+        for group in (above, [*below, "log"]):
             for first, second in pairwise(group):
                 self.window.tabifyDockWidget(self.docks[first], self.docks[second])
             if group:
                 self.docks[group[0]].raise_()
-        if below:
-            self.window.splitDockWidget(self.docks[below[0]], self.docks["log"], Qt.Orientation.Vertical)
         self.docks["log"].hide()
 
     def _proportions(self) -> None:
