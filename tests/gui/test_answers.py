@@ -33,7 +33,10 @@ def make(path: Path, said: tuple[str, ...]) -> Path:
         writer.write(Labels(ANSWER_DOMAIN, said, 0))
 
         def put(name: str, kind: str, shape: tuple[int, ...], domain: str = STEP_DOMAIN) -> None:
-            channel = Channel(name=name, kind=kind, dims=("step", "unit")[: len(shape)], shape=shape, title=name)
+            unit = "nat" if kind == "output" else "1"
+            channel = Channel(
+                name=name, kind=kind, dims=("step", "unit")[: len(shape)], shape=shape, unit=unit, title=name
+            )
             writer.write(channel.over(domain))
             writer.write(Page(name, 0, (0,) * len(shape), random.random(shape, dtype=np.float32) + 0.1))
 

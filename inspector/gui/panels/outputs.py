@@ -81,7 +81,7 @@ class Outputs(Panel):
         if self.differs:
             frames = [self.source.first, self.source.second]
         unit = next((channel.unit for channel in self.lines() if channel.signal == "loss"), "nat")
-        words = {"loss/mean": f"mean loss {{}} {unit}", "perplexity": "perplexity {}"}
+        words = {"loss/mean": f"mean loss {{}} {unit}".removesuffix(" 1"), "perplexity": "perplexity {}"}
         said = []
         for name, text in words.items():
             found = {s.frame: s.value for s in self.capture.scalars if s.name == f"output:{name}"}
