@@ -144,7 +144,7 @@ def test_a_figure_of_what_is_damaged_needs_to_be_asked_for(damaged: Path) -> Non
 def test_only_so_much_is_checked_unless_asked_for(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
-    monkeypatch.setattr("inspector.cli.CHECKED_BYTES", 100)
+    monkeypatch.setattr("inspector.cli.listing.CHECKED_BYTES", 100)
     path = str(damaged / "a.inspect")
     told = CliRunner().invoke(cli.cli, ["list", path]).stdout
     assert "were not checked for damage; --check does" in told and "  damaged: " not in told
@@ -164,6 +164,10 @@ def test_only_so_much_is_checked_unless_asked_for(damaged: Path, monkeypatch: py
         (["run", "digits-attention", "--text", "abc"], 2, "vectors of 8"),
         (["run", "char-gru", "--text", "a", "--ids", "1"], 2, "One kind of sequence"),
         (["run", "char-gru", "--with", "nonsense"], 2, "no quantity 'nonsense'"),
+        (["run", "char-gru", "--only", "states,bppt"], 2, "no quantity 'bppt'; close to it is bptt."),
+        (["run", "char-gru", "--with", "influence@steps=3"], 2, "quantity influence has no option 'steps'; there are"),
+        (["run", "char-gru", "--with", "gradient/vectors@5:2"], 2, "steps is '5:2'; expected FROM:TO"),
+        (["run", "char-gru", "--with", "bptt@3"], 2, "The quantity bptt has no option for '3'; it has none."),
         (["run", "char-gru", "--arguments", "{"], 2, "not JSON"),
         (["run", "char-gru", "--edit", "nonsense"], 2, "is no edit"),
         (["run", "char-gru", "--text", "Alice", "--edit", "rnn.l0:gate/nose=0"], 2, "no 'gate/nose'; there are h"),
@@ -199,7 +203,7 @@ def test_a_model_that_raises_exits_with_1_and_keeps_its_capture(tmp_path: Path) 
 def in_process(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     """The exit code and stderr of a command that starts no worker."""
     monkeypatch.setattr(sys, "argv", ["inspector", *arguments])
-    monkeypatch.setattr(cli, "run_and_wait", lambda *_: pytest.fail("the model was opened"))
+    monkeypatch.setattr("inspector.cli.reporting.run_and_wait", lambda *_: pytest.fail("the model was opened"))
     code = cli.main()
     return code, capfd.readouterr().err.strip()
 
@@ -263,7 +267,7 @@ class M(nn.Module):
     ("arguments", "code"),
     [
         (["syntax.py:M"], 1), (["char-gru", "--text", "ï"], 2), (["char-gru", "--with", "nonsense"], 2),
-        (["char-gru", "--checkpoint", "misfit.pt"], 2), (["broken.py:M", "--with", "states"], 1),
+        (["char-gru", "--checkpoint", "misfit.pt"], 2), (["broken.py:M", "--only", "states"], 1),
     ],
 )  # fmt: skip
 def test_a_run_that_captures_nothing_leaves_the_old_capture_as_it_was(
@@ -380,3 +384,25 @@ def test_a_frame_that_is_not_there_and_arguments_without_end(run: Path, tmp_path
         assert isinstance(told.exception, SystemExit) and told.exit_code
     told = CliRunner().invoke(cli.cli, ["run", "char-gru", "--arguments", "[" * 100_000])
     assert told.exit_code and "not JSON" in told.output
+
+
+def test_with_adds_and_only_restricts_as_in_python(tmp_path: Path) -> None:
+    given = ["run", "char-gru", "--text", "Alice", "--out", "a.inspect", "--overwrite"]
+
+    def channels(*words: str) -> set[str]:
+        call(*given, *words, cwd=tmp_path)
+        with inspector.open_capture(tmp_path / "a.inspect") as capture:
+            return set(capture.channels)
+
+    default, vectors = channels(), "rnn.l0:gradient/h"
+    assert vectors not in default and "rnn.l0:gate/update" in default
+    assert channels("--with", "gradient/vectors@0:2") == default | {vectors}
+    only = channels("--only", "states,input", "--only", "gates", "--with", "gradient/vectors@steps=0:2")
+    assert vectors in only and "rnn.l0:gate/update" in only and "rnn.l0:jacobian/spectral_norm" not in only
+    for asked in ({"gradient/vectors": {"steps": (0, 2)}}, ["gradient/vectors@0:2"], "gradient/vectors@0:2"):
+        with inspector.run("char-gru", "Alice", only=["states", "input", "gates"], also=asked) as capture:
+            assert set(capture.channels) == only
+            values = capture.array(vectors)
+            assert np.isfinite(values[:2]).all() and np.isnan(values[2:]).all() and not capture.verify()
+    with inspector.run("char-gru", "Alice", quantities=["states"]) as capture:  # what `only` was called once
+        assert {channel.signal for channel in capture.channels.values()} == {"h"}

@@ -12,7 +12,8 @@ from inspector.capture.assemble import Assembly
 from inspector.capture.damage import Damage
 from inspector.capture.index import NEWS, PageRow, Rows, read_page, read_record
 from inspector.capture.layout import CaptureError
-from inspector.records import Channel, Finding, Frame, Labels, Log, Refusal, RunStart, RunStop, Scalar
+from inspector.capture.older import compared
+from inspector.records import Axis, Channel, Finding, Frame, Labels, Log, Refusal, RunStart, RunStop, Scalar
 
 Place = tuple[str, int, PageRow]
 """(channel, frame, page)."""
@@ -45,6 +46,7 @@ class Contents:
         self._placed: list[Place] = []
         self._newest: dict[str, int] = {}
         self._names: dict[tuple[str, int], list[str]] = {}
+        self._axes: dict[tuple[str, int], Axis] = {}
         self._numbers: dict[int, Channel] = {}
         self._unreadable: dict[str, Damage] = {}
         self._homeless: dict[Any, tuple[Any, ...]] = {}
@@ -115,6 +117,7 @@ class Contents:
         channel = self._read(text, Channel, "channel", anywhere=True)
         if channel is None:
             return ""
+        channel = compared(channel, text)
         if channel.name in self.channels:
             self._blame(f"The channel {channel.name} is declared twice; the second is left out.", anywhere=True)
             return ""
@@ -145,6 +148,8 @@ class Contents:
         record = self._read(text, object, "note")
         if isinstance(record, Labels):
             self._ahead.append(record)
+        elif isinstance(record, Axis):
+            self._axes[record.name, record.frame] = record
         elif type(record) in kinds:
             kinds[type(record)].append(record)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from inspector.capture.pack import unpack_index
 from inspector.capture.pages import PageFiles
 from inspector.capture.pyramid import Pyramid, reduce_rows, shrink, with_nan
 from inspector.capture.regular import in_words, regular_stat
+from inspector.records import Axis
 
 Array = npt.NDArray[Any]
 RunState = Literal["running", "done", "failed", "cancelled", "unfinished"]
@@ -219,6 +221,20 @@ class Capture(CheckedPages):
         numbers = [number for known, number in self._names if known == domain and number >= 0]
         wanted = max(numbers, default=-1) if frame == -1 else frame
         return tuple(self._names.get((domain, wanted), self._names.get((domain, -1), [])))
+
+    @property
+    def axes(self) -> Mapping[str, Axis]:
+        """The axes that the run described, by name, in the order written; the newest frame's of each."""
+        return {name: self.axis(name) for name, _frame in self._axes}
+
+    def axis(self, name: str, frame: int = -1) -> Axis:
+        """What is known of an axis, whose name `Channel.domain(dim)` gives; one that nobody described is a line.
+
+        As with `labels`: the newest frame's for -1, else the frame's own, else what holds for every frame.
+        """
+        wanted = max((number for known, number in self._axes if known == name), default=-1) if frame == -1 else frame
+        found = self._axes.get((name, wanted), self._axes.get((name, -1)))
+        return Axis(name=name) if found is None else found
 
     def to_xarray(self, frame: int = -1) -> Any:
         """All channels of a frame as an xarray.Dataset (needs the extra `notebook`); what is not known is NaN."""

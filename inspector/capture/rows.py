@@ -9,7 +9,7 @@ from typing import Any
 
 from inspector.capture.appending import Position
 from inspector.capture.layout import MAX_JSON, TABLES, schema
-from inspector.records import Channel, Frame, Page, RunStart, RunStop, encoded
+from inspector.records import Channel, Frame, Page, RunStart, RunStop, decode, encoded
 
 Lease = tuple[int, str, str]
 
@@ -29,6 +29,18 @@ class Rows:
         for data in encoded(start, MAX_JSON):
             self._insert("run", record=data.decode())
         self._insert("lease", **dict(zip(("pid", "started", "token"), lease, strict=True)))
+
+    def take_up(self, run: str, lease: Lease) -> bool:
+        """Go on with the run of this name, whose channels are declared already; False where it is another's."""
+        (first,) = self.index.execute("SELECT record FROM run ORDER BY id LIMIT 1").fetchone() or ("",)
+        start = decode(first) if first else None
+        if not isinstance(start, RunStart) or start.run != run:
+            return False
+        for number, text in self.index.execute("SELECT id, record FROM channels").fetchall():
+            channel = decode(text)
+            self._channels[channel.name] = (number, channel)
+        self._insert("lease", **dict(zip(("pid", "started", "token"), lease, strict=True)))
+        return True
 
     def drop_all(self) -> None:
         """Empty the index. Numbers of rows will go on from where they were, so that a reader notices the new ones."""

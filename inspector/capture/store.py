@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from inspector.capture.appending import PageAppender, Position, keep_standard_files_open
+from inspector.capture.index import check_beside
 from inspector.capture.layout import INDEX, CaptureError
 from inspector.capture.owner import own_lease
 from inspector.capture.private import private_index
 from inspector.capture.rows import Rows
-from inspector.capture.target import busy, index_files, is_damage, is_leased, is_locked, page_files
+from inspector.capture.target import busy, index_files, is_damage, is_leased, is_locked, is_ours, page_files
 from inspector.records import Page, RunStart, RunStop
 
 _LOST: list[sqlite3.Connection] = []
@@ -27,9 +28,12 @@ remove the write-ahead log by its name, and what bears that name now may be anot
 
 
 class Store:
-    """The files of a capture, used by the writer's thread alone. `replaces`: a capture lies there that will go."""
+    """The files of a capture, used by the writer's thread alone.
 
-    def __init__(self, path: Path, start: RunStart, *, replaces: bool) -> None:
+    `replaces`: a capture lies there that will go. `again`: that of this very run lies there, and is added to.
+    """
+
+    def __init__(self, path: Path, start: RunStart, *, replaces: bool, again: bool = False) -> None:
         self.path = path.absolute()  # the model may change the working directory
         self.start = start
         self.begun = False
@@ -38,7 +42,9 @@ class Store:
         self._early: list[Any] = []
         self._identity: tuple[int, int] | None = None
         self._rows: Rows | None = None
-        if not replaces:
+        if again:
+            self._go_on()
+        elif not replaces:
             self._begin_anew()
 
     # -- beginning
@@ -59,6 +65,25 @@ class Store:
             self._rows = None
             if not is_locked(problem):
                 self._leave()
+            raise
+        self._settle()
+
+    def _go_on(self) -> None:
+        """Take up the capture of a run that has ended. Raises CaptureError where another run's, or none, lies there."""
+        if not is_ours(self.path / INDEX):
+            raise CaptureError(f"{self.path} does not hold the capture of this run any more; run again.")
+        check_beside(self.path / INDEX)
+        rows = self._connect("rw")
+        try:
+            rows.index.execute("BEGIN IMMEDIATE")
+            if is_leased(rows.index):
+                raise busy(self.path)
+            if not rows.take_up(self.start.run, self._lease):
+                raise CaptureError(f"{self.path} holds the capture of another run by now; run again.")
+            rows.index.execute("COMMIT")
+        except BaseException:
+            rows.index.close()  # which rolls back
+            self._rows = None
             raise
         self._settle()
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from inspector.capture.damage import Damage
 from inspector.capture.holes import Holes
-from inspector.records import Channel, RunStart
+from inspector.records import Axis, Channel, RunStart
 
 Array = npt.NDArray[Any]
 
@@ -55,3 +55,10 @@ class View(Protocol):
 
     def labels(self, domain: str, frame: int = -1) -> tuple[str, ...]:
         """Names of the positions of a label domain."""
+
+    @property
+    def axes(self) -> Mapping[str, Axis]:
+        """The axes that the run described, by name."""
+
+    def axis(self, name: str, frame: int = -1) -> Axis:
+        """What is known of an axis, whose name `Channel.domain(dim)` gives; a plain line where nobody described it."""

@@ -51,12 +51,13 @@ class Channel:
         formula: the definition in plain text.
         source: where the formula comes from.
         method: "exact", or how it was estimated and with what error.
-        scale: how its colours or axis run: "sequential", "diverging" (centred on zero) or "log".
+        scale: how its colours or axis run: "sequential", "diverging" (centred on zero), "log", or "ratio" (logarithmic
+            and centred on 1: what two runs of norms make).
         compare: what two runs of it make: a "difference", a "ratio" (norms and other positive numbers that are read by
             their order of magnitude), or nothing ("separate": tables, spectra and verdicts of one run).
         limits: the values it can take at all (gates: (0, 1)); None where unbounded.
         labels: names along an axis when they are few, for example {"statistic": ("mean", "p10", "p90")}.
-        domains: which label domain an axis belongs to; step-like axes default to "step".
+        domains: which label domain (Axis, Labels) an axis belongs to; step-like axes default to "step".
         value_domain: set when the values are indices into a label domain ("vocabulary" for token ids).
         module: class name of the module at the place, for the model tree.
         fill: what a cell between pages holds that no page brought; None for NaN in floats and 0 in integers.
@@ -72,7 +73,7 @@ class Channel:
     formula: str = ""
     source: str = ""
     method: str = "exact"
-    scale: Literal["sequential", "diverging", "log"] = "sequential"
+    scale: Literal["sequential", "diverging", "log", "ratio"] = "sequential"
     compare: Comparison = "difference"
     limits: tuple[float, float] | None = None
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from inspector.engine.attention.rows import RowBlock, Rows
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, Quantity
 from inspector.engine.trace.trace import Attention, Trace
+from inspector.records.catalogue import ATTENTION
 
 CACHE = "attention/statistics"
 
@@ -68,7 +69,7 @@ def per_attention_row(
                 )  # fmt: skip
                 emit.array(channel, values.float())
 
-        return Quantity(summary=summary, order=order, default=default, function=function, run=run)
+        return Quantity(summary=summary, order=order, default=default, needs=(ATTENTION,), function=function, run=run)
 
     return wrap
 

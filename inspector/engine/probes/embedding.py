@@ -29,7 +29,7 @@ class Embedding:
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
         """One forward hook on each; none without a loss, as there are no gradients then."""
-        if not trace.subject.may_give_loss(trace.batch):
+        if not trace.may_have_gradients:
             return
         trace.extra[KEY] = {}
         for name, module in model.named_modules():

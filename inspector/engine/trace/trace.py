@@ -62,7 +62,9 @@ class Recurrence:
     base: int = 0
     known: tuple[Tensor, ...] = ()
     domain: str = STEP_DOMAIN
-    """Whose steps these are: the input's, or those of an answer with steps of its own."""
+    """The axis of these steps: the input's, another input's, the answer's, or the layers of a stack."""
+    names: tuple[str, ...] = ()
+    """What the steps are called where they are the layers of a stack, if their modules tell it."""
     _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
 
     @property
@@ -212,6 +214,8 @@ class Trace:
     """Keep what an edited run is aimed by (engine/interventions/runs.py)."""
     editor: Any = None
     """What replaces values in the middle of the run (engine/interventions/editor.py), or None."""
+    observed: bool = False
+    """Somebody else makes the call, and its backward pass if there is one."""
     keep_graph: bool = False
     """Set by a probe that reads derivatives off autograd's graph after the backward pass."""
     after_forward: list[Callable[[], None]] = field(default_factory=list)
@@ -230,6 +234,11 @@ class Trace:
         """
         if value.requires_grad:
             self.gradient_requests.append(GradientRequest(value, take))
+
+    @property
+    def may_have_gradients(self) -> bool:
+        """Whether a backward pass may follow: of a call that is observed only the caller knows."""
+        return self.observed or self.subject.may_give_loss(self.batch)
 
     def hand_out_gradients(self) -> None:
         """Call every `take` with what came; a gradient that came in several backward passes is their sum."""

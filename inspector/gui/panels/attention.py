@@ -12,7 +12,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox
 
-from inspector.gui.panel.base import KEYS, Panel, caption, chooser, number, set_options
+from inspector.gui.panel.base import KEYS, Panel, caption, chooser, measured, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.atlas import Atlas, thumbnail
@@ -33,6 +33,7 @@ UNBOUNDED = 16_777_215.0
 class Attention(Panel):
     """(head, query, key) channels of kind "attention", and (head, query) statistics of them."""
 
+    tab_order, tab_row = 60, "upper"
     key, title = "attention", "Attention"
     hint = "Attention maps of every head of every layer, and their entropy and distance. Needs a model with attention."
 
@@ -221,8 +222,8 @@ class Attention(Panel):
     def _key_names(self) -> tuple[str, ...]:
         """The labels of the keys: a decoder may look at the input from the steps of its answer."""
         channel = self._map()
-        if channel is None or self.capture is None or not self.looking.answers:
-            return self.step_names()
+        if channel is None or self.capture is None:
+            return ()
         return self.capture.labels(channel.domain("key"), self.frame)
 
     def _draw_strip(self, head: int, names: tuple[str, ...]) -> None:
@@ -235,7 +236,7 @@ class Attention(Panel):
         self.strip.mark_gaps(gaps_of(self.capture, channel.name, self.frame, x=1, y=None, at={0: head}))
         self.strip.label_left({"1": "", "step": "steps"}.get(channel.unit, channel.unit))
         self.strip.step_axis.set_names(names)
-        self.strip.vb.enableAutoRange(axis="y")
+        self.strip.fit_left(values, centred=self.differs)
 
     def _chosen(self, row: int, column: int) -> None:
         self.looking.move(place=self.maps()[row].place, head=column)
@@ -291,12 +292,13 @@ class Attention(Panel):
             if q < queries and k < keys:
                 cut = (slice(head, head + 1), slice(q, q + 1), slice(k, k + 1))
                 weight = self.capture.block(channel.name, self.frame, cut)[0, 0, 0]
-                rows.append((f"attention {q} → {k}, head {head}  {channel.place}", number(weight)))
+                what = f"{self.changed(channel)}attention {q} → {k}, head {head}  {channel.place}"
+                rows.append((what, measured(weight, channel.unit)))
         for channel in self.statistics():
             assert self.capture is not None
             if q is not None and q < self.capture.extent(channel.name, self.frame)[1]:
                 cell = self.capture.block(channel.name, self.frame, (slice(head, head + 1), slice(q, q + 1)))[0, 0]
-                rows.append((f"{channel.title} [{q}], head {head}", number(cell)))
+                rows.append((f"{channel.title} [{q}], head {head}", measured(cell, channel.unit)))
         return rows
 
     def data(self) -> dict[str, Array]:

@@ -11,7 +11,8 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
 from inspector.analysis.clipping import clipped_steps, clipping_verdict, percent
-from inspector.gui.panel.base import Panel, number
+from inspector.gui.panel.base import Panel, measured, number
+from inspector.gui.panel.labelled import rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
@@ -23,6 +24,10 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 NORMS, BY_VALUE, HISTORY = ("statistic", "parameter"), ("statistic", "bin"), ("statistic", "iteration")
+ROWS: dict[tuple[str, ...], tuple[str, ...]] = {
+    NORMS: ("norm", "largest"), BY_VALUE: ("threshold", "share cut", "cosine"), HISTORY: ("step", "gradient norm"),
+}  # fmt: skip
+"""The statistics that are read of each table, in the order in which they are used here."""
 SHOWN = ("factor by norm, min(1, c / ‖g‖)", "cosine after cutting by value", "share of entries cut by value")
 CELLS = 1200
 NAME, ABOVE_NAMES, MOST_NAMES = 14, 120, 60
@@ -35,6 +40,7 @@ FARTHEST = 30.0
 class Clipping(Panel):
     """Channels of kind "clipping": norms by parameter, the table by threshold, and the norms of training."""
 
+    tab_order = 170
     key, title = "clipping", "Clipping"
     hint = (
         "The gradient of every parameter and what clipping it, by norm or by value, would do to this run. The model "
@@ -133,9 +139,11 @@ class Clipping(Panel):
         return next((channel for channel in self.channels() if channel.dims == dims), None)
 
     def values(self, dims: tuple[str, ...]) -> Array | None:
-        """Its numbers in the frame that is shown, or None."""
+        """The rows of `ROWS` of its numbers in the frame that is shown, or None."""
         channel = self.of_dims(dims)
-        return None if channel is None or self.capture is None else self.capture.array(channel.name, self.frame)
+        if channel is None or self.capture is None:
+            return None
+        return np.stack(rows_of(channel, self.capture.array(channel.name, self.frame), *ROWS[dims]))
 
     def scalar(self, signal: str) -> float:
         """A number of this frame, "gradient_norm" for example; NaN where there is none."""
@@ -182,7 +190,7 @@ class Clipping(Panel):
         x = np.linspace(low, high, 400)
         self.lines[0].setData(x, np.minimum(1.0, 10**x / norm) if norm > 0 else np.ones_like(x))
         thresholds = logarithm(table[0])
-        for line, row, end in ((self.lines[1], table[3], 1.0), (self.lines[2], table[1], 0.0)):
+        for line, row, end in ((self.lines[1], table[2], 1.0), (self.lines[2], table[1], 0.0)):
             line.setData(np.append(thresholds, high), np.append(row, end))
         self.effect.vb.setXRange(low, high, padding=0)
         self.effect.vb.setYRange(-0.04, 1.06, padding=0)
@@ -206,7 +214,7 @@ class Clipping(Panel):
 
     def _draw_parameters(self, norms: Array) -> None:
         place = np.arange(norms.shape[1])
-        sizes = [logarithm(norms[0]), logarithm(norms[2])]
+        sizes = [logarithm(row) for row in norms]
         for dots, x in zip(self.dots, sizes, strict=True):
             seen = np.isfinite(x)
             dots.setData(x=x[seen], y=place[seen])
@@ -259,7 +267,7 @@ class Clipping(Panel):
         if self.threshold >= table[0, -1]:
             return 0.0, 1.0
         at = int(np.argmin(np.abs(np.log(table[0]) - math.log(self.threshold))))
-        return float(table[1, at]), float(table[3, at])
+        return float(table[1, at]), float(table[2, at])
 
     def on_this_run(self) -> tuple[str, str]:
         """What the threshold would do to the gradient of this run, in two lines."""
@@ -296,9 +304,14 @@ class Clipping(Panel):
         if norms is None or at is None:
             return []
         return [
-            (f"{what}, gradient of {names[at]}", number(norms[row, at]))
-            for row, what in ((0, "norm"), (2, "largest entry"))
+            (f"{what}, gradient of {names[at]}", measured(row[at], self.unit()))
+            for row, what in zip(norms, ("norm", "largest entry"), strict=True)
         ]
+
+    def unit(self) -> str:
+        """The unit of the gradients, which are those of the loss."""
+        channel = self.of_dims(NORMS)
+        return "1" if channel is None else channel.unit
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The parameter that is marked, the threshold and what it does."""

@@ -13,8 +13,9 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTab
 from inspector.gui.panel.base import Panel
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.state.step_axes import places_along
 from inspector.gui.widgets.plain_text import clean
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
+from inspector.records import STEP_DOMAIN, Channel
 
 Array = npt.NDArray[Any]
 BAD = ("-inf", "+inf", "nan")
@@ -25,6 +26,7 @@ FIRST_BAD = "first_bad_step"
 class Health(Panel):
     """(count,) channels of kind "health", one row a tensor."""
 
+    tab_order = 190
     key, title = "health", "Health"
     hint = "Counts of −∞, negative, zero, positive, +∞ and NaN in every captured tensor. Run a model to see them."
 
@@ -106,9 +108,11 @@ class Health(Panel):
     def _clicked(self, row: int, _column: int) -> None:
         channel, counts = self.rows()[row]
         assert self.capture is not None
-        step, steps = counts.get(FIRST_BAD), self._whose_steps(channel.place)
+        step = counts.get(FIRST_BAD)
         place = {"place": channel.place} if self._in_the_model(channel.place) else {}
-        self.looking.move(**place, **({steps: step} if steps and step is not None and step >= 0 else {}))
+        own = "" if channel.place.startswith("input.") else STEP_DOMAIN  # an input of no steps has no cursor
+        axis = places_along(self.capture).get(channel.place, own)
+        self.looking.move(**place, steps={axis: step} if axis and step is not None and step >= 0 else {})
 
     def _in_the_model(self, place: str) -> bool:
         """Whether a place is one of the model's: what it reads ("input.NAME") and says is at none that panels show."""
@@ -117,15 +121,6 @@ class Health(Panel):
             return True
         modules = (known.name for known in self.capture.start.places)
         return any(name and f"{place}.".startswith(f"{name}.") for name in modules)  # modules may have these names
-
-    def _whose_steps(self, place: str) -> str:
-        """Which step of the cursor counts the steps of a place, or "" where it has steps of its own."""
-        assert self.capture is not None
-        domains = {channel.step_domain for channel in self.capture.channels.values() if channel.place == place} - {""}
-        if ANSWER_DOMAIN in domains:
-            return "answer"
-        of_primary = STEP_DOMAIN in domains or (not domains and not place.startswith("input."))
-        return "step" if of_primary else ""
 
     def follow(self, new: Position, old: Position) -> None:
         """A table has no cursor line."""

@@ -12,6 +12,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
 from inspector.gui.panel.base import Panel, number
+from inspector.gui.panel.labelled import row_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, style_axis
@@ -21,6 +22,7 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
+STEP = "step"
 CELLS = 1200
 HEIGHT, MOST_PLOTS = 130, 12
 """Pixels that a plot needs, and plots that are drawn."""
@@ -40,8 +42,9 @@ class Column:
 
 @PANELS.register("training")
 class Training(Panel):
-    """(statistic, iteration) channels of kind "training": the first statistic is the training step."""
+    """(statistic, iteration) channels of kind "training": the statistic "step" is the training step."""
 
+    tab_order = 180
     key, title = "training", "Training"
     hint = (
         "Loss, gradient norm and whatever else training noted in a history.json beside the checkpoint, over the "
@@ -79,10 +82,12 @@ class Training(Panel):
         found = []
         for channel in self.channels():
             table = self.capture.array(channel.name, self.frame)
-            table = table[:, np.isfinite(table[0])]  # where the step is not known, neither is the place of a value
-            for name, values in zip(channel.labels.get("statistic", ())[1:], table[1:], strict=False):
+            at = row_of(channel, STEP)
+            table = table[:, np.isfinite(table[at])]  # where the step is not known, neither is the place of a value
+            for row, name in enumerate(channel.labels["statistic"]):
                 group, _, own = name.partition(": ")
-                found.append(Column(group, own, table[0], values))
+                if row != at:
+                    found.append(Column(group, own, table[at], table[row]))
         return found
 
     def update_contents(self) -> None:

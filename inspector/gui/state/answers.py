@@ -93,6 +93,9 @@ class Answers:
         changes.lines.append(Log(event.message, "warning"))
 
     def _finished(self, event: Finished, changes: Changes) -> None:
+        if event.stop.status == "done" and self.work.question:
+            self.work.shown.later += self.work.question
+            changes.computed = True
         self.work.finish(event.stop.message or f"Done in {event.stop.seconds:.1f} s.")
         if event.stop.status == "failed":
             changes.failure = Failure(message=event.stop.message, kind="model")
@@ -103,6 +106,11 @@ class Answers:
         said = f"{event.message.removesuffix('.')}{self.models.still}."
         if event.kind == "cancelled":
             changes.not_opened = self.work.not_opened(said)
+            return
+        if event.kind == "needs run":
+            changes.needs_run = event.message
+            changes.lines.append(Log(event.message))
+            self.work.finish(event.message)
             return
         if self.models.pending is not None:
             self.models.take(event.generation)
@@ -116,7 +124,7 @@ class Answers:
     def _run_refused(self, event: Failure, changes: Changes) -> None:
         """What was to be run could not be: the run that is shown stays what is run again."""
         asked = self.work.shown.asked
-        if asked is None or not self.work.running or event.kind != "input":
+        if asked is None or not self.work.running or self.work.question or event.kind != "input":
             return
         changes.refused = asked.request
         if asked.request.edits:

@@ -43,6 +43,10 @@ class Changes:
     consent: Loaded | None = None
     untrusted: NeedsTrust | None = None
     loaded: Loaded | None = None
+    computed: bool = False
+    """More was computed of the run that is shown."""
+    needs_run: str = ""
+    """Why what was asked of the run that is shown needs a new one."""
     not_opened: Load | None = None
     """The model that could not be opened, or was not in the end; the one before is open still."""
     refused: Run | None = None

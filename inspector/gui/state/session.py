@@ -14,7 +14,7 @@ from inspector.gui.state.exchange import Changes, Make
 from inspector.gui.state.opening import Wanted
 from inspector.gui.state.shown import Made
 from inspector.gui.state.work import Work
-from inspector.records import Edit, InputSpec, Load, Log, NeedsTrust
+from inspector.records import Edit, InputSpec, Load, Log, NeedsTrust, split_request
 
 CANCEL_PATIENCE = 2.0
 """Seconds that a model may go on after a cancel; then its worker is ended."""
@@ -126,6 +126,14 @@ class Session(Work):
         else:
             self.sentence = f"That was a run of {made.subject}, which is not open any more."
 
+    def analyse(self, keys: tuple[str, ...]) -> None:
+        """Compute quantities of the run that is shown, which need not run again; where it has to, it does."""
+        made = self.again_possible
+        if made is None or self.busy or not self.connection.alive or self.loaded is None:
+            self.again()
+        else:
+            self.begin_question(made, keys)
+
     def cancel(self) -> None:
         """Stop the run, or the opening; what came so far stays. A model that does not let go loses its worker."""
         if self.busy and not self.cancelling:
@@ -158,9 +166,10 @@ class Session(Work):
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """The quantities that the run that is shown was asked for; empty for the default ones."""
+        """Keys of the quantities beyond the default ones that the run that is shown was asked for, then or later."""
         made = self.shown.current
-        return made.request.quantities if made is not None else ()
+        requests = (*made.request.also, *self.shown.later) if made is not None else ()
+        return tuple(split_request(request)[0] for request in requests)
 
     # -- the tick
 
@@ -173,6 +182,9 @@ class Session(Work):
         end = time.monotonic() + TICK_SECONDS
         while time.monotonic() < end and (event := self.connection.record()) is not None:
             self._answers.take(event, changes)
+        if changes.needs_run:
+            self.again()
+            self.sentence = f"{changes.needs_run} {self.sentence}"
         self._watch_cancel(changes)
         self.shown.watch(changes)
         changes.lines[:0] = self.connection.lines()

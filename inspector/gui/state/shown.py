@@ -42,6 +42,8 @@ class Shown:
         """The run that was asked for last; it is shown as soon as it has written anything."""
         self.refused = RefusedEdits()
         """Changes to what is shown that could not be made; to be corrected rather than typed again."""
+        self.later: tuple[str, ...] = ()
+        """Quantities that were computed of what is shown after its run had ended."""
         self._kept = KeptRuns(folder)
 
     def next_path(self) -> Path:
@@ -103,7 +105,7 @@ class Shown:
     def _show(self, capture: Capture, made: Made | None) -> None:
         if self.capture is not None:
             self.capture.close()
-        self.capture, self.made, self.refused = capture, made, RefusedEdits()
+        self.capture, self.made, self.refused, self.later = capture, made, RefusedEdits(), ()
         self._hold()
 
     def _hold(self, *also: Path) -> None:

@@ -11,7 +11,7 @@ from inspector.gui.state.connection import Connection
 from inspector.gui.state.exchange import Make, Worker
 from inspector.gui.state.opening import Opening, Wanted
 from inspector.gui.state.shown import Made, Shown
-from inspector.records import Cancel, Catalog, Load, Loaded, Log, Progress, Run
+from inspector.records import Analyse, Cancel, Catalog, Load, Loaded, Log, Progress, Run, split_request
 
 
 class Work:
@@ -27,9 +27,11 @@ class Work:
         """The number of the newest request; answers to older ones come too late."""
         self.cancelled_at: float | None = None
         self.also: tuple[str, ...] = ()
-        """Keys of quantities to compute beyond the default ones."""
+        """Requests for quantities beyond the default ones: keys, with options after `@`."""
         self.states_of: Callable[[str], Mapping[str, tuple[str, ...]]] = lambda _subject: {}
         """What the user named as the states of a subject's hand-written cells."""
+        self.question: tuple[str, ...] = ()
+        """The quantities that are being computed of the run that is shown; () while anything else goes on."""
         self._started_at = self._seconds = 0.0
 
     # -- what is there
@@ -117,7 +119,7 @@ class Work:
         """Ask the worker for a run of the model that is open."""
         request = Run(
             path=str(self.shown.next_path()), input=wanted.input, edits=wanted.edits, generation=self.generation,
-            quantities=self._quantities(), states=dict(self.states_of(self.subject)),
+            also=self._also(), states=dict(self.states_of(self.subject)),
         )  # fmt: skip
         self.shown.ask(Made(request, self.subject))
         self.running, self.progress, self.cancelled_at = True, None, None
@@ -125,11 +127,18 @@ class Work:
         self.sentence = "Running …"
         self.connection.send(request)
 
-    def _quantities(self) -> tuple[str, ...]:
-        """The default ones and those that were asked for; empty where that is the default."""
-        known = self.catalog.quantities if self.catalog is not None else ()
-        more = [entry.key for entry in known if not entry.default and entry.key in self.also]
-        return (*(entry.key for entry in known if entry.default), *more) if more else ()
+    def begin_question(self, made: Made, keys: tuple[str, ...]) -> None:
+        """Ask the worker for quantities of a run that has ended, on what it kept of that."""
+        self.generation += 1
+        self.running, self.progress, self.cancelled_at = True, None, None
+        self._started_at = time.monotonic()
+        self.sentence, self.question = "Computing …", keys
+        self.connection.send(Analyse(path=made.request.path, quantities=keys, generation=self.generation))
+
+    def _also(self) -> tuple[str, ...]:
+        """What was asked for beyond the default quantities, as far as the worker knows it."""
+        known = {entry.key for entry in self.catalog.quantities} if self.catalog is not None else set()
+        return tuple(request for request in self.also if split_request(request)[0] in known)
 
     def interrupt(self) -> None:
         """Tell the worker that what goes on is to stop."""
@@ -139,7 +148,7 @@ class Work:
     def finish(self, sentence: str) -> None:
         """Nothing runs any more."""
         self._seconds = self.seconds if self.running else self._seconds
-        self.running, self.progress, self.cancelled_at = False, None, None
+        self.running, self.progress, self.cancelled_at, self.question = False, None, None, ()
         self.sentence = sentence
 
     def not_opened(self, sentence: str) -> Load | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QComboBox, QLabel, QWidget
 
-from inspector.gui.widgets.numbers import number
+from inspector.gui.widgets.numbers import measured, number
 from inspector.gui.widgets.plain_text import clean, plain_label
 
 
@@ -43,4 +43,4 @@ def caption(text: str) -> QLabel:
     return plain_label(text)
 
 
-__all__ = ["caption", "chooser", "keep_room", "number", "set_options"]
+__all__ = ["caption", "chooser", "keep_room", "measured", "number", "set_options"]

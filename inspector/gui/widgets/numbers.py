@@ -19,6 +19,11 @@ def number(value: Any) -> str:
     return str(value)
 
 
+def measured(value: Any, unit: str) -> str:
+    """A number with its unit, where it has one."""
+    return number(value) if unit in ("", "1") else f"{number(value)} {unit}"
+
+
 def short(value: float | np.floating[Any], digits: int = 3) -> str:
     """A number in at most so many digits."""
     return _unsigned(f"{float(value):.{digits}g}")

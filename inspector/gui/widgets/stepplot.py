@@ -17,7 +17,7 @@ from inspector.gui.widgets.gaps import GapBands, Gaps
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.title import TITLE_POINTS, title_from_left
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
+from inspector.records import STEP_DOMAIN
 
 Array = npt.NDArray[Any]
 POINTS = 2400
@@ -50,6 +50,8 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self._bands = GapBands(theme)
         self.addItem(self._bands, ignoreBounds=True)
         self._labels = (label, bottom)
+        self._shared = steps is not None and bottom == STEP_DOMAIN
+        """Whether the axis counts the steps that are shared, whose word is another one on another axis."""
         self.set_theme(theme)
         if steps is not None:
             self.vb.setXRange(*steps.bounds, padding=0)
@@ -75,9 +77,18 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
             self._labels = (text, self._labels[1])
             style_axis(self.getAxis("left"), self.theme, text)
 
+    def fit_left(self, values: Array, *, centred: bool) -> None:
+        """Fit the vertical axis to some values: with 0 in its middle, or as the plot does it by itself."""
+        finite = values[np.isfinite(values)]
+        reach = float(np.abs(finite).max()) if centred and len(finite) else 0.0
+        if reach > 0:
+            self.vb.setYRange(-1.06 * reach, 1.06 * reach, padding=0)
+        else:
+            self.vb.enableAutoRange(axis="y")
+
     def name_steps(self, word: str) -> None:
-        """Say whose steps the axis counts ("step", "answer step"), where it counts those that are shared."""
-        if self.steps is not None and self._labels[1] in (STEP_DOMAIN, ANSWER_DOMAIN) and self._labels[1] != word:
+        """Say what the axis counts ("step", "answer step", "layer"), where it counts the steps that are shared."""
+        if self._shared and self._labels[1] != word:
             self._labels = (self._labels[0], word)
             style_axis(self._bottom, self.theme, word)
 

@@ -4,5 +4,5 @@ main_window   takes in what is new at every tick and draws only what changed; ea
               below it: asking (what a user asks), showing (what of a capture is seen), parts (what stands where)
 docks, dock_title, side_docks, log_pane   the arrangement of panels; the lists at the sides; the log
 menus, compute_menu, states_choice, model_opening   every action; what a run computes beyond the default
-input_bar, frame_bar, sequence_row, status_row, cursor_readout   the rows above, below and beside the panels
+input_bar, frame_bar, sequence_rows, status_row, cursor_readout   the rows above, below and beside the panels
 """

@@ -10,10 +10,11 @@ from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError
 from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
+from inspector.gui.state.step_axes import places_along
 from inspector.gui.window.model_opening import CHECKPOINTS, SEQUENCES, ModelOpening, is_capture
 from inspector.gui.window.showing import Showing
 from inspector.gui.window.states_choice import remembered_states
-from inspector.records import InputSpec, Load
+from inspector.records import STEP_DOMAIN, InputSpec, Load
 
 NOT_MADE_BY_IT = (
     "The model that is open did not make this capture: open the capture's model and run it, then change that."
@@ -31,7 +32,7 @@ class Asking(Showing):
         self.compute_menu.chosen.connect(self._also)
         self.opener.sample_chosen.connect(self.open_sample)
         self.opener.path_chosen.connect(self.open_path)
-        self.sequence.strip.editing.connect(lambda: self.edit(INPUT))
+        self.sequences.editing.connect(lambda: self.edit(INPUT))
         self.input.asked.connect(self.run)
         self.input.cancelled.connect(session.cancel)
         self.frames.forgotten.connect(self.run_without_edits)
@@ -104,7 +105,7 @@ class Asking(Showing):
         """Compute more from now on, and run again."""
         self.compute_menu.switch_on(keys)
         if self.session.can_run_again:
-            self.session.again()
+            self.session.analyse(keys)
         else:
             self.fail("Open the model of this capture and run it: what is missing will be computed in that run.")
         self.show_state()
@@ -117,7 +118,6 @@ class Asking(Showing):
     def edit(self, name: str = "") -> None:
         """Ask for changes, begun with a channel or the "input" where one is named; run as it is and with them."""
         from inspector.gui.dialogs.edit_dialog import EditDialog
-        from inspector.gui.panel.availability import answering
 
         capture, made = self.session.capture, self.session.again_possible
         if capture is None:
@@ -127,9 +127,9 @@ class Asking(Showing):
             self.fail(NOT_MADE_BY_IT)
             return
         place = name.rpartition(":")[0] or self.looking.position.place
-        row = self.answer if name != INPUT and place in answering(capture) else self.sequence
+        axis = STEP_DOMAIN if name == INPUT else places_along(capture).get(place, STEP_DOMAIN)
         refused = self.session.shown.refused
-        dialog = EditDialog(capture, row.looking.position, refused.edits or made.request.edits, self, name)
+        dialog = EditDialog(capture, self.looking.position.along(axis), refused.edits or made.request.edits, self, name)
         dialog.say(refused.sentence)
         if dialog.exec():
             self.session.run_with(made, dialog.edits())

@@ -11,7 +11,7 @@ from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.menus import add_panel_menus, make_menus
-from inspector.records import Log
+from inspector.records import Catalog, Log
 
 TICK_MS = 16
 
@@ -21,6 +21,7 @@ class Window(Asking):
 
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__(session, settings)
+        self._known: Catalog | None = None
         self._menus = make_menus(self)
         self.apply_theme(self.theme)
         self._ticker = QTimer(self, interval=TICK_MS)
@@ -56,17 +57,28 @@ class Window(Asking):
             self.new_capture()
         elif changes.channels:
             self.grown(changes.channels)
+        if changes.computed:
+            self.say_what_was_computed()
         if changes.loaded is not None and not changes.loaded.needs_consent:
             self.input.set_loaded(changes.loaded)
             self.input.show_spec(self.session.spec)
         if changes.state or self.session.busy:
             self.show_state()
         if changes.state:
-            self.menu_actions += self.compute_menu.offer(self.session.catalog)
+            self._know(self.session.catalog)
         if changes.state and not self.session.busy:
             self.docking.raise_useful(self.panels)
             self.docking.label_tabs(self.panels)
         self._answer(changes)
+
+    def _know(self, catalog: Catalog | None) -> None:
+        """Offer what the worker can do, once it has told."""
+        if catalog is None or catalog is self._known:
+            return
+        self._known = catalog
+        self.menu_actions += self.compute_menu.offer(catalog)
+        for panel in self.panels.values():
+            panel.know(catalog.quantities)
 
     def _answer(self, changes: Changes) -> None:
         if changes.consent is not None and changes.consent.report is not None:
@@ -99,12 +111,12 @@ class Window(Asking):
                 self.open_path(url.toLocalFile())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Space plays; arrows walk wherever no field takes them."""
+        """Space plays; arrows walk the axis in focus wherever no field takes them."""
         if event.key() == Qt.Key.Key_Space:
             self.play()
         elif event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
             many = 10 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
-            self.looking.advance(many if event.key() == Qt.Key.Key_Right else -many)
+            self.looking.advance(many if event.key() == Qt.Key.Key_Right else -many, self.looking.focused)
         else:
             super().keyPressEvent(event)
 

@@ -22,9 +22,9 @@ from inspector.gui.window.input_bar import InputBar
 from inspector.gui.window.log_pane import LogPane
 from inspector.gui.window.screen import first_size
 from inspector.gui.window.sequence_row import SequenceRow
+from inspector.gui.window.sequence_rows import SequenceRows
 from inspector.gui.window.side_docks import ModelTree, Opener, Readout
 from inspector.gui.window.status_row import StatusRow
-from inspector.records import ANSWER_DOMAIN
 from inspector.workspace.samples import list_samples
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ class Parts(QMainWindow):
         super().__init__()
         self.session, self.settings = session, settings
         self.looking, self.steps = Cursor(self), StepRange(self)
-        self.answer_steps = self.steps.answer = StepRange(self)
         self.theme = self._wanted_theme()
         self.panels: dict[str, Panel] = {}
         self.menu_actions: list[QAction] = []
@@ -56,13 +55,12 @@ class Parts(QMainWindow):
     def _build_rows(self) -> None:
         """What stands above the panels."""
         self.damage, self.input, self.frames = DamageBar(), InputBar(), FrameBar()
-        self.sequence = SequenceRow(self.looking, self.theme, self.settings)
-        self.answer = SequenceRow(self.looking, self.theme, self.settings, ANSWER_DOMAIN)
+        self.sequences = SequenceRows(self.looking, self.theme, self.settings)
         top = QWidget()
         layout = QVBoxLayout(top)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        for widget in (self.damage, self.input, self.frames, self.sequence, self.answer):
+        for widget in (self.damage, self.input, self.frames, self.sequences):
             layout.addWidget(widget)
         self.setCentralWidget(top)
         top.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
@@ -82,9 +80,9 @@ class Parts(QMainWindow):
         return self.docking.docks
 
     @property
-    def ranges(self) -> tuple[StepRange, StepRange]:
-        """What is in view of the input and of the answer."""
-        return self.steps, self.answer_steps
+    def sequence(self) -> SequenceRow:
+        """The row of the input."""
+        return self.sequences.input
 
     def list_what_opens(self) -> None:
         """Samples, and what was open lately."""
@@ -126,7 +124,7 @@ class Parts(QMainWindow):
         assert isinstance(application, QApplication)
         application.setPalette(theme.palette())
         self.setStyleSheet(theme.style())
-        for part in (self.damage, self.sequence.strip, self.answer.strip):
+        for part in (self.damage, self.sequences):
             part.set_theme(theme)
         for panel in self.panels.values():
             panel.set_theme(theme)

@@ -11,10 +11,10 @@ from inspector.gui.state.cursor import Position
 from inspector.gui.state.player import Player
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
+from inspector.gui.state.step_axes import lengths_of
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.parts import Parts
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 READOUT_MS = 60
 
@@ -37,36 +37,37 @@ class Showing(Parts):
     def new_capture(self) -> None:
         """Another capture is shown, or none."""
         capture = self.session.capture
-        self.looking.move(frame=-1, place="", unit=None, head=None, key=None, answer=None)
-        for steps in self.ranges:
-            steps.set_length(0)
-        self.sequence.forget()
-        self.answer.forget()
+        self.looking.move(
+            frame=-1, place="", unit=None, head=None, key=None, steps=dict.fromkeys(self.looking.position.elsewhere)
+        )
+        self.steps.set_lengths({})
+        self.sequences.forget()
         if capture is not None:
             self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
         for panel in self.panels.values():
-            panel.computed = bool(panel.extra) and set(panel.extra) <= set(self.session.computed)
             panel.set_capture(capture)
+        self.say_what_was_computed()
         self.grown(frozenset(capture.channels) if capture is not None else frozenset())
+
+    def say_what_was_computed(self) -> None:
+        """Tell the panels that offer to compute more whether that was done."""
+        for panel in self.panels.values():
+            panel.say_computed(bool(panel.extra) and set(panel.extra) <= set(self.session.computed))
 
     def grown(self, changed: frozenset[str]) -> None:
         """Some channels of the capture have more data."""
-        from inspector.gui.export.offscreen import sequence_length
-
         capture = self.session.capture
         if capture is None:
             return
-        lengths = [sequence_length(capture, domain=domain) for domain in (STEP_DOMAIN, ANSWER_DOMAIN)]
-        for steps, length in zip(self.ranges, lengths, strict=True):
-            steps.set_length(length)
-        self.looking.set_length(*lengths)
+        lengths = lengths_of(capture)
+        self.steps.set_lengths(lengths)
+        self.looking.set_lengths(lengths)
         before = self.frames.current
         self.frames.show_capture(capture)
         if self.frames.current != before:
             self._choose_frame(self.frames.current)
         self.tree.show_capture(capture)
-        for row, length in zip((self.sequence, self.answer), lengths, strict=True):
-            row.grown(capture, length, changed)
+        self.sequences.grown(capture, lengths, changed)
         for panel in self.panels.values():
             panel.refresh(changed)
         self.reader.start()
@@ -95,10 +96,10 @@ class Showing(Parts):
 
     @Slot(object, object)
     def _moved(self, new: Position, old: Position) -> None:
-        moves = ((new.step, old.step), (new.answer, old.answer))
-        for steps, (step, before) in zip(self.ranges, moves, strict=True):
+        for axis, step in new.steps.items():
+            steps = self.steps.along(axis)
             low, high = steps.bounds
-            if step is not None and step != before and not low <= step <= high:
+            if step != old.at(axis) and not low <= step <= high:
                 steps.set(step - (high - low) / 2, step + (high - low) / 2)
         self.reader.start()
 
@@ -106,16 +107,16 @@ class Showing(Parts):
     def _read_out(self) -> None:
         from inspector.gui.window.cursor_readout import rows_of
 
-        rows = rows_of(self.session.capture, self.panels, self.docking.seen, (self.sequence, self.answer))
+        rows = rows_of(self.session.capture, self.panels, self.docking.seen, self.sequences)
         self.readout.show_rows(rows)
 
     def show_all_steps(self) -> None:
-        """The whole input and the whole answer."""
-        for steps in self.ranges:
+        """The whole of every axis."""
+        for steps in self.steps.every.values():
             steps.show_all()
         for key in self.docking.seen & set(self.panels):  # maps and curves with axes of their own
             self.panels[key].redraw()
 
     def play(self) -> None:
-        """Walk the steps by itself, or stop."""
+        """Walk the axis in focus by itself, or stop."""
         self._player.toggle()

@@ -14,6 +14,7 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Quantity
 from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import Channel, Log
+from inspector.records.catalogue import ATTENTION
 
 BUDGET_BYTES = 8 << 30
 """Maps of one run larger than this are not written; `trace.extra["attention/budget_bytes"]` overrides it."""
@@ -119,5 +120,5 @@ def _allowed_channel(name: str, attention: Attention, rows: Rows) -> Channel:
 
 
 QUANTITIES.register("attention/maps")(
-    Quantity(summary="the full attention map of every head", order=30, function=run, run=run)
+    Quantity(summary="the full attention map of every head", order=30, function=run, run=run, needs=(ATTENTION,))
 )

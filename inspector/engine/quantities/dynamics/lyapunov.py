@@ -33,7 +33,7 @@ def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     Scalars: `largest`, `kaplan_yorke`, `entropy_rate`, `warm_up` (steps left out at the start) and, where every
     exponent is there and finite, `determinant_error` = |Σ λ_i − mean ln |det J_t||.
     """
-    plan = Plan(recurrence.length(sample), recurrence.cell.state_size)
+    plan = ExponentBudget(recurrence.length(sample), recurrence.cell.state_size)
     place, module = recurrence.place, recurrence.module
     shown = _shown(plan.count)
     about = Describe(
@@ -75,7 +75,7 @@ def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     )
 
 
-class Plan:
+class ExponentBudget:
     """How many exponents of an s-dimensional state over `length` steps fit the budget; raises Unsupported if none."""
 
     def __init__(self, length: int, s: int) -> None:
@@ -102,7 +102,7 @@ class Plan:
 class Estimate:
     """Sums of ln |R_ii| after the warm-up, block by block, with the mean ln |det J_t| where all exponents are there."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ExponentBudget) -> None:
         self.plan = plan
         self.directions = Directions(plan.size, plan.count)
         self.total = torch.zeros(plan.count, dtype=torch.float64)

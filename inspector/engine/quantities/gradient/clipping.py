@@ -13,6 +13,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.trace import Trace
+from inspector.records.catalogue import LOSS
 
 PLACE, DOMAIN = "parameters", "trained parameter"
 THRESHOLDS, DECADES = 241, 8.0
@@ -33,6 +34,7 @@ BY_VALUE = Describe(
     method="exact at the thresholds that are shown",
     labels={"statistic": ("threshold", "share cut", "norm after", "cosine")},
 )  # fmt: skip
+
 HISTORY = Describe(
     kind="clipping", compare="separate",
     title="gradient norm during training", source="history.json beside the checkpoint", scale="log",
@@ -42,7 +44,10 @@ HISTORY = Describe(
 
 
 @QUANTITIES.register("clipping")
-@per_run(summary="gradient of every parameter, and what clipping would do", order=26, parameter_gradients=True)
+@per_run(
+    summary="gradient of every parameter, and what clipping would do", order=26,
+    parameter_gradients=True, needs=(LOSS,),
+)  # fmt: skip
 def clipping(trace: Trace, emit: Emitter) -> None:
     """Write `parameters:clipping/norms` (statistic, parameter), `…/by_value` (statistic, bin), `…/history`, scalars.
 

@@ -8,6 +8,7 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_run
 from inspector.engine.trace.trace import Trace
 from inspector.records import STEP_DOMAIN
+from inspector.records.catalogue import LOSS
 
 SIGNAL = "gradient/embedding_norm"
 CHANGED = "The model changed what {} returned in place, so the gradient that reached it is not known."
@@ -19,7 +20,7 @@ NORM = Describe(
 
 
 @QUANTITIES.register("gradients/embedding")
-@per_run(summary="‖∂L/∂e(xₜ)‖, the gradient at the embedding of every token", order=26)
+@per_run(summary="‖∂L/∂e(xₜ)‖, the gradient at the embedding of every token", order=26, needs=(LOSS,))
 def embedding_gradients(trace: Trace, emit: Emitter) -> None:
     """Write `PLACE:gradient/embedding_norm`, (step,), of the sample looked at; a place read again gets `#2`, `#3`, ….
 

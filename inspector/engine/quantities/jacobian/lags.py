@@ -33,7 +33,7 @@ def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     Norms are ‖J_{k+ℓ} … J_{k+1}‖_F / √S (1 at lag 0); their mean over starts is geometric. Starts and, for large
     states, directions are thinned out to a stated budget; the method says by how much.
     """
-    plan = Plan(recurrence.length(sample), recurrence.cell.state_size)
+    plan = LagBudget(recurrence.length(sample), recurrence.cell.state_size)
     logs = log_norms(recurrence, sample, plan, emit)
     values = torch.exp(logs)
     statistics = torch.stack([by_lag(logs[:, lag]) for lag in range(logs.shape[1])], dim=1)
@@ -76,7 +76,7 @@ def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     emit.scalar(f"{place}:jacobian/lag_horizon", horizon(statistics[0]))
 
 
-class Plan:
+class LagBudget:
     """Which starts, how many lags, and how many directions fit the budget, for t steps and s state entries."""
 
     def __init__(self, t: int, s: int) -> None:
@@ -101,7 +101,7 @@ class Plan:
         return range(bisect_left(self.starts, t - self.lags), bisect_left(self.starts, t))
 
 
-def log_norms(recurrence: Recurrence, sample: int, plan: Plan, emit: Emitter) -> Tensor:
+def log_norms(recurrence: Recurrence, sample: int, plan: LagBudget, emit: Emitter) -> Tensor:
     """ln of the norms, (start, lag), in processing order, float64; NaN where the sequence ends before the lag."""
     s = recurrence.cell.state_size
     dtype = recurrence.states.dtype

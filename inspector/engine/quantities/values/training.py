@@ -44,7 +44,7 @@ def _write(name: str, table: Mapping[str, Any], emit: Emitter) -> None:
     if not shown or not len(steps):
         return
     about = Describe(
-        kind="training", title="training", source=f"{NAME} beside the checkpoint",
+        kind="training", compare="separate", title="training", source=f"{NAME} beside the checkpoint",
         formula="as training noted it, by training step",
         method="as noted" if len(shown) == len(found) else f"as noted; the first {MOST} of {len(found)} columns",
         labels={"statistic": ("step", *(label.replace("_", " ") for label in shown))},
