@@ -102,7 +102,7 @@ class Asking(Showing):
 
     @Slot(tuple)
     def compute_also(self, keys: tuple[str, ...]) -> None:
-        """Compute more from now on, and at once where a model is open."""
+        """Compute more from now on, and run again."""
         self.compute_menu.switch_on(keys)
         if self.session.can_run_again:
             self.session.analyse(keys)

@@ -21,6 +21,7 @@ class Window(Asking):
 
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__(session, settings)
+        self._known: Catalog | None = None
         self._menus = make_menus(self)
         self.apply_theme(self.theme)
         self._ticker = QTimer(self, interval=TICK_MS)

@@ -25,7 +25,6 @@ from inspector.gui.window.sequence_row import SequenceRow
 from inspector.gui.window.sequence_rows import SequenceRows
 from inspector.gui.window.side_docks import ModelTree, Opener, Readout
 from inspector.gui.window.status_row import StatusRow
-from inspector.records import Catalog
 from inspector.workspace.samples import list_samples
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ class Parts(QMainWindow):
         self.looking, self.steps = Cursor(self), StepRange(self)
         self.theme = self._wanted_theme()
         self.panels: dict[str, Panel] = {}
-        self._known: Catalog | None = None
         self.menu_actions: list[QAction] = []
         """Every action of the menus, for the palette."""
         self.docking = Docking(self)

@@ -50,7 +50,7 @@ class Showing(Parts):
         self.grown(frozenset(capture.channels) if capture is not None else frozenset())
 
     def say_what_was_computed(self) -> None:
-        """Panels whose quantities were computed do not offer to compute them."""
+        """Tell the panels that offer to compute more whether that was done."""
         for panel in self.panels.values():
             panel.say_computed(bool(panel.extra) and set(panel.extra) <= set(self.session.computed))
 
