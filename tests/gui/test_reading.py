@@ -26,14 +26,14 @@ from reading import Case, ColourReader, axis_numbers, numbers_of, part_of, ticks
 from inspector.capture import open_capture
 from inspector.gui.export.figure_files import save_data
 from inspector.gui.export.offscreen import Stage
-from inspector.gui.panel.registry import ORDER
+from inspector.gui.panel.registry import ordered
 from inspector.records import Scalar
 
 CASES = (*cases_units.CASES, *cases_gradients.CASES, *cases_runs.CASES)
 
 
 def test_every_panel_has_a_case() -> None:
-    assert {case.key for case in CASES} == set(ORDER)
+    assert {case.key for case in CASES} == {key for key, _ in ordered()}
 
 
 @pytest.fixture(scope="module", params=CASES, ids=str)
@@ -96,6 +96,8 @@ def test_the_colour_of_each_cell_stands_for_its_number(written: tuple[Case, Path
             assert reader.unit == case.units[path]
             reader.check(truth, f"{case} {path}")
             reader.check_bar()
+            about = case.about(path)
+            reader.check_limits(truth, case.limits.get(path), log="log" in about, centred="diverging" in about)
 
 
 def test_each_curve_has_the_numbers_that_its_name_says(written: tuple[Case, Path]) -> None:

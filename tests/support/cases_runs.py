@@ -158,7 +158,7 @@ CLIPPING = Case(
     ),
     told=(
         ("norm, gradient of head.weight", "4 bit"), ("largest entry, gradient of head.weight", "0.1 bit"),
-        ("clipping threshold", "0.3"), ("gradient norm", "4"), ("training steps above the threshold", "2 of 4"),
+        ("clipping threshold", "0.3"), ("gradient norm", "4 bit"), ("training steps above the threshold", "2 of 4"),
     ),
     saved={
         "parameters:clipping/norms": NORMS, "parameters:clipping/by_value": CUT, "parameters:clipping/history": PAST,

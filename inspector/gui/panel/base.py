@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy.typing as npt
 from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal, Slot
@@ -32,7 +33,7 @@ from inspector.gui.widgets.controls import caption, chooser, keep_room, measured
 from inspector.gui.widgets.plain_text import clean_block
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
-from inspector.records import Channel
+from inspector.records import Channel, Entry
 
 Array = npt.NDArray[Any]
 KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
@@ -44,6 +45,10 @@ class Panel(QWidget):
     key: ClassVar[str] = ""
     title: ClassVar[str] = ""
     hint: ClassVar[str] = ""
+    tab_order: ClassVar[int] = 500
+    """Where it stands among the panels: from left to right, smaller ones first."""
+    tab_row: ClassVar[Literal["upper", "lower"]] = "lower"
+    """The upper row shows what the model does, the lower one how gradients travel and what training sees."""
     by_steps: ClassVar[bool] = True
     """Whether what is over different step axes is kept apart: never two of them on one axis of a plot."""
     extra: ClassVar[tuple[str, ...]] = ()
@@ -68,6 +73,8 @@ class Panel(QWidget):
         self.plots: list[StepPlot] = []
         self.read: set[tuple[str, int]] = set()  # (channel, frame) of all that the picture was drawn from
         self.marked = Marks(self)
+        self.needs: tuple[tuple[str, ...], ...] = ()
+        """What each of `extra` needs of a model (keys of records.NEEDS), as soon as the worker has told."""
         self.computed = False
         """Whether the run that is shown was asked for `extra`."""
         self.setObjectName(f"panel-{self.key}")
@@ -295,13 +302,19 @@ class Panel(QWidget):
         reasons = refused(refusal for refusal in refusals if self.concerns(refusal.channel))
         self.control_row.setVisible(False)
         if self.capture is not None and self.extra and not reasons:
-            why = why_not(self.capture, self.extra)
+            why = why_not(self.capture, self.needs)
             done = "It was computed in this run, and nothing in this model is of that kind." if self.computed else ""
             reasons = [reason for reason in (why or done,) if reason]
         self._empty.show_reasons(
             self.hint, reasons, offer=self.capture is not None and bool(self.extra) and not reasons
         )
         self.stack.setCurrentIndex(0)
+
+    def know(self, entries: Sequence[Entry]) -> None:
+        """Take in what the worker says of the quantities in `extra`: what they need and what they cost."""
+        own = [entry for entry in entries if entry.key in self.extra]
+        self.needs = tuple(entry.needs for entry in own)
+        self._empty.tell_cost("; ".join(entry.cost for entry in own if entry.cost))
 
     def concerns(self, name: str) -> bool:
         """Whether a refused channel would have been shown here."""

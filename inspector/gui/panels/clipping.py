@@ -18,6 +18,7 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
 from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.numbers import fixed
 from inspector.gui.widgets.stepplot import StepPlot, curve, decimated, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import ITERATION_DOMAIN, Channel
@@ -40,6 +41,7 @@ FARTHEST = 30.0
 class Clipping(Panel):
     """Channels of kind "clipping": norms by parameter, the table by threshold, and the norms of training."""
 
+    tab_order = 170
     key, title = "clipping", "Clipping"
     hint = (
         "The gradient of every parameter and what clipping it, by norm or by value, would do to this run. The model "
@@ -279,7 +281,7 @@ class Clipping(Panel):
         factor = min(1.0, self.threshold / norm) if norm > 0 else 1.0
         by_norm = f"scaled by {factor:.3g}" if factor < 1 else "as it is"
         share, cosine = self.by_value()
-        by_value = f"{percent(share)} cut, cosine {cosine:.3f}" if share else "nothing cut"
+        by_value = f"{percent(share)} cut, cosine {fixed(cosine, 3)}" if share else "nothing cut"
         return f"threshold c = {self.threshold:.3g}, ‖g‖ = {norm:.3g}", f"by norm {by_norm}; by value {by_value}"
 
     def clipped(self) -> tuple[int, int] | None:
@@ -322,7 +324,7 @@ class Clipping(Panel):
         rows = [
             *self._marked_rows(),
             ("clipping threshold", number(self.threshold)),
-            ("gradient norm", number(self.scalar("gradient_norm"))),
+            ("gradient norm", measured(self.scalar("gradient_norm"), self.unit())),
         ]
         counts = self.clipped()
         if counts is not None:

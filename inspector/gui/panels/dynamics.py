@@ -35,6 +35,7 @@ NUMBERS = {"kaplan_yorke": "Kaplan–Yorke dimension", "entropy_rate": "entropy 
 class Dynamics(Panel):
     """Channels of kinds "lyapunov", "trajectory" and "fixed_point"."""
 
+    tab_order, tab_row = 50, "upper"
     key, title = "dynamics", "Dynamics"
     hint = (
         "Lyapunov exponents and the trajectory of the state in its principal components, with its fixed points "

@@ -26,6 +26,7 @@ FIRST_BAD = "first_bad_step"
 class Health(Panel):
     """(count,) channels of kind "health", one row a tensor."""
 
+    tab_order = 190
     key, title = "health", "Health"
     hint = "Counts of −∞, negative, zero, positive, +∞ and NaN in every captured tensor. Run a model to see them."
 
@@ -108,9 +109,18 @@ class Health(Panel):
         channel, counts = self.rows()[row]
         assert self.capture is not None
         step = counts.get(FIRST_BAD)
-        place = {"place": channel.place} if channel.place not in ("input", "output") else {}
-        axis = places_along(self.capture).get(channel.place, STEP_DOMAIN)
-        self.looking.move(**place, steps={axis: step} if step is not None and step >= 0 else {})
+        place = {"place": channel.place} if self._in_the_model(channel.place) else {}
+        own = "" if channel.place.startswith("input.") else STEP_DOMAIN  # an input of no steps has no cursor
+        axis = places_along(self.capture).get(channel.place, own)
+        self.looking.move(**place, steps={axis: step} if axis and step is not None and step >= 0 else {})
+
+    def _in_the_model(self, place: str) -> bool:
+        """Whether a place is one of the model's: what it reads ("input.NAME") and says is at none that panels show."""
+        assert self.capture is not None
+        if place.partition(".")[0] not in ("input", "output"):
+            return True
+        modules = (known.name for known in self.capture.start.places)
+        return any(name and f"{place}.".startswith(f"{name}.") for name in modules)  # modules may have these names
 
     def follow(self, new: Position, old: Position) -> None:
         """A table has no cursor line."""

@@ -35,6 +35,7 @@ NORM = "norm of the product"
 class Lags(Panel):
     """(statistic, lag) channels as a line with its band; any two-axis channel of kind "map" below it."""
 
+    tab_order = 100
     key, title = "lags", "Lags"
     hint = "Norms of products of step Jacobians by lag: how far back the past is still felt. Needs a recurrent layer."
 

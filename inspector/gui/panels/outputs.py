@@ -30,6 +30,7 @@ LEAST_WIDTH, LEAST_HEIGHT = 16, 11
 class Outputs(Panel):
     """(step,) lines and (step, rank) tables of kind "output"."""
 
+    tab_order, tab_row = 70, "upper"
     key, title = "outputs", "Outputs"
     hint = "Loss and surprise by step, and the most probable outputs. Needs a model with a loss or a vocabulary."
 
@@ -79,7 +80,8 @@ class Outputs(Panel):
         frames = [self.capture.frame_of(self.channels()[0].name, self.frame)]
         if self.differs:
             frames = [self.source.first, self.source.second]
-        words = {"loss/mean": "mean loss {} nat", "perplexity": "perplexity {}"}
+        unit = next((channel.unit for channel in self.lines() if channel.signal == "loss"), "nat")
+        words = {"loss/mean": f"mean loss {{}} {unit}", "perplexity": "perplexity {}"}
         said = []
         for name, text in words.items():
             found = {s.frame: s.value for s in self.capture.scalars if s.name == f"output:{name}"}

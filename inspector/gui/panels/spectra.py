@@ -14,6 +14,7 @@ from inspector.gui.panel.labelled import row_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.fan import Fan, subscript
+from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plane import Plane
 from inspector.gui.widgets.rankplot import RankPlot
 from inspector.gui.widgets.theme import Theme
@@ -35,6 +36,7 @@ SCALARS = {
 class Spectra(Panel):
     """Channels of kind "spectrum": (step, rank), (step,), (rank,), (eigenvalue, part) and (step, eigenvalue, part)."""
 
+    tab_order = 90
     key, title = "spectra", "Spectra"
     hint = "Singular values and eigenvalues of step Jacobians and recurrent weights. Needs a recurrent layer."
 
@@ -224,7 +226,7 @@ class Spectra(Panel):
         if not numbers:
             return f"{self.symbol()}: {eigenvalue_verdict(values, singular).sentence}."
         bound = numbers.pop("γσ₁", math.nan)
-        text = f"{self.symbol()}: {', '.join(f'{symbol} = {value:.3g}' for symbol, value in numbers.items())}."
+        text = f"{self.symbol()}: {', '.join(f'{symbol} = {short(value)}' for symbol, value in numbers.items())}."
         if math.isnan(bound):
             return text
         return f"{text} {bound_verdict(bound).sentence}."

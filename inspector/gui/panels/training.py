@@ -48,6 +48,7 @@ class Training(Panel):
     The cursor walks along the axis of the longest table.
     """
 
+    tab_order = 180
     key, title = "training", "Training"
     hint = (
         "Loss, gradient norm and whatever else training noted in a history.json beside the checkpoint, over the "
