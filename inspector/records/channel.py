@@ -119,6 +119,11 @@ class Channel:
         """What is measured there: the part after the last colon."""
         return self.name.rpartition(":")[2]
 
+    def axis_word(self, dim: str) -> str:
+        """A dim as it is listed and exported: with the axis that it lies along, where that is not the obvious one."""
+        domain = self.domain(dim)
+        return dim if domain in (dim, STEP_DOMAIN) else f"{dim} ({domain})"
+
     def domain(self, dim: str) -> str:
         """The label domain of an axis: as declared, "step" for step-like axes, else the axis' own name."""
         return self.domains.get(dim, STEP_DOMAIN if dim in _STEP_DIMS else dim)
