@@ -211,7 +211,7 @@ class Docking:
         rows = [self.docks[key] for key in self._first_of_rows]
         sides = [self.docks["open"], self.docks["model"]]
         width = self.window.width()
-        self.window.resizeDocks(rows, [390, 340][: len(rows)], Qt.Orientation.Vertical)
+        self.window.resizeDocks(rows, [370, 360][: len(rows)], Qt.Orientation.Vertical)
         wanted = sides[0].widget().sizeHint().width()  # so that what can be opened is read whole
         widths = [max(NARROWEST, min(wanted, int(MOST_SHARE * width))), 270 if width >= NARROW else 230]
         self.window.resizeDocks([sides[0], self.docks["numbers"]], widths, Qt.Orientation.Horizontal)

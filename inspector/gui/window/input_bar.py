@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
     QHBoxLayout,
-    QLineEdit,
     QPushButton,
     QSpinBox,
     QToolButton,
@@ -19,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from inspector.gui.widgets.controls import keep_room
 from inspector.gui.widgets.cut_label import CutLabel
+from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.plain_text import clean
 from inspector.records import InputSpec, Loaded, Run
 
@@ -58,7 +58,7 @@ class InputBar(QWidget):
     def _make_fields(self) -> None:
         """What kind of sequence, its fields, the line, and the button that runs or cancels."""
         self.kind, self.examples, self.signal = QComboBox(), QComboBox(), QComboBox()
-        self.line, self.steps = QLineEdit(), QSpinBox()
+        self.line, self.steps = LineField(), QSpinBox()
         self.signal.addItems(list(SIGNALS))
         self.steps.setRange(1, 1_000_000)
         self.steps.setValue(100)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Slot
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog, QHeaderView, QTreeView, QWidget
 
 from inspector.capture import PACKED_SUFFIX, SUFFIX
 from inspector.gui.dialogs.dialogs import ReportDialog
@@ -76,6 +76,9 @@ class OpenDialog(QFileDialog):
         self.setOption(QFileDialog.Option.DontUseNativeDialog)
         self.setFileMode(QFileDialog.FileMode.ExistingFile)
         self.resize(820, 480)
+        columns = self.findChild(QTreeView)
+        if columns is not None:
+            columns.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)  # dates are read whole
         kinds = " ".join(f"*{suffix}" for suffix in (PACKED_SUFFIX, SUFFIX, ".py", *CHECKPOINTS, *SEQUENCES))
         self.setNameFilters(
             [f"What can be opened ({kinds})", f"Captures (*{SUFFIX} *{PACKED_SUFFIX})", "All files (*)"]

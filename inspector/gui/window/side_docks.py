@@ -10,7 +10,6 @@ from PySide6.QtGui import QFont, QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
-    QLineEdit,
     QTableWidget,
     QTableWidgetItem,
     QTreeWidget,
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Capture
+from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.workspace.samples import Sample, step_of
 
@@ -93,7 +93,7 @@ class ModelTree(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.filter = QLineEdit()
+        self.filter = LineField()
         self.filter.setPlaceholderText("Filter modules")
         self.filter.setClearButtonEnabled(True)
         self.filter.setAccessibleName("Filter modules")
