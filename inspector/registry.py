@@ -88,15 +88,27 @@ class Registry(Generic[T]):
         for name in sorted(module.name for module in found):
             self._import(name, importlib.import_module)
         for point in entry_points(group=f"inspector.{self.name}"):
-            self._import(point.value, lambda _name, point=point: point.load())  # type: ignore[misc]
+            try:
+                self._import(point.value, lambda _name, point=point: point.load())  # type: ignore[misc]
+            except DoubleKeyError as error:  # of ours it is a mistake to be seen at once; of another package it is told
+                self.broken.append(Broken(point.value, str(error)))
 
     def _import(self, origin: str, load: Callable[[str], Any]) -> None:
+        """Run what registers entries. Where it fails half-way, nothing that it registered stays."""
+        before = dict(self._entries), dict(self._origins)
         try:
             load(origin)
         except DoubleKeyError:
+            self._entries, self._origins = before
             raise
-        except Exception as error:  # noqa: BLE001 - one broken file must not empty the registry
-            self.broken.append(Broken(origin, f"{type(error).__name__}: {error}"))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - one broken file must not empty the registry
+            self._entries, self._origins = before
+            self.broken.append(Broken(origin, " ".join(f"{type(error).__name__}: {error}".split())))
+
+    def drop(self, key: str, reason: str) -> None:
+        """Take an entry off that turned out to be of no use, and keep the reason in `broken`."""
+        self.broken.append(Broken(self._origins.pop(key), reason))
+        del self._entries[key]
 
     def __getitem__(self, key: str) -> T:
         self.load()

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inspector.capture.coordinates import numbers_along
 from inspector.capture.damage import summary
 from inspector.capture.layout import CaptureError
 from inspector.capture.pyramid import with_nan
@@ -98,7 +99,10 @@ def _umask() -> int:
 
 
 def _names(capture: View, channel: Channel, dim: str, frame: int) -> tuple[str, ...]:
-    return channel.labels.get(dim) or capture.labels(channel.domain(dim), frame)
+    """The names along a dim; where its positions have numbers instead of names, those."""
+    names = channel.labels.get(dim) or capture.labels(channel.domain(dim), frame)
+    numbers = None if names else numbers_along(capture, channel.domain(dim), frame)
+    return names if numbers is None else tuple(f"{number:.15g}" for number in numbers)
 
 
 def rows_of(table: Table) -> Iterator[list[str]]:

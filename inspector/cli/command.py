@@ -9,7 +9,9 @@ from pathlib import Path
 import click
 
 from inspector.capture import CaptureError
+from inspector.cli.catalogue import catalogue
 from inspector.cli.demo import demo, no_qt
+from inspector.cli.diagnose import diagnose_
 from inspector.cli.export import export
 from inspector.cli.fault import Fault
 from inspector.cli.listing import list_
@@ -19,7 +21,7 @@ from inspector.cli.samples import samples
 from inspector.transport.terminal import complain, say_details
 from inspector.version import __version__
 
-COMMANDS = (samples, run, list_, export, pack_, demo)
+COMMANDS = (samples, run, list_, export, diagnose_, pack_, catalogue, demo)
 
 
 class PathsAllowed(click.Group):

@@ -23,6 +23,9 @@ from inspector.transport.terminal import say
 @click.option("--ids", multiple=True, help="[NAME=] Token ids, for example '3 1 4'; repeated, or after ';': a batch.")
 @click.option("--generate", default=None, help="noise, impulse, constant or sine, for models that read vectors.")
 @click.option("--example", default=None, help="One of the subject's ready sequences, by name.")
+@click.option(
+    "--as", "kinds", nargs=2, multiple=True, metavar="KIND VALUE", help="A sequence that another input makes."
+)
 @click.option("--option", "options", multiple=True, help="NAME=VALUE for the input: steps=200, at=10 …; src.key=x.")
 @click.option(
     "--edit", "edits", multiple=True, help="Run twice, the second time with PLACE:SIGNAL[UNIT]=VALUE@FROM:TO."
@@ -90,6 +93,8 @@ def _input_spec(given: dict[str, Any], options: tuple[str, ...]) -> InputSpec:
         for name, kind in kinds.items()
         if (value := given[name]) is not None
     }
+    for kind, value in given["kinds"]:  # inputs of other packages, and ours by their keys
+        sequences[kind] = (*sequences.get(kind, ()), value)
     parsed: dict[str, Any] = {}
     for option in options:
         name, separator, value = option.partition("=")

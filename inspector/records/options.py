@@ -25,6 +25,10 @@ _STEPS = re.compile(r"(\d{1,15})?(:)?(\d{1,15})?")
 _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
 
 
+class OptionError(ValueError):
+    """An option that an entry has not, or a value that it cannot take: the end of a sentence that begins with it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """One option of a quantity or an input.
@@ -50,13 +54,13 @@ class Option:
     of_value: tuple[str, ...] = ()
 
     def value(self, given: Any) -> Any:
-        """A value of the option's type from one of that type or from text. Raises ValueError."""
+        """A value of the option's type from one of that type or from text. Raises OptionError."""
         try:
             found = _READ[self.type](self, given)
         except (ValueError, TypeError, OverflowError):
-            raise ValueError(f"is {repr(given)[:40]}; expected {self.expected}") from None
+            raise OptionError(f"is {repr(given)[:40]}; expected {self.expected}") from None
         if isinstance(found, (int, float)) and not isinstance(found, bool) and not self._within(found):
-            raise ValueError(f"is {repr(given)[:40]}; expected {self.expected}")
+            raise OptionError(f"is {repr(given)[:40]}; expected {self.expected}")
         return found
 
     @property
@@ -65,10 +69,10 @@ class Option:
         if self.type == "choice":
             return f"one of {', '.join(self.choices)}"
         if self.low is not None and self.high is not None:
-            return f"{EXPECTED[self.type]} from {self.low:g} to {self.high:g}"
+            return f"{EXPECTED[self.type]} from {_plain(self.low)} to {_plain(self.high)}"
         if self.low is not None:
-            return f"{EXPECTED[self.type]}, {self.low:g} or more"
-        return EXPECTED[self.type] if self.high is None else f"{EXPECTED[self.type]}, at most {self.high:g}"
+            return f"{EXPECTED[self.type]}, {_plain(self.low)} or more"
+        return EXPECTED[self.type] if self.high is None else f"{EXPECTED[self.type]}, at most {_plain(self.high)}"
 
     def written(self, value: Any) -> str:
         """A value as `value` reads it from text."""
@@ -80,6 +84,10 @@ class Option:
         low = -LARGEST if self.low is None else self.low
         high = LARGEST if self.high is None else self.high
         return low <= number <= high
+
+
+def _plain(number: float) -> str:
+    return f"{int(number):,}" if number == int(number) else f"{number:g}"
 
 
 def _int(_option: Option, given: Any) -> int:
@@ -151,7 +159,7 @@ def requests_in(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def named_words(options: Sequence[Option], words: Sequence[str]) -> dict[str, str]:
-    """{option: text} of words that are NAME=VALUE, or only VALUE. Raises ValueError where there are too many."""
+    """{option: text} of words that are NAME=VALUE, or only VALUE. Raises OptionError where there are too many."""
     named: dict[str, str] = {}
     for word in words:
         match = _NAMED.fullmatch(word)
@@ -161,27 +169,27 @@ def named_words(options: Sequence[Option], words: Sequence[str]) -> dict[str, st
         elif left:
             named[left[0]] = word
         else:
-            raise ValueError(f"has no option for {word!r}; it has {_list(options)}")
+            raise OptionError(f"has no option for {word!r}; it has {_list(options)}")
     return named
 
 
 def values_of(options: Sequence[Option], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Every option with its value: as given, or the default. Raises ValueError with the end of a sentence."""
+    """Every option with its value: as given, or the default. Raises OptionError."""
     known = {option.name: option for option in options}
     for name in given:
         if name not in known:
-            raise ValueError(f"has no option {name!r}; {instead(name, known)}")
+            raise OptionError(f"has no option {name!r}; {instead(name, known)}")
     values = {}
     for name, option in known.items():
         try:
             values[name] = option.value(given[name]) if name in given else option.default
-        except ValueError as problem:
-            raise ValueError(f"cannot take this: {name} {problem}") from None
+        except OptionError as problem:
+            raise OptionError(f"cannot take this: {name} {problem}") from None
     return values
 
 
 def written(key: str, options: Sequence[Option], given: Mapping[str, Any]) -> str:
-    """The request that sets these options: `KEY@NAME=VALUE@…`. Raises ValueError as `values_of` does."""
+    """The request that sets these options: `KEY@NAME=VALUE@…`. Raises OptionError as `values_of` does."""
     values = values_of(options, given)
     return "@".join([key, *(f"{o.name}={o.written(values[o.name])}" for o in options if o.name in given)])
 

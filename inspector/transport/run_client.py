@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from inspector.records import Failure, Finished, Load, Loaded, NeedsTrust, Progress, Run
+from inspector.records import Catalog, Failure, Finished, Load, Loaded, NeedsTrust, Progress, Run
+from inspector.records.report import misfit
 from inspector.transport.process import Exit, WorkerProcess
 
 
@@ -45,7 +46,9 @@ def run_and_wait(
             if isinstance(event, Loaded):
                 outcome.loaded = event
                 if event.needs_consent:
-                    return _misfit(outcome, event)
+                    assert event.report is not None
+                    outcome.code, outcome.sentence = 2, misfit(event.report)
+                    return outcome
                 worker.send(run)
             elif isinstance(event, Progress):
                 progress(event)
@@ -71,15 +74,14 @@ def _ended(outcome: Outcome, event: Failure | NeedsTrust | Finished | Exit) -> O
     return outcome
 
 
-def _misfit(outcome: Outcome, loaded: Loaded) -> Outcome:
-    report = loaded.report
-    assert report is not None
-    bad = [m for m in report.mismatches if m.problem in ("missing", "unexpected", "shape")]
-    listed = ", ".join(f"{m.name} ({m.problem}{': ' + m.detail if m.detail else ''})" for m in bad[:6])
-    more = f" and {len(bad) - 6} more" if len(bad) > 6 else ""
-    outcome.code = 2
-    outcome.sentence = (
-        f"The checkpoint fits {report.matched} of the model's {report.total} tensors; these do not: {listed}{more}. "
-        "Use --partial to load what fits."
-    )
-    return outcome
+def ask_catalog() -> Catalog | None:
+    """What a worker can do: its first word. None where it ends before it says it."""
+    events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    worker = WorkerProcess(events.put, lambda _stream, _text: None, events.put)
+    worker.start()
+    try:
+        while not isinstance(event := events.get(), (Catalog, Exit)):
+            pass
+        return event if isinstance(event, Catalog) else None
+    finally:
+        worker.close()

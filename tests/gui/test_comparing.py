@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ import inspector.engine.quantities
 from inspector.capture import Difference, open_capture
 from inspector.capture.layout import INDEX
 from inspector.capture.older import SEPARATE
-from inspector.gui.panel.compared import meaning
+from inspector.gui.export.figure_files import save_data
+from inspector.gui.panel.compared import for_file, in_words, meaning
 from inspector.gui.widgets.quantise import extreme, levels_of
 from inspector.records import Channel
 
@@ -41,7 +43,7 @@ def test_ratios_are_drawn_as_times_with_1_in_the_middle(tmp_path: Path) -> None:
         np.testing.assert_allclose(10 ** line.getData()[1], RATIO)
         low, high = limits(panel.curves.plot)
         assert low == -high and high > 2, "10⁰ is in the middle"
-        assert panel.curves.plot.getAxis("left").labelText == "edited / as it was, ×"
+        assert panel.curves.plot.getAxis("left").labelText == "ratio, ×"
         assert [name for _, name in panel.curves.legend.entries] == ["a norm"]
         stage.cursor.move(step=2)
         assert panel.told() == [("a norm [2]  rnn.l0", "100 ×")]
@@ -75,7 +77,7 @@ def test_differences_are_drawn_with_0_in_the_middle(tmp_path: Path) -> None:
         )
         stage.cursor.move(step=1, unit=1, place="rnn.l0")
         low, high = limits(panel.trace)
-        assert low == -high and high > 0.4 and panel.trace.getAxis("left").labelText == "edited − as it was"
+        assert low == -high and high > 0.4 and panel.trace.getAxis("left").labelText == "difference"
         ((what, value),) = panel.told()
         assert what == "Δ h[1, 1]  rnn.l0" and float(value) == pytest.approx(after[1, 1], rel=1e-6)
 
@@ -152,3 +154,30 @@ def test_every_quantity_of_such_a_kind_says_that_it_stands_apart() -> None:
                     found += 1
                     assert said.get("compare") == "separate", f"{path.name}:{node.lineno}"
     assert found > 20
+
+
+@pytest.mark.parametrize(
+    ("compare", "said", "title", "file"),
+    [
+        ("ratio", "ratio_frame_1_by_frame_0", "ratio", "-ratio-of-frames-1-and-0"),
+        ("difference", "difference_frame_1_minus_frame_0", "difference", "-difference-of-frames-1-and-0"),
+        ("separate", "frame_1", "value", "-frame-1"),
+    ],
+)
+def test_saved_numbers_say_what_two_runs_made(tmp_path: Path, compare: str, said: str, title: str, file: str) -> None:
+    after = BEFORE * RATIO
+    wanted = {"ratio": RATIO, "difference": after - BEFORE, "separate": after}[compare]
+    with shown(tmp_path, "jacobians", *pair(replace(NORM, compare=compare), BEFORE, after), difference=True) as (
+        _,
+        panel,
+    ):
+        rows = save_data(panel, tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()
+        assert rows[0] == f"channel,index 0,{title}" and for_file(panel) == file
+        cells = [row.split(",") for row in rows[1:]]
+        assert [cell[:2] for cell in cells] == [[f"{NORM.name}:{said}", str(n)] for n in range(STEPS)]
+        np.testing.assert_allclose([float(cell[2]) for cell in cells], wanted, rtol=1e-6)
+        words = {
+            "ratio": "frame 1 (edited) / frame 0 (as it is)",
+            "difference": "frame 1 (edited) − frame 0 (as it is)",
+        }
+        assert in_words(panel).endswith(words.get(compare, "frame 1 (edited)"))

@@ -340,6 +340,34 @@ def test_a_folder_that_is_no_capture_is_entered_and_other_files_are_opened_as_wh
     window.models.dialog.reject()
 
 
+def test_a_capture_that_is_entered_is_not_where_the_next_dialog_begins(qtbot: object, a_capture: Path) -> None:
+    dialog = OpenDialog()
+    qtbot.addWidget(dialog)
+    dialog.setDirectory(str(a_capture))
+    dialog.directoryEntered.emit(str(a_capture))
+    assert dialog.chosen == str(a_capture) and Path(dialog.directory().path()) == a_capture.parent
+
+
+def test_a_sequence_without_a_model_is_answered_where_the_user_looks(
+    window: Window, qapp: QApplication, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.txt").write_text("text")
+    window.open_path(str(tmp_path / "mine.txt"))
+    (box,) = boxes(qapp)
+    assert "mine.txt is a sequence: open the model that is to read it first" in box.text()
+    box.close()
+
+
+def test_a_sequence_that_comes_while_a_model_is_opened_is_answered_below_the_line(
+    reading: Window, qtbot: object, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.txt").write_text("text")
+    reading.open_sample("char-gru", "")
+    reading.open_path(str(tmp_path / "mine.txt"))
+    assert reading.input.problem.isVisible() and "still being opened" in reading.input.problem.whole
+    finish(reading, qtbot)
+
+
 # -- what is typed is what runs
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from inspector.engine.registries import QUANTITIES
+from inspector.engine.registries import quantity_of
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 from inspector.records import split_request
@@ -45,8 +45,8 @@ def reasons_for_a_run(kept: KeptTrace, requests: Sequence[str]) -> list[str]:
     for request in requests:
         key = split_request(request)[0]
         if key in computed and request not in kept.keys:
-            reasons.append(OTHER_OPTIONS.format(key))
-        elif QUANTITIES[key].parameter_gradients and kept.trace.parameter_gradients is None:
+            reasons.append(OTHER_OPTIONS.format(request))
+        elif quantity_of(request)[0].parameter_gradients and kept.trace.parameter_gradients is None:
             reasons.append(NO_PARAMETERS.format(key))
     return reasons
 

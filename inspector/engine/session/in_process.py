@@ -18,6 +18,7 @@ from inspector.engine.pipeline import Recording, RunOptions, chosen_quantities, 
 from inspector.engine.registries import request_of
 from inspector.engine.session.batches import make_batch
 from inspector.records import Edit, Load, parse_edit, requests_in
+from inspector.records.report import misfit
 
 Asked = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 """Quantities: keys, or {key: {option: value}}."""
@@ -112,21 +113,9 @@ def _opened(
         )
     )
     if opened.pending:
-        raise InputError(misfit(opened))
+        assert opened.report is not None
+        raise InputError(misfit(opened.report))
     return opened
-
-
-def misfit(opened: Opened) -> str:
-    """The sentence about a checkpoint that does not fit whole."""
-    report = opened.report
-    assert report is not None
-    bad = [m for m in report.mismatches if m.problem in ("missing", "unexpected", "shape")]
-    listed = ", ".join(f"{m.name} ({m.problem}{': ' + m.detail if m.detail else ''})" for m in bad[:6])
-    more = f" and {len(bad) - 6} more" if len(bad) > 6 else ""
-    return (
-        f"{Path(report.path).name} fits {report.matched} of the model's {report.total} tensors; these do not: "
-        f"{listed}{more}. Say partial (--partial) to load what fits."
-    )
 
 
 def _temporary() -> Path:

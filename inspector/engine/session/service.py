@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from inspector.capture import CaptureError
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.interventions.runs import perform_with_edits, plan_edits
@@ -18,23 +16,11 @@ from inspector.engine.model.named_batches import primary_value
 from inspector.engine.model.subject import to_device
 from inspector.engine.opening.open_subject import Opened, open_subject, places
 from inspector.engine.opening.user_code import NotAgreedError, UserCode
-from inspector.engine.pipeline import (
-    DEFAULTS,
-    KeptTrace,
-    Recording,
-    RunOptions,
-    chosen_quantities,
-    record,
-    run_start,
-    set_threads,
-)
-from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
+from inspector.engine.pipeline import DEFAULTS, KeptTrace, Recording, RunOptions, chosen_quantities, record, run_start
 from inspector.engine.session.batches import batch_of_spec
 from inspector.engine.session.later import KeptRun, NeedsRunError
 from inspector.records import (
     Analyse,
-    Catalog,
-    Entry,
     Failure,
     Finished,
     Frame,
@@ -45,30 +31,8 @@ from inspector.records import (
     Run,
     RunStop,
 )
-from inspector.registry import Registry
 
 PROGRESS_SECONDS = 0.05
-
-
-def catalog() -> Catalog:
-    """What this worker can do."""
-    threads = set_threads()
-    torch.sparse.check_sparse_tensor_invariants.enable()
-    registries: tuple[Registry[Any], ...] = (PROBES, QUANTITIES, LOADERS, INPUTS)
-    entries = [_entries(registry) for registry in registries]
-    devices = ("cpu", *(f"cuda:{n}" for n in range(torch.cuda.device_count())))
-    return Catalog(
-        torch=torch.__version__, threads=threads, devices=devices, probes=entries[0], quantities=entries[1],
-        loaders=entries[2], inputs=entries[3],
-        broken=tuple(f"{bad.origin}: {bad.reason}" for registry in registries for bad in registry.broken),
-    )  # fmt: skip
-
-
-def _entries(registry: Registry[Any]) -> tuple[Entry, ...]:
-    return tuple(
-        Entry(key=key, summary=entry.summary, default=bool(getattr(entry, "default", False)))
-        for key, entry in registry.items()
-    )
 
 
 class CaptureLostError(Exception):

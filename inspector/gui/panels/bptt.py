@@ -36,6 +36,7 @@ NAMES, ERROR = ("norm of the sum", "sum of the norms"), "standard error"
 class Bptt(Panel):
     """(step, source) maps of kind "bptt" of one place and parameter, with their (statistic, lag) sums below."""
 
+    tab_order = 120
     key, title = "bptt", "BPTT"
     hint = (
         "Backpropagation through time, itemised: how much each step's use of a parameter owes to each step's loss. "

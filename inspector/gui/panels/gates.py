@@ -34,6 +34,7 @@ NEAR = 9.0
 class Gates(Panel):
     """Every (step, unit) channel of kind "gate" of one place, with their (statistic, unit) saturation."""
 
+    tab_order, tab_row = 30, "upper"
     key, title = "gates", "Gates"
     hint = "Gates and candidates of gated layers (LSTM, GRU), unit by step, and their saturation."
 

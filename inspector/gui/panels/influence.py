@@ -31,6 +31,7 @@ ORDER = ("influence/loss", "gradient/lag", "influence/divergence")
 class Influence(Panel):
     """(statistic, lag) channels of kind "influence", each as a share of its own value at the reference lag."""
 
+    tab_order = 150
     key, title = "influence", "Influence"
     hint = (
         "Natural or vanished? Inputs are replaced and the change of each later loss is drawn by lag, beside the "

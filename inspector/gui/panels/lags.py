@@ -26,6 +26,8 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 FLOOR = -300.0
+MOST_STARTS = 8
+"""Rows of a map that are named on its axis."""
 NORM = "norm of the product"
 
 
@@ -33,6 +35,7 @@ NORM = "norm of the product"
 class Lags(Panel):
     """(statistic, lag) channels as a line with its band; any two-axis channel of kind "map" below it."""
 
+    tab_order = 100
     key, title = "lags", "Lags"
     hint = "Norms of products of step Jacobians by lag: how far back the past is still felt. Needs a recurrent layer."
 
@@ -155,12 +158,20 @@ class Lags(Panel):
             shown[np.isnan(shown) & self._beyond(channel, shown.shape)] = -np.inf
         gaps = gaps_of(self.capture, channel.name, self.frame, x=1, y=0)
         self.row.show_array(shown.T, levels, channel.unit, gaps=gaps)
+        self._name_rows(channel)
         self.row.plot.setLabel("left", channel.dims[0])
         self.row.plot.setLabel(
             "bottom", {"lag": "lag in steps", "source": "source step"}.get(channel.dims[1], channel.dims[1])
         )
         self.row.plot.set_title(channel.title)
         self.row.plot.step_axis.set_names(self.step_names() if channel.dims[1] == "source" else ())
+
+    def _name_rows(self, channel: Channel) -> None:
+        """Starts may be thinned out: their steps stand at the rows, not the numbers of the rows."""
+        starts = self._starts(channel) if channel.dims == ("start", "lag") else []
+        every = max(1, -(-len(starts) // MOST_STARTS))
+        ticks = [[(row, str(starts[row])) for row in range(0, len(starts), every)]]
+        self.row.plot.getAxis("left").setTicks(ticks if starts else None)
 
     def _beyond(self, channel: Channel, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
         """(start, lag) True where the sequence ends before the lag: there is nothing, rather than a NaN."""

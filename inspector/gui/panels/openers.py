@@ -18,6 +18,7 @@ from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.loghistogram import LogHistogram
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.marks import Marks
+from inspector.gui.widgets.numbers import fixed
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.sentences import Sentences
 from inspector.gui.widgets.source import glance, overview_of
@@ -43,6 +44,7 @@ WANTED = {
 class Openers(Panel):
     """Tables (token, unit) and (feature, unit) of kind "opener", gates, memory runs and timescales of one place."""
 
+    tab_order, tab_row = 40, "upper"
     key, title = "openers", "Gate openers"
     hint = (
         "Which inputs open each gate, what a unit keeps over a span of steps, its memory timescale, and runs of "
@@ -202,7 +204,7 @@ class Openers(Panel):
         correlation = "correlation" if one else "|correlation|"
         what = "mean of the gate" if channel.dims[0] == "token" else correlation
         self.bars.show(names, values, counts, mean, what)
-        overall = f"; over all steps {mean:.2f} (dashed)" if np.isfinite(mean) else ""
+        overall = f"; over all steps {fixed(mean)} (dashed)" if np.isfinite(mean) else ""
         self.bars.plot.set_title(f"{channel.title}, {channel.place}: {what}, {who}{overall}")
 
     def _draw_retention(self) -> None:

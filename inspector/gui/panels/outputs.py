@@ -30,6 +30,7 @@ LEAST_WIDTH, LEAST_HEIGHT = 16, 11
 class Outputs(Panel):
     """(step,) lines and (step, rank) tables of kind "output"."""
 
+    tab_order, tab_row = 70, "upper"
     key, title = "outputs", "Outputs"
     hint = "Loss and surprise by step, and the most probable outputs. Needs a model with a loss or a vocabulary."
 
@@ -46,7 +47,7 @@ class Outputs(Panel):
 
     def build(self) -> None:
         """Lines above the table of ranks."""
-        self.curves = Curves(self.steps, self.theme, label="nat", log=False)
+        self.curves = Curves(self.steps, self.theme, label="", log=False)
         self.figure.addItem(self.curves.plot, row=0, col=0)
         self.row = MapRow(self.figure, 1, self.steps, self.theme, label="rank")
         self.plots = [self.curves.plot, self.row.plot]
@@ -79,7 +80,8 @@ class Outputs(Panel):
         frames = [self.capture.frame_of(self.channels()[0].name, self.frame)]
         if self.differs:
             frames = [self.source.first, self.source.second]
-        words = {"loss/mean": "mean loss {} nat", "perplexity": "perplexity {}"}
+        unit = next((channel.unit for channel in self.lines() if channel.signal == "loss"), "nat")
+        words = {"loss/mean": f"mean loss {{}} {unit}".removesuffix(" 1"), "perplexity": "perplexity {}"}
         said = []
         for name, text in words.items():
             found = {s.frame: s.value for s in self.capture.scalars if s.name == f"output:{name}"}
@@ -93,6 +95,7 @@ class Outputs(Panel):
         lines = self.lines()
         self.curves.plot.setVisible(bool(lines))
         self.curves.plot.step_axis.set_names(self.step_names())
+        self.curves.label = ", ".join(dict.fromkeys(channel.unit for channel in lines if channel.unit != "1"))
         self.curves.plot.set_title(self.summary())
         self.curves.show(self.capture, lines, self.frame, self.steps.bounds)
         values, tokens = self.ranked()

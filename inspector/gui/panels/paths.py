@@ -43,6 +43,7 @@ ROW = 150
 class Paths(Panel):
     """Channels of kind "path" and "mask": over steps, over (step, unit), over lags, over (lag, unit)."""
 
+    tab_order = 110
     key, title = "paths", "Paths"
     hint = (
         "What a step copies past its nonlinearities (an LSTM's carousel, a GRU's z) against what goes through them, "

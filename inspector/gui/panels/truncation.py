@@ -35,6 +35,7 @@ LOWEST = -6.0
 class Truncation(Panel):
     """(statistic, truncation) channels of kind "truncation", with the (statistic, step) channel of the same place."""
 
+    tab_order = 130
     key, title = "truncation", "Truncation"
     hint = (
         "What truncated backpropagation through time would lose if each loss were sent back only K − 1 steps. Needs a "

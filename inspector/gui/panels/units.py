@@ -51,6 +51,7 @@ BEGIN, END = "First step of the range", "Last step of the range"
 class Units(Panel):
     """Any (step, unit) channel of kind "state" or "gate"."""
 
+    tab_order, tab_row = 20, "upper"
     key, title = "units", "Units"
     hint = "Which units are on exactly in a chosen range of steps, and where else. Run a model with a recurrent layer."
 

@@ -43,7 +43,7 @@ class Connection:
         if self.alive:
             return False
         self.state = "starting"
-        self._left += self._inbox.lines(MOST_LINES)
+        self._left += [*self._inbox.lines(MOST_LINES), *self._inbox.begun()]
         self._inbox.close()
         self._inbox = inbox = Inbox()  # what another worker still says is not of this one
         self.worker = self._make(inbox.on_record, inbox.on_output, inbox.on_exit)
@@ -90,3 +90,7 @@ class Connection:
         lines = self._inbox.lines(TICK_LINES)
         self._printed_at = now + (FLOOD_SECONDS if len(lines) >= TICK_LINES else 0.0)
         return left + lines
+
+    def begun(self) -> tuple[Log, ...]:
+        """The lines that the worker has begun to print and not ended."""
+        return tuple(self._inbox.begun())

@@ -37,6 +37,8 @@ class Changes:
     another_capture: bool = False
     state: bool = False
     lines: list[Log] = field(default_factory=list)
+    begun: tuple[Log, ...] = ()
+    """Lines that have begun and not ended, as far as they have come."""
     failure: Failure | None = None
     consent: Loaded | None = None
     untrusted: NeedsTrust | None = None

@@ -188,6 +188,7 @@ class Session(Work):
         self._watch_cancel(changes)
         self.shown.watch(changes)
         changes.lines[:0] = self.connection.lines()
+        changes.begun = self.connection.begun()
         self.log.extend(changes.lines)
         return changes
 

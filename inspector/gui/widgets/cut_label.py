@@ -36,4 +36,6 @@ class CutLabel(QLabel):
 
     def _cut(self) -> None:
         line = " ".join(self.whole.split("\n"))
-        self.setText(self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, max(0, self.width() - 2)))
+        self.setText(
+            self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, max(0, self.contentsRect().width() - 2))
+        )

@@ -75,6 +75,7 @@ class OpenDialog(QFileDialog):
         self.chosen = ""
         self.setOption(QFileDialog.Option.DontUseNativeDialog)
         self.setFileMode(QFileDialog.FileMode.ExistingFile)
+        self.resize(820, 480)
         kinds = " ".join(f"*{suffix}" for suffix in (PACKED_SUFFIX, SUFFIX, ".py", *CHECKPOINTS, *SEQUENCES))
         self.setNameFilters(
             [f"What can be opened ({kinds})", f"Captures (*{SUFFIX} *{PACKED_SUFFIX})", "All files (*)"]
@@ -104,6 +105,7 @@ class OpenDialog(QFileDialog):
 
     def _take(self, path: str) -> None:
         self.chosen = path
+        self.setDirectory(str(Path(path).parent))  # the next one begins beside the capture, not in its pages
         self.done(int(QFileDialog.DialogCode.Accepted.value))
 
 

@@ -170,7 +170,9 @@ def test_why_a_new_run_is_needed_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     assert said == (
         "clipping needs the gradients of all parameters, which only a run keeps that asks for it from the start."
     )
-    assert isinstance(asked.ask(path, "gates"), Finished)
+    assert isinstance(asked.ask(path, "gates", "gradient/vectors@0:2"), Finished)
+    said = needs_run(asked.ask(path, "gradient/vectors@0:3"))
+    assert said.startswith("gradient/vectors@0:3 was computed in this run with other options")
     another = tmp_path / "another.inspect"
     assert (
         needs_run(asked.ask(another, "jacobian/lag"))
@@ -197,7 +199,7 @@ def test_options_of_a_quantity_count_and_one_capture_holds_it_once(tmp_path: Pat
     with open_capture(whole) as first, open_capture(path) as second:
         assert held(first) == held(second) and len(held(first)) > 6
     assert "already" in asked.ask(path, "gradient/vectors@2:5").stop.message
-    said = "gradient/vectors was computed in this run with other options, and one capture holds it once."
+    said = "gradient/vectors@5:7 was computed in this run with other options, and one capture holds it once."
     assert needs_run(asked.ask(path, "gradient/vectors@5:7")) == said
     wrong = asked.ask(path, "gradient/vectors@5:2")
     assert isinstance(wrong, Failure) and wrong.kind == "input"
