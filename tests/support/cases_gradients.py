@@ -153,12 +153,12 @@ BPTT = Case(
     "bptt",
     (
         Labels("step", tuple("abcd"), -1),
+        channel(f"{LAYER}:bptt/bias", "bptt", ("step", "source"), np.ones((4, 4)), scale="log", **APART),
         channel(f"{LAYER}:bptt/weight_hh", "bptt", ("step", "source"), np.where(np.isinf(USES), 0.0, USES), unit="bit",
                 scale="log", **APART),
         channel(f"{LAYER}:bptt/weight_hh/lag", "bptt", ("statistic", "lag"), SUMS, unit="bit", scale="log",
                 method="estimated", labels={"statistic": ("standard error", "norm of the sum", "sum of the norms")},
                 **APART),
-        channel(f"{LAYER}:bptt/bias", "bptt", ("step", "source"), np.ones((4, 4)), scale="log", **APART),
         *(Scalar(f"{LAYER}:bptt/weight_hh/{name}", 0, value)
           for name, value in (("check_error", 1e-6), ("total_norm", 3.0), ("immediate_norm", 2.0))),
     ),
