@@ -181,3 +181,20 @@ def test_saved_numbers_say_what_two_runs_made(tmp_path: Path, compare: str, said
             "difference": "frame 1 (edited) − frame 0 (as it is)",
         }
         assert in_words(panel).endswith(words.get(compare, "frame 1 (edited)"))
+
+
+@pytest.mark.parametrize("key", ["jacobians", "depth"])
+def test_what_differs_by_rounding_alone_looks_like_1(tmp_path: Path, key: str) -> None:
+    depth = Channel(name="layers:parameter/gradient", kind="depth", dims=("statistic", "module"), shape=(1, STEPS),
+                    dtype="float64", scale="log", compare="ratio",
+                    labels={"statistic": ("root mean square",), "module": tuple("abcdef")})  # fmt: skip
+    rounding = 1 + 1e-9 * np.arange(STEPS)
+    about, before = (NORM, BEFORE) if key == "jacobians" else (depth, BEFORE[None])
+    with shown(tmp_path, key, *pair(about, before, before * rounding), difference=True) as (_, panel):
+        plot = panel.curves.plot if key == "jacobians" else panel.parameters
+        low, high = limits(plot)
+        assert low == -high and 1.01 < 10**high < 1.05
+        axis = plot.getAxis("left")
+        ((spacing, values),) = axis.tickValues(low, high, 200)
+        texts = axis.tickStrings(values, 1.0, spacing)
+        assert "1" in texts and len(set(texts)) == len(texts) > 2

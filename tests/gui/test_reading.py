@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from panel_captures import SIZE, write_frames
 from PySide6.QtWidgets import QApplication
-from reading import Case, ColourReader, axis_numbers, numbers_of, part_of, ticks_of, title_of, words_of
+from reading import Case, ColourReader, axis_numbers, look_of, numbers_of, part_of, ticks_of, title_of, words_of
 
 from inspector.capture import open_capture
 from inspector.gui.export.figure_files import save_data
@@ -110,6 +110,8 @@ def test_each_curve_has_the_numbers_that_its_name_says(written: tuple[Case, Path
             if name:
                 entries = [line for line, told in found.entries if told == name]
                 assert len(entries) == 1, (path, name, [told for _, told in found.entries])
+                looks = [look_of(line) for line, _ in found.entries]
+                assert len(set(looks)) == len(looks), f"{path}: two curves look alike, {looks}"
                 plot, line = found.plot, entries[0]
             else:
                 plot, line = found.getViewBox().parentItem(), found

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyqtgraph as pg
 import pytest
 from panel_captures import Written
 from PySide6.QtCore import QPoint, QPointF
@@ -188,6 +189,16 @@ def numbers_of(line: Any) -> tuple[Array, Array]:
     """(x, y) of a line or of a scatter, as drawn."""
     x, y = line.getData()
     return np.asarray(x, np.float64), np.asarray(y, np.float64)
+
+
+def look_of(line: Any) -> tuple[Any, ...]:
+    """By what a curve is told from others: colour, style and width of its pen, or its symbol and the symbol's colour."""
+    pen, brush = line.opts.get("pen"), line.opts.get("brush", line.opts.get("symbolBrush"))
+    drawn = pg.mkPen(pen)
+    of_line = (drawn.color().name(QColor.NameFormat.HexArgb), drawn.style(), drawn.widthF())
+    return (
+        of_line if line.opts.get("connect") is not None else (line.opts.get("symbol"), pg.mkBrush(brush).color().name())
+    )
 
 
 def axis_numbers(plot: Any, y: Array) -> Array:

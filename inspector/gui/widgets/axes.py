@@ -15,6 +15,8 @@ from inspector.gui.widgets.theme import Theme
 
 CLOSE = 0.7
 """The part of a tick's usual room that two neighbours need at least."""
+NARROW = 0.35
+"""Decades below which round numbers serve better than parts of a decade: from 0.86 to 1.16 those are 0.9 and 1."""
 
 
 FEW = 10
@@ -122,6 +124,8 @@ class LogAxis(pg.AxisItem):  # type: ignore[misc]
             while gap > 1 and math.floor(high / gap) - math.ceil(low / gap) < 1:
                 gap -= 1  # one tick alone tells no scale
             return [(float(gap), [float(gap * n) for n in range(math.ceil(low / gap), math.floor(high / gap) + 1)])]
+        if high - low < NARROW:
+            return [(1.0, _between(10**low, 10**high, room))]
         decades = range(math.floor(low), math.ceil(high) + 1)
         for parts in (range(1, 10), (1, 2, 5), (1, 3), (1,)):
             every = [decade + math.log10(part) for decade in decades for part in parts]

@@ -10,6 +10,9 @@ from inspector.records import Channel
 RATIO, DIFFERENCE = "ratio, ×", "difference"
 """What the axis of ratios, or of differences, of two runs shows; short, since plots may be low."""
 
+LEAST = 0.005
+"""Decades to both sides of a ratio of 1 that are shown at least, 1.2 %: rounding alone should look like 1."""
+
 
 def is_centred(channels: Sequence[Channel]) -> bool:
     """Whether all of them have a middle, 0 or for ratios 1."""
@@ -21,7 +24,7 @@ def label_of(channels: Sequence[Channel], label: str) -> str:
     return RATIO if channels and all(channel.scale == "ratio" for channel in channels) else label
 
 
-def about_zero(low: float, high: float) -> tuple[float, float]:
-    """The smallest range that holds both and has 0 in its middle."""
-    reach = max(abs(low), abs(high))
+def about_zero(low: float, high: float, least: float = 0.0) -> tuple[float, float]:
+    """The smallest range that holds both, has 0 in its middle, and reaches so far to both sides at least."""
+    reach = max(abs(low), abs(high), least)
     return -reach, reach
