@@ -7,7 +7,7 @@ be written is damaged, 2 bad arguments or unreadable input (one sentence on stde
     fault      a sentence with its exit code, and opening a capture
     reporting  a run in a worker process, with progress on a terminal
     columns    widths of lists
-    run, listing, export, pack, demo, samples    the commands
+    run, listing, export, diagnose, pack, catalogue, demo, samples    the commands
 
 Begin reading with `command.py`.
 """

@@ -23,6 +23,9 @@ from inspector.transport.terminal import say
 @click.option("--ids", multiple=True, help="[NAME=] Token ids, for example '3 1 4'; repeated, or after ';': a batch.")
 @click.option("--generate", default=None, help="noise, impulse, constant or sine, for models that read vectors.")
 @click.option("--example", default=None, help="One of the subject's ready sequences, by name.")
+@click.option(
+    "--as", "kinds", nargs=2, multiple=True, metavar="KIND VALUE", help="A sequence that another input makes."
+)
 @click.option("--option", "options", multiple=True, help="NAME=VALUE for the input: steps=200, at=10 …; src.key=x.")
 @click.option(
     "--edit", "edits", multiple=True, help="Run twice, the second time with PLACE:SIGNAL[UNIT]=VALUE@FROM:TO."
@@ -38,6 +41,7 @@ from inspector.transport.terminal import say
 @click.option("--device", default="cpu", help="cpu, cuda:0 …")
 @click.option("--out", default=None, help="Folder of the capture; default: NAME.inspect here.")
 @click.option("--overwrite", is_flag=True, help="Replace the capture that lies there, once this run has numbers.")
+@click.option("--python", default=None, help="Interpreter, or environment folder, that runs the model.")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
 def run(
     subject: str, options: tuple[str, ...], arguments: str, out: str | None, overwrite: bool, debug: bool, **given: Any
@@ -55,7 +59,8 @@ def run(
         path=str(target.absolute()), input=spec, also=requests_in(given["also"]), only=requests_in(given["only"]),
         edits=edits, seed=given["seed"], overwrite=overwrite,
     )  # fmt: skip
-    tell_checkpoint(run_and_report(load, request, debug), debug)
+    python = given["python"] or click.get_current_context().find_object(str)
+    tell_checkpoint(run_and_report(load, request, debug, python), debug)
     say(f"{target}: {summary_of(target)}", err=True)
 
 
@@ -88,6 +93,8 @@ def _input_spec(given: dict[str, Any], options: tuple[str, ...]) -> InputSpec:
         for name, kind in kinds.items()
         if (value := given[name]) is not None
     }
+    for kind, value in given["kinds"]:  # inputs of other packages, and ours by their keys
+        sequences[kind] = (*sequences.get(kind, ()), value)
     parsed: dict[str, Any] = {}
     for option in options:
         name, separator, value = option.partition("=")

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from inspector.cli.columns import width_of
-from inspector.transport.terminal import say
-from inspector.workspace.samples import Sample, list_samples
+from inspector.transport.terminal import complain, say
+from inspector.workspace.samples import Sample, list_samples, samples_elsewhere
 
 
 def _described(sample: Sample) -> dict[str, Any]:
@@ -24,6 +24,8 @@ def _described(sample: Sample) -> dict[str, Any]:
 def samples(as_json: bool) -> None:
     """List the sample models."""
     found = list_samples()
+    for sentence in samples_elsewhere()[1]:
+        complain(sentence)
     if as_json:
         click.echo(json.dumps([_described(sample) for sample in found], indent=1))
         return

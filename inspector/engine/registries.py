@@ -71,7 +71,7 @@ def input_options(entry: Any) -> tuple[Option, ...] | None:
     return entry.options if hasattr(entry, "options") else ()
 
 
-def _suffixes(entry: Any) -> tuple[str, ...]:
+def input_suffixes(entry: Any) -> tuple[str, ...]:
     found: tuple[str, ...] = getattr(entry, "suffixes", ())
     return found
 
@@ -83,7 +83,7 @@ def options_of_input(kind: str) -> set[str]:
     own = input_options(INPUTS[kind])
     if own is not None:
         return {option.name for option in own}
-    files = [other for other, entry in INPUTS.items() if other != kind and _suffixes(entry)]
+    files = [other for other, entry in INPUTS.items() if other != kind and input_suffixes(entry)]
     return {name for other in files for name in options_of_input(other)}
 
 
@@ -91,7 +91,7 @@ def input_of_file(path: Path, head: bytes = b"") -> str | None:
     """The key of the input that reads a file: by its suffix, else by its first bytes; None for an unknown one."""
     suffix, found = path.suffix.lower(), None
     for key, entry in INPUTS.items():
-        if suffix and suffix in getattr(entry, "suffixes", ()):
+        if suffix and suffix in input_suffixes(entry):
             return key
         if found is None and any(head.startswith(magic) for magic in getattr(entry, "magic", ())):
             found = key

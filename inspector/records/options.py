@@ -69,10 +69,10 @@ class Option:
         if self.type == "choice":
             return f"one of {', '.join(self.choices)}"
         if self.low is not None and self.high is not None:
-            return f"{EXPECTED[self.type]} from {self.low:g} to {self.high:g}"
+            return f"{EXPECTED[self.type]} from {_plain(self.low)} to {_plain(self.high)}"
         if self.low is not None:
-            return f"{EXPECTED[self.type]}, {self.low:g} or more"
-        return EXPECTED[self.type] if self.high is None else f"{EXPECTED[self.type]}, at most {self.high:g}"
+            return f"{EXPECTED[self.type]}, {_plain(self.low)} or more"
+        return EXPECTED[self.type] if self.high is None else f"{EXPECTED[self.type]}, at most {_plain(self.high)}"
 
     def written(self, value: Any) -> str:
         """A value as `value` reads it from text."""
@@ -84,6 +84,10 @@ class Option:
         low = -LARGEST if self.low is None else self.low
         high = LARGEST if self.high is None else self.high
         return low <= number <= high
+
+
+def _plain(number: float) -> str:
+    return f"{int(number):,}" if number == int(number) else f"{number:g}"
 
 
 def _int(_option: Option, given: Any) -> int:

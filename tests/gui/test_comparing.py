@@ -43,7 +43,7 @@ def test_ratios_are_drawn_as_times_with_1_in_the_middle(tmp_path: Path) -> None:
         np.testing.assert_allclose(10 ** line.getData()[1], RATIO)
         low, high = limits(panel.curves.plot)
         assert low == -high and high > 2, "10⁰ is in the middle"
-        assert panel.curves.plot.getAxis("left").labelText == "edited / as it was, ×"
+        assert panel.curves.plot.getAxis("left").labelText == "ratio, ×"
         assert [name for _, name in panel.curves.legend.entries] == ["a norm"]
         stage.cursor.move(step=2)
         assert panel.told() == [("a norm [2]  rnn.l0", "100 ×")]
@@ -77,7 +77,7 @@ def test_differences_are_drawn_with_0_in_the_middle(tmp_path: Path) -> None:
         )
         stage.cursor.move(step=1, unit=1, place="rnn.l0")
         low, high = limits(panel.trace)
-        assert low == -high and high > 0.4 and panel.trace.getAxis("left").labelText == "edited − as it was"
+        assert low == -high and high > 0.4 and panel.trace.getAxis("left").labelText == "difference"
         ((what, value),) = panel.told()
         assert what == "Δ h[1, 1]  rnn.l0" and float(value) == pytest.approx(after[1, 1], rel=1e-6)
 

@@ -25,7 +25,7 @@ from inspector.engine.opening.refused_formats import by_content, by_name
 from inspector.engine.opening.user_code import UserCode
 from inspector.engine.registries import LOADERS
 from inspector.records import CheckpointReport, Load, Place
-from inspector.workspace.samples import Sample, find_sample, list_samples
+from inspector.workspace.samples import OWN, Sample, find_sample, list_samples
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
     torch.manual_seed(load.seed)
     sample, wanted = _sample(load)
     if sample is not None:
-        subject = _call(_import_sample(sample), "build", load.arguments, sample.name)
+        subject = _call(_import_sample(sample, code), "build", load.arguments, sample.name)
         path, title = _sample_checkpoint(sample, wanted), sample.title
     else:
         subject = _named(load, code)
@@ -160,14 +160,16 @@ def _append_to_path(folder: str) -> None:
         sys.path.append(folder)
 
 
-def _import_sample(sample: Sample) -> ModuleType:
-    """The sample that came with this package, and never one of a folder of that name somewhere else."""
-    found = importlib.util.find_spec("sample_models")
+def _import_sample(sample: Sample, code: UserCode | None) -> ModuleType:
+    """A sample of an installed package; ours is the one that came with us, never one of that name somewhere else."""
+    if sample.module.partition(".")[0] != OWN:
+        return _import_module(sample.module, code)
+    found = importlib.util.find_spec(OWN)
     places = list(found.submodule_search_locations or ()) if found is not None else []
     if not places or not sample.file.parent.samefile(places[0]):
         hides = places[0] if places else "something else"
         raise InputError(f"The samples in {sample.file.parent} are hidden by {hides}: it comes first in sys.path.")
-    return _import_module(f"sample_models.{sample.file.stem}")
+    return _import_module(sample.module)
 
 
 def _import_module(name: str, code: UserCode | None = None) -> ModuleType:

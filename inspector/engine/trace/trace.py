@@ -17,6 +17,7 @@ from torch.autograd.graph import get_gradient_edge
 from inspector.engine.cells.base import Cell, Check, StepBlock
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
+from inspector.engine.trace.findings import Findings
 from inspector.records import STEP_DOMAIN
 
 KEPT_BYTES = 256 << 20
@@ -187,7 +188,7 @@ class Trace:
     Attributes:
         output: what the model returned, detached; None if it raised half-way (then what was seen is still here).
         logits: (b, t, v) or None; loss: (b, t) with NaN where a step carries none, or None.
-        extra: room for probes of other packages, by their key.
+        findings: what else probes and quantities leave, by its class.
     """
 
     subject: Subject
@@ -199,7 +200,7 @@ class Trace:
     loss: Tensor | None = None
     answer: Answer | None = None
     """Steps of the answer where it has its own: then loss and logits have those, not the input's."""
-    extra: dict[str, Any] = field(default_factory=dict)
+    findings: Findings = field(default_factory=Findings)
     cells_within: set[str] = field(default_factory=set)
     """Names of the modules of cells that are part of a larger hand-written recurrence."""
     only_looked_at: bool = False

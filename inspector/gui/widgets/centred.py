@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from inspector.gui.widgets.quantise import CENTRED
 from inspector.records import Channel
 
-RATIO = "edited / as it was, ×"
-"""What the axis of ratios of two runs shows."""
+RATIO, DIFFERENCE = "ratio, ×", "difference"
+"""What the axis of ratios, or of differences, of two runs shows; short, since plots may be low."""
 
 
 def is_centred(channels: Sequence[Channel]) -> bool:

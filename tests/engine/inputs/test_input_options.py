@@ -33,7 +33,7 @@ def test_values_are_read_as_the_entry_says_from_text_too() -> None:
             {"steps": "many"},
             "The input generated cannot take this: steps is 'many'; expected a whole number from 0",
         ),
-        ("generated", {"samples": 0}, "expected a whole number from 1 to 1024."),
+        ("generated", {"samples": 0}, "expected a whole number from 1 to 1,024."),
         ("vectors", {"key": "a"}, "The input vectors has no option 'key'"),
         ("nosie", {}, "There is no input 'nosie'; there are audio"),
         ("generate", {}, "There is no input 'generate'; close to it is generated."),
