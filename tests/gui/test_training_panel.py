@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from panel_captures import channel, write_frames
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer, open_capture
 from inspector.gui.export.figure_files import save_data
@@ -142,3 +144,25 @@ def test_iterations_have_no_strip(tmp_path: Path, qapp: object) -> None:
         rows.grown(capture, lengths, frozenset())
         assert list(rows) == [rows.input]
         rows.deleteLater()
+
+
+def test_another_capture_may_have_other_columns(tmp_path: Path, qapp: QApplication) -> None:
+    """A plot that was taken out of the picture with its legend ended the process."""
+    found = []
+    for number, names in enumerate((("loss", "norm"), ("loss", "norm", "x: a", "x: b", "y"))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        table = np.outer(np.arange(1.0, len(names) + 1), np.arange(1.0, 5.0))
+        dims, labels = ("statistic", "iteration"), {"statistic": names}
+        found.append(open_capture(write_frames(folder, channel("p:training", "training", dims, table, labels=labels))))
+    stage = Stage(found[0], (700, 500))
+    panel = stage.panel("training")
+    assert isinstance(panel, Training)
+    for capture, groups in ((found[1], 4), (found[0], 2), (found[1], 4)):
+        panel.set_capture(capture)
+        qapp.processEvents()
+        assert [plot.isVisible() for plot, _, _ in panel.made] == [row < groups for row in range(len(panel.made))]
+        assert [plot.step_axis.labelText for plot in panel.shown] == [*[""] * (groups - 1), "iteration"]
+    stage.close()
+    for capture in found:
+        capture.close()

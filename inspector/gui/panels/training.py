@@ -69,17 +69,16 @@ class Training(Panel):
         """Plots are made for the columns that there are."""
         self.looking.axis = ITERATION_DOMAIN
         self.groups: tuple[str, ...] = ()
-        self.shown: list[StepPlot] = []
-        self.legends: list[Legend] = []
-        self.mark: list[pg.InfiniteLine] = []
+        self.made: list[tuple[StepPlot, Legend, pg.InfiniteLine]] = []
+        """Every plot that was ever needed; another capture hides some of them. A plot that is taken out of the picture
+        and let go of while its legend still hangs in it ends the process."""
         self.numbers: Array = np.zeros(0)
         """The iteration at each position of the axis that the cursor walks along."""
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
-        for plot in self.shown:
+        for plot, legend, _ in self.made:
             plot.set_theme(theme)
-        for legend in self.legends:
             legend.set_theme(theme)
         super().set_theme(theme)
 
@@ -109,7 +108,7 @@ class Training(Panel):
         columns = self.columns()
         groups = tuple(dict.fromkeys(column.group for column in columns))[:MOST_PLOTS]
         if groups != self.groups:
-            self._make_plots(groups)
+            self._arrange(groups)
         first, last = self._span(columns)
         for plot, legend, group in zip(self.shown, self.legends, groups, strict=True):
             plot.vb.setXRange(first, max(last, first + 1), padding=0.01)
@@ -119,21 +118,40 @@ class Training(Panel):
             line.setVisible(step is not None)
             line.setPos(step if step is not None else 0)
 
-    def _make_plots(self, groups: tuple[str, ...]) -> None:
-        self.figure.clear()
+    @property
+    def shown(self) -> list[StepPlot]:
+        """The plots of the groups."""
+        return [plot for plot, _, _ in self.made[: len(self.groups)]]
+
+    @property
+    def legends(self) -> list[Legend]:
+        """Their legends."""
+        return [legend for _, legend, _ in self.made[: len(self.groups)]]
+
+    @property
+    def mark(self) -> list[pg.InfiniteLine]:
+        """The lines at the checkpoint."""
+        return [line for _, _, line in self.made[: len(self.groups)]]
+
+    def _arrange(self, groups: tuple[str, ...]) -> None:
+        """As many plots as groups, the last with the word of the axis."""
         assert self.capture is not None
         word = clean(self.capture.axis(self.looking.axis, self.frame).title)
-        self.groups, self.shown, self.legends, self.mark = groups, [], [], []
-        for row, _group in enumerate(groups):
-            plot = StepPlot(None, self.theme, bottom=word if row == len(groups) - 1 else "")
-            plot.vb.setMouseEnabled(False, False)
-            line = pg.InfiniteLine(angle=90)
-            plot.addItem(line, ignoreBounds=True)
-            self.figure.addItem(plot, row=row, col=0)
-            self.shown.append(plot)
-            self.legends.append(Legend(plot, theme=self.theme))
-            self.mark.append(line)
+        while len(self.made) < len(groups):
+            self.made.append(self._make(len(self.made)))
+        self.groups = groups
+        for row, (plot, _, _) in enumerate(self.made):
+            plot.setVisible(row < len(groups))
+            plot.label_bottom(word if row == len(groups) - 1 else "")
         self.figure.setMinimumHeight(max(self.needs_height, HEIGHT * len(groups)))
+
+    def _make(self, row: int) -> tuple[StepPlot, Legend, pg.InfiniteLine]:
+        plot = StepPlot(None, self.theme, bottom="")
+        plot.vb.setMouseEnabled(False, False)
+        line = pg.InfiniteLine(angle=90)
+        plot.addItem(line, ignoreBounds=True)
+        self.figure.addItem(plot, row=row, col=0)
+        return plot, Legend(plot, theme=self.theme), line
 
     def _draw(self, plot: StepPlot, legend: Legend, columns: list[Column]) -> None:
         numbers = np.concatenate([column.values[np.isfinite(column.values)] for column in columns])
