@@ -9,6 +9,7 @@ They travel as JSON between processes and in the index of a capture; `codec.py` 
     requests   what a window asks of a worker, and the answers
     edits      changes to a run
     codec      records as bytes and back
+    bounds, plain_values   records of bounded size, whatever they hold
 
 Begin reading with `channel.py`.
 """
@@ -56,6 +57,7 @@ from inspector.records.run import (
     Page,
     Place,
     Refusal,
+    RowCounts,
     RunStart,
     RunStop,
     Scalar,
@@ -69,7 +71,7 @@ __all__ = [
     "STEP_DOMAIN", "VOCABULARY_DOMAIN",
     "Analyse", "Axis", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison",
     "Edit", "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load", "Loaded",
-    "Log", "Mismatch", "NeedsTrust", "Page", "Place", "Progress", "Quit", "Refusal", "Run", "RunStart", "RunStop",
-    "Scalar", "Severity", "Status", "channel_name", "cut", "decode", "encode", "encoded", "input_spec", "parse_edit",
-    "place_name", "report",
+    "Log", "Mismatch", "NeedsTrust", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run", "RunStart",
+    "RunStop", "Scalar", "Severity", "Status", "channel_name", "cut", "decode", "encode", "encoded", "input_spec",
+    "parse_edit", "place_name", "report",
 ]  # fmt: skip
