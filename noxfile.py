@@ -38,6 +38,13 @@ def headless(session: nox.Session) -> None:
 
 
 @nox.session
+def oracles(session: nox.Session) -> None:
+    """Tests against libraries that nothing else needs; installs the extra of that name."""
+    session.run("pip", "install", "-q", "-c", "constraints.txt", ".[oracles]")
+    session.run("python", "-m", "pytest", "tests/oracles", *session.posargs, env={"INSPECTOR_ORACLES": "1"})
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """The table of docs/benchmarks.md, measured here (about eight minutes)."""
     session.run("python", "tests/bench/run.py", *session.posargs)

@@ -12,8 +12,9 @@ from inspector.version import __version__
 
 if TYPE_CHECKING:
     from inspector.capture import Capture
+    from inspector.records import InputSpec
 
-__all__ = ["__version__", "open_capture", "run"]
+__all__ = ["__version__", "open_capture", "run", "sequence"]
 
 
 def open_capture(path: Path | str) -> Capture:
@@ -21,6 +22,20 @@ def open_capture(path: Path | str) -> Capture:
     from inspector.capture import open_capture
 
     return open_capture(path)
+
+
+def sequence(kind: str, value: str = "", *, look_at: int = 0, **options: Any) -> InputSpec:
+    """A sequence that an input makes, to be run: `run(model, sequence("generated", "noise", steps=12))`.
+
+    Args:
+        kind: key of an input (`inspector catalogue inputs` lists them), such as "generated", "file", "text".
+        value: the text, the ids, the file's path, or the name of what is made.
+        look_at: which sequence of a batch is shown.
+        options: of that input.
+    """
+    from inspector.records import InputSpec
+
+    return InputSpec(kind=kind, value=value, options=options, look_at=look_at)
 
 
 def run(
@@ -31,10 +46,11 @@ def run(
     Args:
         subject: a sample's name, `file.py:callable`, `module:callable`, an nn.Module, or a subject object.
         sequence: text, ids, an array (steps, width), a list of several, any of these by the names of the model's
-            inputs, or None for the subject's first example.
+            inputs, what `sequence` gives, or None for the subject's first example.
         out: the capture's folder; a temporary one, removed at exit, when left out.
         overwrite: whether a capture that lies there may be replaced.
-        options: checkpoint, arguments, quantities, seed, partial, look_at, device, edits: engine.api.run_here has them.
+        options: also, only (quantities beyond the default ones, and in their place), checkpoint, arguments, seed,
+            partial, look_at, device, edits: see inspector.engine.session.in_process.run_here.
     """
     from inspector.engine.session.in_process import run_here
 

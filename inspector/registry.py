@@ -11,13 +11,30 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R", bound=object)
+
+
+CLOSE = 0.6
+"""Likeness (difflib's ratio) from which on a name counts as a slip for another: "bppt" for "bptt" is 0.75, "gru" for
+"gates" 0.25. Names that hold what was typed ("entropy" in "attention/entropy") are far less alike and count too."""
+MOST_CLOSE = 4
+
+
+def instead(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that is not there: the names close to it, or else all that there are."""
+    names = sorted(known)
+    close = get_close_matches(name, names, MOST_CLOSE, CLOSE)
+    close += [other for other in names if len(name) > 2 and name in other and other not in close]
+    if close:
+        return f"close to it {'is' if len(close) == 1 else 'are'} {', '.join(close[:MOST_CLOSE])}"
+    return f"there are {', '.join(names) or 'none'}"
 
 
 class DoubleKeyError(ValueError):
@@ -71,15 +88,27 @@ class Registry(Generic[T]):
         for name in sorted(module.name for module in found):
             self._import(name, importlib.import_module)
         for point in entry_points(group=f"inspector.{self.name}"):
-            self._import(point.value, lambda _name, point=point: point.load())  # type: ignore[misc]
+            try:
+                self._import(point.value, lambda _name, point=point: point.load())  # type: ignore[misc]
+            except DoubleKeyError as error:  # of ours it is a mistake to be seen at once; of another package it is told
+                self.broken.append(Broken(point.value, str(error)))
 
     def _import(self, origin: str, load: Callable[[str], Any]) -> None:
+        """Run what registers entries. Where it fails half-way, nothing that it registered stays."""
+        before = dict(self._entries), dict(self._origins)
         try:
             load(origin)
         except DoubleKeyError:
+            self._entries, self._origins = before
             raise
-        except Exception as error:  # noqa: BLE001 - one broken file must not empty the registry
-            self.broken.append(Broken(origin, f"{type(error).__name__}: {error}"))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - one broken file must not empty the registry
+            self._entries, self._origins = before
+            self.broken.append(Broken(origin, " ".join(f"{type(error).__name__}: {error}".split())))
+
+    def drop(self, key: str, reason: str) -> None:
+        """Take an entry off that turned out to be of no use, and keep the reason in `broken`."""
+        self.broken.append(Broken(self._origins.pop(key), reason))
+        del self._entries[key]
 
     def __getitem__(self, key: str) -> T:
         self.load()

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from torch import nn
 import inspector
 from inspector import cli
 from inspector.capture import CaptureError, Writer
-from inspector.records import Channel, Page, RunStart, RunStop
+from inspector.records import Axis, Channel, Frame, Page, RunStart, RunStop
 from inspector.workspace.demo import check_demo
 from inspector.workspace.samples import list_samples
 
@@ -105,6 +106,28 @@ def damaged(run: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_list_names_the_axis_of_each_channel(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    about = Channel(
+        name="decoder:h", kind="state", dims=("step", "unit"), shape=(4, 3), domains={"step": "answer step"}
+    )
+    with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t")) as writer:
+        writer.write(Axis(name="answer step", length=4))
+        for channel in (about, replace(about, name="encoder:h", domains={})):
+            writer.write(channel)
+            writer.write(Page(channel.name, 0, (0, 0), np.zeros((4, 3), np.float32)))
+        writer.write(RunStop("done"))
+    path = str(tmp_path / "a.inspect")
+    lines = CliRunner().invoke(cli.cli, ["list", path]).stdout
+    assert "step (answer step) 4 × unit 3" in lines and "encoder:h  step 4 × unit 3" in lines
+    told = json.loads(CliRunner().invoke(cli.cli, ["list", path, "--json"]).stdout)
+    assert {row["name"]: row["axes"] for row in told["channels"]} == {
+        "decoder:h": ["answer step", "unit"], "encoder:h": ["step", "unit"]
+    }  # fmt: skip
+    assert [(axis["name"], axis["length"], axis["layout"]) for axis in told["axes"]] == [("answer step", 4, "line")]
+
+
 def test_list_names_what_is_damaged(run: Path, damaged: Path) -> None:
     assert "damaged" not in call("list", "a.inspect", cwd=run).stdout
     listed = [line for line in call("list", "a.inspect", cwd=damaged).stdout.splitlines() if "damaged" in line]
@@ -144,7 +167,7 @@ def test_a_figure_of_what_is_damaged_needs_to_be_asked_for(damaged: Path) -> Non
 def test_only_so_much_is_checked_unless_asked_for(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
-    monkeypatch.setattr("inspector.cli.CHECKED_BYTES", 100)
+    monkeypatch.setattr("inspector.cli.listing.CHECKED_BYTES", 100)
     path = str(damaged / "a.inspect")
     told = CliRunner().invoke(cli.cli, ["list", path]).stdout
     assert "were not checked for damage; --check does" in told and "  damaged: " not in told
@@ -164,6 +187,10 @@ def test_only_so_much_is_checked_unless_asked_for(damaged: Path, monkeypatch: py
         (["run", "digits-attention", "--text", "abc"], 2, "vectors of 8"),
         (["run", "char-gru", "--text", "a", "--ids", "1"], 2, "One kind of sequence"),
         (["run", "char-gru", "--with", "nonsense"], 2, "no quantity 'nonsense'"),
+        (["run", "char-gru", "--only", "states,bppt"], 2, "no quantity 'bppt'; close to it is bptt."),
+        (["run", "char-gru", "--with", "influence@steps=3"], 2, "quantity influence has no option 'steps'; there are"),
+        (["run", "char-gru", "--with", "gradient/vectors@5:2"], 2, "steps is '5:2'; expected FROM:TO"),
+        (["run", "char-gru", "--with", "bptt@3"], 2, "The quantity bptt has no option for '3'; it has none."),
         (["run", "char-gru", "--arguments", "{"], 2, "not JSON"),
         (["run", "char-gru", "--edit", "nonsense"], 2, "is no edit"),
         (["run", "char-gru", "--text", "Alice", "--edit", "rnn.l0:gate/nose=0"], 2, "no 'gate/nose'; there are h"),
@@ -199,7 +226,7 @@ def test_a_model_that_raises_exits_with_1_and_keeps_its_capture(tmp_path: Path) 
 def in_process(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     """The exit code and stderr of a command that starts no worker."""
     monkeypatch.setattr(sys, "argv", ["inspector", *arguments])
-    monkeypatch.setattr(cli, "run_and_wait", lambda *_: pytest.fail("the model was opened"))
+    monkeypatch.setattr("inspector.cli.reporting.run_and_wait", lambda *_: pytest.fail("the model was opened"))
     code = cli.main()
     return code, capfd.readouterr().err.strip()
 
@@ -263,7 +290,7 @@ class M(nn.Module):
     ("arguments", "code"),
     [
         (["syntax.py:M"], 1), (["char-gru", "--text", "ï"], 2), (["char-gru", "--with", "nonsense"], 2),
-        (["char-gru", "--checkpoint", "misfit.pt"], 2), (["broken.py:M", "--with", "states"], 1),
+        (["char-gru", "--checkpoint", "misfit.pt"], 2), (["broken.py:M", "--only", "states"], 1),
     ],
 )  # fmt: skip
 def test_a_run_that_captures_nothing_leaves_the_old_capture_as_it_was(
@@ -380,3 +407,97 @@ def test_a_frame_that_is_not_there_and_arguments_without_end(run: Path, tmp_path
         assert isinstance(told.exception, SystemExit) and told.exit_code
     told = CliRunner().invoke(cli.cli, ["run", "char-gru", "--arguments", "[" * 100_000])
     assert told.exit_code and "not JSON" in told.output
+
+
+def test_with_adds_and_only_restricts_as_in_python(tmp_path: Path) -> None:
+    given = ["run", "char-gru", "--text", "Alice", "--out", "a.inspect", "--overwrite"]
+
+    def channels(*words: str) -> set[str]:
+        call(*given, *words, cwd=tmp_path)
+        with inspector.open_capture(tmp_path / "a.inspect") as capture:
+            return set(capture.channels)
+
+    default, vectors = channels(), "rnn.l0:gradient/h"
+    assert vectors not in default and "rnn.l0:gate/update" in default
+    assert channels("--with", "gradient/vectors@0:2") == default | {vectors}
+    only = channels("--only", "states,input", "--only", "gates", "--with", "gradient/vectors@steps=0:2")
+    assert vectors in only and "rnn.l0:gate/update" in only and "rnn.l0:jacobian/spectral_norm" not in only
+    for asked in ({"gradient/vectors": {"steps": (0, 2)}}, ["gradient/vectors@0:2"], "gradient/vectors@0:2"):
+        with inspector.run("char-gru", "Alice", only=["states", "input", "gates"], also=asked) as capture:
+            assert set(capture.channels) == only
+            values = capture.array(vectors)
+            assert np.isfinite(values[:2]).all() and np.isnan(values[2:]).all() and not capture.verify()
+    with inspector.run("char-gru", "Alice", quantities=["states"]) as capture:  # what `only` was called once
+        assert {channel.signal for channel in capture.channels.values()} == {"h"}
+
+
+def test_diagnose_tells_findings_with_evidence_and_remedy(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def diagnose(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["inspector", "diagnose", *words])
+        code = cli.main()
+        return code, *capfd.readouterr()
+
+    healthy = str(run / "a.inspect")
+    assert diagnose(healthy, "--fail-on", "info") == (
+        0, "Nothing was found by nonfinite.\nNothing to look at was captured for gradient-reach.\n", "",
+    )  # fmt: skip
+    counts = ("-inf", "<0", "0", ">0", "+inf", "nan", "first_bad_step")
+    with Writer(tmp_path / "bad.inspect", RunStart(run="r", title="bad")) as writer:
+        for frame in (0, 1):
+            writer.write(Frame(index=frame, label=f"moment {frame}"))
+        name = "rnn\x1b[2J:health/h"
+        writer.write(
+            Channel(name=name, kind="health", dims=("count",), shape=(7,), dtype="int64", labels={"count": counts})
+        )
+        writer.write(Page(name, 1, (0,), np.array([0, 1, 0, 1, 0, 2, 7])))
+        writer.write(RunStop("done"))
+    code, out, err = diagnose(str(tmp_path / "bad.inspect"))
+    first, evidence, remedy, *_ = out.splitlines()
+    assert code == 0 and not err and "\x1b" not in out
+    assert first == "error: moment 1: rnn⟨001b⟩[2J: h: 2 NaN of 4 values, first at step 7 [nonfinite]"
+    assert evidence.startswith("  evidence: rnn") and remedy.startswith("  remedy: Go to the first step")
+    code, out, err = diagnose(str(tmp_path / "bad.inspect"), "--json", "--fail-on", "warning")
+    assert code == 1 and err == "There are findings of severity error.\n"
+    (finding,) = json.loads(out)["findings"]
+    assert (finding["rule"], finding["steps"], finding["frame"]) == ("nonfinite", [7], 1)
+    assert diagnose(str(tmp_path / "none.inspect"))[0] == 2
+
+
+def test_the_catalogue_lists_entries_with_their_options(tmp_path: Path) -> None:
+    told = json.loads(call("catalogue", "quantities", "inputs", "rules", "--json", cwd=tmp_path).stdout)
+    assert list(told) == ["quantities", "inputs", "rules"]
+    (vectors,) = [entry for entry in told["quantities"] if entry["key"] == "gradient/vectors"]
+    assert (
+        vectors["needs"] == ["recurrence", "loss"]
+        and vectors["options"][0]["name"] == "steps"
+        and not vectors["default"]
+    )
+    out = call("catalogue", "inputs", "loaders", cwd=tmp_path).stdout
+    assert "steps: a whole number from 0 to 10,000,000. How many steps. [100]" in out
+    assert "torch        Files of torch.save; weights only, nothing is executed. (.pt .pth" in out
+    assert "'loaders'" in call("catalogue", "nonsense", cwd=tmp_path, expect=2).stderr
+
+
+def test_an_input_is_given_by_its_key(tmp_path: Path) -> None:
+    given = [
+        "--as",
+        "generated",
+        "impulse",
+        "--option",
+        "steps=6",
+        "--option",
+        "at=2",
+        "--only",
+        "input",
+        "--out",
+        "a.inspect",
+    ]
+    call("run", "digits-attention", *given, cwd=tmp_path)
+    with inspector.open_capture(tmp_path / "a.inspect") as capture:
+        assert capture.array("input:value")[:, 0].tolist() == [0, 0, 1, 0, 0, 0]
+    assert (
+        "no input 'generatd'; close to it is generated"
+        in call("run", "digits-attention", "--as", "generatd", "x", cwd=tmp_path, expect=2).stderr
+    )

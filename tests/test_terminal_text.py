@@ -127,7 +127,7 @@ def test_every_command_on_hostile_captures_and_arguments(
 
 def test_samples_of_hostile_names(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     sample = Sample(LONG, SHORT, LONG, SHORT, SHORT, Path("x.py"), (Path(SHORT),))
-    monkeypatch.setattr(cli, "list_samples", lambda: [sample])
+    monkeypatch.setattr("inspector.cli.samples.list_samples", lambda: [sample])
     for arguments, limit in ((("samples",), LONGEST_LINE), (("samples", "--json"), 8_000_000)):
         code, out, err = call(capfd, *arguments)
         assert code == 0
@@ -191,12 +191,12 @@ def test_the_bar_and_a_fault_of_our_own(capfd: pytest.CaptureFixture[str], monke
         def refresh(self) -> None: ...
         def set_description_str(self, text: str, refresh: bool) -> None: shown.append(text)  # fmt: skip
 
-    def fails(_load: object, _run: object, progress: Any, _output: object) -> None:
+    def fails(_load: object, _run: object, progress: Any, _output: object, _python: str | None = None) -> None:
         progress(Progress(done=1, total=2, text=LONG))
         raise RuntimeError(LONG)
 
     monkeypatch.setattr("tqdm.tqdm", Bar)
-    monkeypatch.setattr(cli, "run_and_wait", fails)
+    monkeypatch.setattr("inspector.cli.reporting.run_and_wait", fails)
     for debug in ((), ("--debug",)):
         code, out, err = call(capfd, "run", "char-gru", *debug)
         assert code == 1 and "RuntimeError" in err

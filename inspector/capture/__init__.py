@@ -13,11 +13,13 @@ difference of two frames read the same way (`Difference`). Nothing in a capture 
     placing, pages              where every page belongs; its bytes checked against their checksum
     assemble, pyramid           arrays from pages; levels of detail for drawing
     view, difference            what panels read, and two frames as one
+    coordinates                 numbers of the positions along an axis (iterations)
     tables, pack                numbers for other programs; one file to mail
 
 Begin reading with `layout.py`, then `reader.py`.
 """
 
+from inspector.capture.coordinates import coordinate_of, numbers_along, series
 from inspector.capture.damage import Damage, listed, summary
 from inspector.capture.difference import Difference
 from inspector.capture.holes import Holes
@@ -41,11 +43,14 @@ __all__ = [
     "TooLargeError",
     "Writer",
     "check_target",
+    "coordinate_of",
     "csv_bytes",
     "export_channel",
     "listed",
+    "numbers_along",
     "open_capture",
     "pack",
+    "series",
     "summary",
     "write_atomically",
 ]

@@ -10,6 +10,7 @@ from inspector.capture.checksums import record_checksum
 from inspector.capture.damage import Damage
 from inspector.capture.index import NEWS, Rows
 from inspector.capture.layout import COUNTED, MAJOR, CaptureError
+from inspector.capture.older import compared
 from inspector.capture.parsing import read_record
 from inspector.capture.placing import Placing
 from inspector.capture.row_numbers import NOUNS, RowNumbers
@@ -164,6 +165,8 @@ class Contents(Placing):
         channel = self._read("channels", row, Channel)
         if channel is None:
             return ""
+        if self._major < 2:
+            channel = compared(channel, row[1])
         problem = self._describe(row[0], channel, once=self._major < 2)
         if problem:
             self._lose("channels", problem)

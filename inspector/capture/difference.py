@@ -1,6 +1,7 @@
 """Two frames of a capture as one: what changed between them, read like any capture.
 
-Numbers become differences, second minus first; channels on a logarithmic scale (norms) become ratios, second by first.
+Each channel says what two runs of it make (`Channel.compare`): a difference, second minus first; a ratio, second by
+first; or nothing that is read, and then it is not here.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from inspector.capture.reader import Capture
 from inspector.records import Axis, Channel
 
 Array = npt.NDArray[Any]
-RATIO = ", edited / as it was"
-"""What the title of a ratio ends with."""
+TIMES = "×"
+"""The unit of a ratio."""
 
 
 class Difference:
@@ -37,14 +38,14 @@ class Difference:
         return {name: self._described(c) for name, c in self.capture.channels.items() if self._comparable(c)}
 
     def _comparable(self, channel: Channel) -> bool:
-        if not channel.dtype.startswith("float"):
+        if channel.compare == "separate" or not channel.dtype.startswith("float"):
             return False
         a, b = (self.capture.extent(channel.name, frame) for frame in (self.first, self.second))
         return a == b and 0 not in a
 
     def _described(self, channel: Channel) -> Channel:
-        if channel.scale == "log":
-            return replace(channel, title=f"{channel.title}{RATIO}", unit="1")
+        if channel.compare == "ratio":
+            return replace(channel, scale="ratio", unit=TIMES, limits=None)
         return replace(channel, title=f"Δ {channel.title}", scale="diverging", limits=None)
 
     def frame_of(self, name: str, frame: int = -1) -> int:
@@ -83,7 +84,7 @@ class Difference:
         """A region of it."""
         before, after = (self.capture.block(name, which, region) for which in (self.first, self.second))
         with np.errstate(all="ignore"):
-            if self.capture.channels[name].scale == "log":
+            if self.capture.channels[name].compare == "ratio":
                 ratio: Array = np.where((before == 0) & (after == 0), 1.0, after / before)
                 return ratio.astype(after.dtype)
             difference: Array = after.astype(np.float32, copy=False) - before.astype(np.float32, copy=False)

@@ -9,9 +9,9 @@ from typing import Any
 
 from inspector.capture.appending import Position
 from inspector.capture.checksums import page_checksum, record_checksum
-from inspector.capture.layout import COUNTED, MAX_JSON, schema
+from inspector.capture.layout import COUNTED, MAJOR, MAX_JSON, schema
 from inspector.capture.placing import contradiction
-from inspector.records import Channel, Frame, Page, RowCounts, RunStart, RunStop, encoded
+from inspector.records import Channel, Frame, Page, RowCounts, RunStart, RunStop, decode, encoded
 
 Lease = tuple[int, str, str]
 
@@ -36,6 +36,27 @@ class Rows:
             self._record("run", data.decode())
         self._insert("lease", None, *lease)
         self.count()
+
+    def take_up(self, run: str, lease: Lease) -> bool:
+        """Go on with the run of this name, whose rows are there already; False where it is another's."""
+        if self.index.execute("PRAGMA user_version").fetchone()[0] // 1000 != MAJOR:
+            return False
+        found = [decode(text) for (text,) in self.index.execute("SELECT record FROM run ORDER BY id").fetchall()]
+        counts = next((one for one in found if isinstance(one, RowCounts)), None)
+        if counts is None or not isinstance(found[0], RunStart) or found[0].run != run:
+            return False
+        self._first = dict(counts.first)
+        for table in COUNTED:
+            (highest,) = self.index.execute(f"SELECT max(id) FROM {table}").fetchone()
+            self._next[table] = self._first[table] if highest is None else highest + 1
+        self._counted = sum(self._next.values())
+        for number, text in self.index.execute("SELECT id, record FROM channels ORDER BY id").fetchall():
+            channel = decode(text)
+            self._channels[channel.name] = (number, channel)
+            self._described[text.encode()] = number
+        self._frames = {decode(text).index for (text,) in self.index.execute("SELECT record FROM frames").fetchall()}
+        self._insert("lease", None, *lease)
+        return True
 
     def drop_all(self) -> None:
         """Empty the index. Numbers of rows will go on from where they were, so that a reader notices the new ones."""

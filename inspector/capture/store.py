@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from inspector.capture.appending import PageAppender, Position, keep_standard_files_open
-from inspector.capture.connection import Connection, is_locked
+from inspector.capture.connection import Connection, check_beside, is_locked
 from inspector.capture.layout import INDEX, CaptureError
 from inspector.capture.owner import own_lease
 from inspector.capture.private import private_index
 from inspector.capture.rows import Rows
 from inspector.capture.splitting import split
-from inspector.capture.target import busy, in_use, index_files, is_damage, is_leased, page_files
+from inspector.capture.target import busy, in_use, index_files, is_damage, is_leased, is_ours, page_files
 from inspector.records import Page, RunStart, RunStop
 
 LOCK_SECONDS = 5.0
@@ -32,9 +32,12 @@ remove the write-ahead log by its name, and what bears that name now may be anot
 
 
 class Store:
-    """The files of a capture, used by the writer's thread alone. `replaces`: a capture lies there that will go."""
+    """The files of a capture, used by the writer's thread alone.
 
-    def __init__(self, path: Path, start: RunStart, *, replaces: bool) -> None:
+    `replaces`: a capture lies there that will go. `again`: that of this very run lies there, and is added to.
+    """
+
+    def __init__(self, path: Path, start: RunStart, *, replaces: bool, again: bool = False) -> None:
         self.path = path.absolute()  # the model may change the working directory
         self.start = start
         self.begun = False
@@ -43,7 +46,9 @@ class Store:
         self._early: list[Any] = []
         self._identity: tuple[int, int] | None = None
         self._rows: Rows | None = None
-        if not replaces:
+        if again:
+            self._go_on()
+        elif not replaces:
             self._begin_anew()
 
     # -- beginning
@@ -73,6 +78,25 @@ class Store:
         """A writer holds its index locked, so that waiting for it would be in vain. Raises CaptureError."""
         if (self.path / INDEX).exists() and in_use(self.path / INDEX):
             raise busy(self.path)
+
+    def _go_on(self) -> None:
+        """Take up the capture of a run that has ended. Raises CaptureError where another run's, or none, lies there."""
+        if not is_ours(self.path / INDEX):
+            raise CaptureError(f"{self.path} does not hold the capture of this run any more; run again.")
+        check_beside(self.path / INDEX)
+        rows = self._connect("rw")
+        try:
+            rows.index.execute("BEGIN IMMEDIATE")
+            if is_leased(rows.index):
+                raise busy(self.path)
+            if not rows.take_up(self.start.run, self._lease):
+                raise CaptureError(f"{self.path} holds the capture of another run by now; run again.")
+            rows.index.execute("COMMIT")
+        except BaseException:
+            rows.index.close()  # which rolls back
+            self._rows = None
+            raise
+        self._settle()
 
     def _connect(self, mode: str) -> Rows:
         keep_standard_files_open()

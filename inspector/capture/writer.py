@@ -31,11 +31,14 @@ class Writer:
     done without any; if neither comes about, nothing was changed (`begun` is False).
     `block=True` waits when the disk is slower than the run; `block=False` (inside somebody's training loop) drops
     pages instead, counts them in `dropped` and notes the count in the log: never descriptions or findings.
+    `again=True` adds to the capture of the run `start`, which has ended: channels of frames that are there.
     Raises CaptureError from the constructor, and from `write`, `flush` and `close` once writing has failed; what
     was committed before stays readable.
     """
 
-    def __init__(self, path: Path | str, start: RunStart, *, overwrite: bool = False, block: bool = True) -> None:
+    def __init__(
+        self, path: Path | str, start: RunStart, *, overwrite: bool = False, block: bool = True, again: bool = False
+    ) -> None:
         self.path = Path(path)
         self.block = block
         self.dropped = 0
@@ -44,9 +47,9 @@ class Writer:
         self._room = threading.Condition()
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._closed = False
-        replaces = check_target(self.path, overwrite)
+        replaces = False if again else check_target(self.path, overwrite)
         try:
-            self._store = Store(self.path, start, replaces=replaces)
+            self._store = Store(self.path, start, replaces=replaces, again=again)
         except (OSError, sqlite3.Error, ValueError) as problem:
             raise CaptureError(_explain(self.path, problem, "")) from None
         self._thread = threading.Thread(target=self._work, name="capture-writer", daemon=True)

@@ -1,8 +1,20 @@
 """Diagnosis: rules that read a capture and write findings, with evidence and a remedy.
 
-A rule is one file in `rules/`. It reads captures through `capture/view.py` and the verdicts in `analysis/`, never torch
-and never Qt, so that a capture from a cluster is judged on a laptop. What a rule gives is a `records.Finding`: rule id,
+A rule is one file in `rules/`, or in another package (entry-point group `inspector.rules`). It reads one frame of a
+capture as `rule.Run` (the protocol of `capture/view.py`, with the scalars) and the verdicts in `analysis/`, never torch
+and never Qt, so that a capture from a cluster is judged on a laptop. What a rule gives is a `records.Finding`:
 severity, place, steps, evidence as channel names, remedy.
 
-The registry exists and is scanned; no rule has been written yet.
+In: a capture. Out: findings, the worst first, and one line for each rule that could not be run.
+
+    rule        what a rule is, and the registry
+    diagnose    every rule over every frame
+    rules/      one file a rule
+
+Begin reading with `rule.py`.
 """
+
+from inspector.diagnosis.diagnose import Diagnosis, diagnose
+from inspector.diagnosis.rule import RULES, Rule, Run
+
+__all__ = ["RULES", "Diagnosis", "Rule", "Run", "diagnose"]

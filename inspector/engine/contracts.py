@@ -52,20 +52,37 @@ class State:
 
 
 class Loader(Protocol):
-    """Reads one checkpoint format."""
+    """Reads one checkpoint format.
+
+    `suffixes` are those of its files (".pt"); an attribute `magic`, a tuple of bytes, may say how its files begin.
+    """
 
     summary: str
     suffixes: tuple[str, ...]
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        """True when the file's first bytes (4096) or name say that this loader can read it."""
+        """True when the file's first bytes (4096) or name say that this loader can read it. Raises nothing."""
 
     def load(self, path: Path) -> State:
         """All tensors on the CPU. Raises InputError with one clear sentence."""
 
 
 class Input(Protocol):
-    """Makes a batch of sequences from what the user gave."""
+    """Makes a batch of sequences from what the user gave.
+
+    What else an input may say of itself, as attributes (window, command line and Python offer it from there):
+
+    title: a word for the menu of kinds; the key where it is not given.
+    form: how its sequence is given in the window: "line" (typed), "choice" (one of `choices`), "file", "example"; an
+        input without a form is reached by the suffixes of its files.
+    prompt: of a line: what to type.
+    choices: the sequences that it can make, by name.
+    reads: kinds of model that it is for ("tokens", "vectors"); all where it is not given.
+    suffixes, magic: of the files that it reads, and how they begin. `make` gets the path as the value.
+    of_content: True where `make` gets what stands in the file (UTF-8 text) instead of its path.
+    options: a tuple of records.Option: what can be set. `make` gets a value of each in `spec.options`; None where the
+        options belong to another input that this one hands the sequence to.
+    """
 
     summary: str
 

@@ -32,7 +32,8 @@ def main() -> int:
     link = ParentLink()
     from inspector.engine.opening.checked_imports import check_imports
     from inspector.engine.opening.user_code import UserCode
-    from inspector.engine.session.service import Service, catalog
+    from inspector.engine.session.catalogue import catalog
+    from inspector.engine.session.service import Service
     from inspector.records import Quit
 
     def say(record: Any) -> None:

@@ -7,6 +7,8 @@ They travel as JSON between processes and in the index of a capture; `codec.py` 
     labels     names of label domains
     run        the life of a run: start, frames, pages, labels, refusals, findings, log, stop
     requests   what a window asks of a worker, and the answers
+    catalogue  what a worker can do: every entry of its registries
+    options    options of an entry, and how they are written
     edits      changes to a run
     codec      records as bytes and back
     bounds, plain_values   records of bounded size, whatever they hold
@@ -17,6 +19,7 @@ Begin reading with `channel.py`.
 from inspector.records import report
 from inspector.records.axis import Axis, Layout
 from inspector.records.bounds import cut, encoded
+from inspector.records.catalogue import NEEDS, Catalog, Entry
 from inspector.records.channel import DTYPES, KINDS, Channel, Comparison
 from inspector.records.codec import BadRecordError, decode, encode
 from inspector.records.edits import Edit, parse_edit
@@ -31,13 +34,12 @@ from inspector.records.labels import (
     VOCABULARY_DOMAIN,
 )
 from inspector.records.naming import channel_name, place_name
+from inspector.records.options import Option, requests_in, split_request
 from inspector.records.requests import (
     Analyse,
     Cancel,
-    Catalog,
     CheckpointReport,
     CodeFile,
-    Entry,
     Failure,
     Finished,
     InputSpec,
@@ -67,11 +69,11 @@ from inspector.records.run import (
 from inspector.records.sequences import input_spec
 
 __all__ = [
-    "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "STATE",
-    "STEP_DOMAIN", "VOCABULARY_DOMAIN",
+    "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "NEEDS",
+    "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
     "Analyse", "Axis", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison",
     "Edit", "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load", "Loaded",
-    "Log", "Mismatch", "NeedsTrust", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run", "RunStart",
-    "RunStop", "Scalar", "Severity", "Status", "channel_name", "cut", "decode", "encode", "encoded", "input_spec",
-    "parse_edit", "place_name", "report",
+    "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
+    "RunStart", "RunStop", "Scalar", "Severity", "Status", "channel_name", "cut", "decode", "encode", "encoded",
+    "input_spec", "parse_edit", "place_name", "report", "requests_in", "split_request",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ KEY = "checkpoint"
 """Where a RunStart's `meta` holds the report."""
 MOST_STORED = 1_000
 FEW, MAX_SHOWN = 3, 80
+MOST_NAMED = 6
 PROBLEMS = ("missing", "unexpected", "shape", "non-finite", "dtype", "tied", "more")
 """In this order they are told; the first three make that a checkpoint does not fit whole."""
 BAD = PROBLEMS[:3]
@@ -70,6 +71,17 @@ def line(report: CheckpointReport) -> str:
     counts = {problem: sum(m.problem == problem for m in report.mismatches) for problem in PROBLEMS[:-1]}
     parts += [f"{count} {problem}" for problem, count in counts.items() if count]
     return f"{_plain(Path(report.path).name)} ({_plain(report.layout, 200)}): {', '.join(parts)}"
+
+
+def misfit(report: CheckpointReport) -> str:
+    """Why a checkpoint that does not fit whole was not loaded, in one sentence, and what to say to load what fits."""
+    bad = [m for m in report.mismatches if m.problem in BAD]
+    shown = [f"{_plain(m.name)} ({m.problem}{f': {_plain(m.detail)}' if m.detail else ''})" for m in bad[:MOST_NAMED]]
+    more = f" and {len(bad) - MOST_NAMED} more" if len(bad) > MOST_NAMED else ""
+    return (
+        f"{_plain(Path(report.path).name)} fits {report.matched} of the model's {report.total} tensors; these do not: "
+        f"{', '.join(shown)}{more}. Say --partial (in Python partial=True) to load what fits."
+    )
 
 
 def _loaded(report: CheckpointReport) -> str:

@@ -51,14 +51,16 @@ class Run:
 
     A capture that lies there is replaced only with `overwrite`, and only once the run has something to put in its
     place. `made_by` is noted in the capture ("demo": the command of that name may replace it unasked).
-    `quantities` are keys of the registry of quantities; empty means the default set. With `edits` there are two frames:
-    the run as it is, and with the changes. `states`: place of a hand-written recurrence → the variables of the user's
-    code that are its state, where what was found is to be corrected.
+    The default quantities are computed and those in `also`; with `only` these instead of the default ones. Both name
+    keys of the registry of quantities, with options after `@` ("gradient/vectors@0:5", see options.py). With `edits`
+    there are two frames: the run as it is, and with the changes. `states`: place of a hand-written recurrence → the
+    variables of the user's code that are its state, where what was found is to be corrected.
     """
 
     path: str
     input: InputSpec = field(default_factory=InputSpec)
-    quantities: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
     edits: tuple[Edit, ...] = ()
     states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     seed: int = 0
@@ -86,29 +88,6 @@ class Cancel:
 @dataclass(frozen=True, slots=True)
 class Quit:
     """End the worker."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One entry of a registry as the catalogue lists it."""
-
-    key: str
-    summary: str = ""
-    default: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Catalog:
-    """The worker's first word: what it can do."""
-
-    torch: str
-    threads: int
-    devices: tuple[str, ...]
-    probes: tuple[Entry, ...] = ()
-    quantities: tuple[Entry, ...] = ()
-    loaders: tuple[Entry, ...] = ()
-    inputs: tuple[Entry, ...] = ()
-    broken: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,10 @@ from typing import Any
 from inspector.records.requests import InputSpec
 
 _NAMED = re.compile(r"(?P<name>[^\W\d]\w*)=(?P<value>.*)", re.DOTALL)
+OWN = ("text", "file", "ids", "generated", "example")
+"""Kinds that have an option of their own on the command line."""
 MORE = {"text": "texts", "file": "files"}
-"""Options that hold the further sequences of a batch, by kind; those of ids are put together by semicolons."""
+"""Options that hold the further sequences of a batch, by kind ("more" of others); ids are joined by semicolons."""
 
 
 def input_spec(given: Mapping[str, Sequence[str]], options: Mapping[str, Any], look_at: int = 0) -> InputSpec:
@@ -52,10 +54,10 @@ def _one_kind(kind: str, values: Sequence[str], options: Mapping[str, Any]) -> d
     """The fields kind, value and options of one or several sequences."""
     if kind == "ids":
         return {"kind": kind, "value": ";".join(values), "options": options}
-    more = {MORE[kind]: list(values[1:])} if len(values) > 1 and kind in MORE else {}
+    more = {MORE.get(kind, "more"): list(values[1:])} if len(values) > 1 else {}
     return {"kind": kind, "value": values[0], "options": {**options, **more}}
 
 
 def _list(kinds: Sequence[str]) -> str:
     written = {"file": "--input", "generated": "--generate"}
-    return " and ".join(written.get(kind, f"--{kind}") for kind in kinds)
+    return " and ".join(written.get(kind, f"--{kind}" if kind in OWN else f"--as {kind}") for kind in kinds)

@@ -106,7 +106,8 @@ class Inbox:
 
     def on_output(self, stream: str, text: str) -> None:
         """Keep the lines that end in a piece of the worker's output; the end of a stream is an empty piece."""
-        parts = self._parts.setdefault(stream, Lines())
+        with self._room:
+            parts = self._parts.setdefault(stream, Lines())
         lines = parts.feed(text) if text else parts.close()
         with self._room:
             self._keep(stream, Log("", "info", SOURCES.get(stream, stream)), lines)
@@ -141,6 +142,14 @@ class Inbox:
                     break
                 taken.append(self._kept[min(waiting)[1]].take())
         return taken
+
+    def begun(self) -> list[Log]:
+        """The lines in progress, a stream each, once all that came before them was taken."""
+        with self._room:
+            if any(kept.pieces for kept in self._kept.values()):
+                return []
+            found = [(stream, parts.begun) for stream, parts in self._parts.items()]
+        return [Log(text, "info", SOURCES.get(stream, stream)) for stream, text in found if text]
 
     def close(self) -> None:
         """Let go of a reader that waits: nobody takes records any more."""

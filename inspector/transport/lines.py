@@ -30,6 +30,11 @@ class Lines:
         self._go_on(last)
         return lines
 
+    @property
+    def begun(self) -> str:
+        """The line in progress, as far as it has come."""
+        return self._begun + (CUT if self._cut else "")
+
     def close(self) -> list[str]:
         """The line in progress, where the stream ends without a line break."""
         return [self._end()] if self._begun else []
@@ -49,7 +54,7 @@ class Lines:
         self._begun += shown[:room]
 
     def _end(self) -> str:
-        line = self._begun + (CUT if self._cut else "")
+        line = self.begun
         self._begun, self._cut, self._returned = "", False, False
         return line
 

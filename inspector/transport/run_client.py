@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from inspector.records import Failure, Finished, Load, Loaded, NeedsTrust, Progress, Run
+from inspector.records import Catalog, Failure, Finished, Load, Loaded, NeedsTrust, Progress, Run
+from inspector.records.report import misfit
 from inspector.transport.process import Exit, WorkerProcess
 
 
@@ -23,15 +24,19 @@ class Outcome:
 
 
 def run_and_wait(
-    load: Load, run: Run, progress: Callable[[Progress], None], output: Callable[[str, str], None]
+    load: Load,
+    run: Run,
+    progress: Callable[[Progress], None],
+    output: Callable[[str, str], None],
+    python: str | None = None,
 ) -> Outcome:
     """Open, run, wait, close the worker. A worker that dies leaves the capture and one sentence.
 
     `output(stream, text)` gets what the worker prints in pieces as they come, line breaks and all; while it is busy
-    with one the model waits.
+    with one the model waits. `python`: the interpreter that the worker runs in (interpreter.py).
     """
     events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    worker = WorkerProcess(events.put, lambda stream, text: output(stream, text) if text else None, events.put)
+    worker = WorkerProcess(events.put, lambda stream, text: output(stream, text) if text else None, events.put, python)
     worker.start()
     worker.send(load)
     outcome = Outcome()
@@ -41,7 +46,9 @@ def run_and_wait(
             if isinstance(event, Loaded):
                 outcome.loaded = event
                 if event.needs_consent:
-                    return _misfit(outcome, event)
+                    assert event.report is not None
+                    outcome.code, outcome.sentence = 2, misfit(event.report)
+                    return outcome
                 worker.send(run)
             elif isinstance(event, Progress):
                 progress(event)
@@ -62,19 +69,19 @@ def _ended(outcome: Outcome, event: Failure | NeedsTrust | Finished | Exit) -> O
         outcome.code = 0 if event.stop.status == "done" else 1
         outcome.sentence = event.stop.message
     else:
+        outcome.code = 2 if event.unusable else 1
         outcome.sentence, outcome.details = event.sentence, event.stack
     return outcome
 
 
-def _misfit(outcome: Outcome, loaded: Loaded) -> Outcome:
-    report = loaded.report
-    assert report is not None
-    bad = [m for m in report.mismatches if m.problem in ("missing", "unexpected", "shape")]
-    listed = ", ".join(f"{m.name} ({m.problem}{': ' + m.detail if m.detail else ''})" for m in bad[:6])
-    more = f" and {len(bad) - 6} more" if len(bad) > 6 else ""
-    outcome.code = 2
-    outcome.sentence = (
-        f"The checkpoint fits {report.matched} of the model's {report.total} tensors; these do not: {listed}{more}. "
-        "Use --partial to load what fits."
-    )
-    return outcome
+def ask_catalog() -> Catalog | None:
+    """What a worker can do: its first word. None where it ends before it says it."""
+    events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    worker = WorkerProcess(events.put, lambda _stream, _text: None, events.put)
+    worker.start()
+    try:
+        while not isinstance(event := events.get(), (Catalog, Exit)):
+            pass
+        return event if isinstance(event, Catalog) else None
+    finally:
+        worker.close()

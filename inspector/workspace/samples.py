@@ -1,13 +1,21 @@
-"""The registry of sample models, read without importing one: their cards are literals, their checkpoints are files."""
+"""The registry of sample models, read without importing one: their cards are literals, their checkpoints are files.
+
+Samples of other packages come through the entry-point group `inspector.samples`, whose values name a module each; its
+checkpoints lie beside it as ours do: `checkpoints/MODULE/step-000400.safetensors`.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 CARD = "SAMPLE"
+OWN = "sample_models"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +29,8 @@ class Sample:
     shows: str
     file: Path
     checkpoints: tuple[Path, ...]
+    module: str = ""
+    """By which name it is imported."""
 
     def checkpoint(self, which: str) -> Path | None:
         """A checkpoint by file name, by stem, by training step, or by position ("0", "-1"); "" is the last."""
@@ -56,16 +66,55 @@ def samples_folder() -> Path | None:
 
 
 def list_samples() -> list[Sample]:
-    """Every sample model, by row of the systems table, then by name."""
+    """Every sample model, by row of the systems table, then by name; those of other packages follow."""
+    return [*own_samples(), *samples_elsewhere()[0]]
+
+
+def own_samples() -> list[Sample]:
+    """The sample models that came with this package."""
     folder = samples_folder()
     if folder is None:
         return []
-    found = [sample for path in sorted(folder.glob("*.py")) if (sample := read_sample(path)) is not None]
+    found = [sample for path in sorted(folder.glob("*.py")) if (sample := read_sample(path, OWN)) is not None]
     return sorted(found, key=lambda sample: (int(sample.row.lstrip("S") or 0), sample.name))
 
 
-def read_sample(path: Path) -> Sample | None:
-    """The sample in a file, or None when the file holds no card."""
+def samples_elsewhere() -> tuple[list[Sample], list[str]]:
+    """Samples of other packages, and a sentence for each entry point that has none, or has a name that is taken."""
+    found: dict[str, Sample] = {}
+    broken: list[str] = []
+    taken = {sample.name for sample in own_samples()}
+    for point in entry_points(group="inspector.samples"):
+        file = _file_of(point.module)
+        sample = read_sample(file, point.module.rpartition(".")[0]) if file is not None else None
+        if sample is None:
+            why = f"there is no module {point.module}" if file is None else f"{file} has no card {CARD}"
+            broken.append(f"The sample {point.name} cannot be used: {why}.")
+        elif sample.name in taken:
+            broken.append(f"The sample {sample.name} of {point.module} is not listed: there is another of that name.")
+        else:
+            taken.add(sample.name)
+            found[sample.name] = sample
+    return list(found.values()), broken
+
+
+def _file_of(module: str) -> Path | None:
+    """Where a module lies, without importing it or a package above it."""
+    places: Sequence[str] | None = None
+    parts = module.split(".")
+    try:
+        for depth in range(1, len(parts) + 1):
+            spec = PathFinder.find_spec(".".join(parts[:depth]), places)
+            if spec is None:
+                return None
+            places = spec.submodule_search_locations
+    except (ImportError, ValueError):
+        return None
+    return Path(spec.origin) if spec is not None and spec.origin is not None else None
+
+
+def read_sample(path: Path, package: str = "") -> Sample | None:
+    """The sample in a file of a package, or None when the file holds no card."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):
@@ -75,7 +124,7 @@ def read_sample(path: Path) -> Sample | None:
         if card is not None:
             files = tuple(sorted((path.parent / "checkpoints" / path.stem).glob("*.safetensors")))
             texts = {key: str(card.get(key, "")) for key in ("name", "row", "title", "task", "shows")}
-            return Sample(file=path, checkpoints=files, **texts)
+            return Sample(file=path, checkpoints=files, module=f"{package}.{path.stem}".lstrip("."), **texts)
     return None
 
 

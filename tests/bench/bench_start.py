@@ -74,7 +74,7 @@ def _whole_run() -> Row:
                 Run(
                     path=str(Path(folder) / f"{number}.inspect"),
                     input=InputSpec(kind="example", value=name),
-                    quantities=("states", "gates", "gradients", "output/loss", "saturation"),
+                    only=("states", "gates", "gradients", "output/loss", "saturation"),
                 )
             )
             taken.append(time.perf_counter() - began)

@@ -166,3 +166,18 @@ def test_a_gap_of_a_sparse_channel_is_not_what_it_declares_once_a_page_is_missin
         for array in (capture.array(FIRST), capture.block(FIRST)):
             np.testing.assert_array_equal(np.isnan(array[:, 0]), [False] * 8 + [True] * 16 + [False] * 8)
         assert not capture.known(FIRST)[8:24].any()
+
+
+def test_rows_that_were_added_after_the_end_are_counted_too(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.inspect")
+    with Writer(path, START, again=True) as writer:
+        writer.write(channel("rnn.l2:h"))
+        writer.write(channel(FIRST))  # described as it is already
+        writer.write(Page("rnn.l2:h", 1, (0, 0), numbers()))
+        writer.write(RunStop("done"))
+    with open_capture(path) as capture:
+        assert not capture.verify() and len(capture.channels) == 4 and len(capture._numbers) == 4
+        assert len(capture.frames) == 2 and capture.array("rnn.l2:h", 1).shape == (40, 4)
+    change(path, "DELETE FROM pages WHERE id = 17")
+    with open_capture(path) as capture:
+        assert capture.damaged == ["1 page is missing from the index (number 17)."]

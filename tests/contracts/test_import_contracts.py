@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLANTED = {
-    "inspector/cli.py": ("import torch", "Only the engine imports torch"),
+    "inspector/cli/fault.py": ("import torch", "Only the engine imports torch"),
     "inspector/records/channel.py": ("from inspector.capture import pack", "Packages import downwards only"),
     "inspector/capture/layout.py": ("from inspector.engine import errors", "Only the engine imports torch"),
     "inspector/engine/model/subject.py": ("import PySide6.QtCore", "Only the window imports Qt"),

@@ -93,7 +93,7 @@ def test_the_speaker_encoder_opens_runs_and_every_panel_shows_it(tmp_path: Path,
 def test_opening_by_name_with_its_checkpoint(tmp_path: Path) -> None:
     capture = inspector.run(
         "sample_models.subjects.resemblyzer_encoder:encoder", np.abs(np.random.default_rng(0).normal(size=(20, 40))),
-        checkpoint=str(weights()), quantities=("states", "gates"), out=tmp_path / "a.inspect",
+        checkpoint=str(weights()), only=("states", "gates"), out=tmp_path / "a.inspect",
     )  # fmt: skip
     assert capture.status == "done" and capture.extent("lstm.l0:gate/forget") == (20, 256)
     assert not math.isnan(float(capture.array("lstm.l2:h").sum()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer
+from inspector.capture.older import SEPARATE
 from inspector.gui.runtime.gc_timer import collect
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel, Frame, Labels, Page, Place, RunStart, RunStop, Scalar
 
@@ -57,6 +59,10 @@ def make_capture(
         writer.write(Labels("vocabulary", ("<s>", "a", "b", "c"), -1))
 
         def put(channel: Channel, values: np.ndarray) -> None:
+            apart = channel.kind in SEPARATE
+            channel = replace(
+                channel, compare="separate" if apart else "ratio" if channel.scale == "log" else "difference"
+            )
             writer.write(channel if domain == STEP_DOMAIN else channel.over(domain))
             size = max(1, -(-len(values) // 3))
             for start in range(0, len(values), size):
@@ -120,12 +126,12 @@ def make_capture(
                     title="mean squared singular value"), (spread**2).mean(1))  # fmt: skip
         circle = np.stack((np.cos(np.arange(steps * 4.0)), np.sin(np.arange(steps * 4.0))), -1).reshape(steps, 4, 2)
         put(Channel(name="rnn.l0:jacobian/eigenvalues", kind="spectrum", dims=("step", "eigenvalue", "part"),
-                    shape=(steps, 4, 2), dtype="float64", title="eigenvalues of Jₜ"), circle)  # fmt: skip
+                    shape=(steps, 4, 2), dtype="float64", title="eigenvalues of Jₜ", labels={"part": ("re", "im")}), circle)  # fmt: skip
         weight = "rnn.l0:weight/hidden"
         for name, value in (("spectral_radius", 1.04), ("spectral_norm", 1.84), ("bound", 1.84)):
             writer.write(Scalar(f"{weight}/{name}", 0, value))
         put(Channel(name=f"{weight}/eigenvalues", kind="spectrum", dims=("eigenvalue", "part"), shape=(units, 2),
-                    dtype="float64", title="Wₕₕ: eigenvalues"), random.normal(size=(units, 2)))  # fmt: skip
+                    dtype="float64", title="Wₕₕ: eigenvalues", labels={"part": ("re", "im")}), random.normal(size=(units, 2)))  # fmt: skip
         put(Channel(name=f"{weight}/singular_values", kind="spectrum", dims=("rank",), shape=(units,), dtype="float64",
                     title="Wₕₕ: singular values", scale="log"), np.sort(random.random(units))[::-1].copy())  # fmt: skip
         running = np.cumsum(random.normal(size=(steps, 5)), 0) / np.arange(1, steps + 1)[:, None] - np.arange(5)
@@ -225,16 +231,18 @@ def put_bptt(put: Put, writer: Writer, size: int) -> None:
         put(Channel(name=f"rnn.l0:bptt/{name}", kind="bptt", dims=("step", "source"), shape=(size, size), unit="nat",
                     title=name, scale="log"), items.astype(np.float32))  # fmt: skip
         put(Channel(name=f"rnn.l0:bptt/{name}/lag", kind="bptt", dims=("statistic", "lag"), shape=(3, size), scale="log",
-                    title=f"{name} by lag", dtype="float64", method="an estimate"), sums)  # fmt: skip
+                    title=f"{name} by lag", dtype="float64", method="an estimate",
+                    labels={"statistic": ("norm of the sum", "sum of the norms", "standard error")}), sums)  # fmt: skip
         for signal, value in (("check_error", 1e-7), ("total_norm", 2.0), ("immediate_norm", 1.0)):
             writer.write(Scalar(f"rnn.l0:bptt/{name}/{signal}", 0, value))
     ks = np.arange(1.0, size + 1)
     table = np.stack((ks, by_lag, 1 - by_lag / 2, ks / size))
     put(Channel(name="rnn.l0:truncation/all", kind="truncation", dims=("statistic", "truncation"), shape=(4, size),
-                dtype="float64", title="all parameters", scale="log"), table)  # fmt: skip
+                dtype="float64", title="all parameters", scale="log",
+                labels={"statistic": ("K", "relative error", "cosine", "share of the cost")}), table)  # fmt: skip
     writer.write(Scalar("rnn.l0:truncation/all/smallest_k_10_percent", 0, 13.0 if size > 13 else float("nan")))
     put(Channel(name="rnn.l0:truncation/adaptive", kind="truncation", dims=("statistic", "step"), shape=(2, size),
-                dtype="float64", title="smallest K by step"), np.stack((ks, 2 * ks)))  # fmt: skip
+                dtype="float64", title="smallest K by step", labels={"statistic": ("10%", "1%")}), np.stack((ks, 2 * ks)))  # fmt: skip
 
 
 def put_clipping(put: Put, writer: Writer, count: int, hostile: bool, nan: bool) -> None:
@@ -246,14 +254,16 @@ def put_clipping(put: Put, writer: Writer, count: int, hostile: bool, nan: bool)
     if nan:
         norms[:, 0] = np.nan
     put(Channel(name="parameters:clipping/norms", kind="clipping", dims=("statistic", "parameter"), shape=(6, count),
-                dtype="float64", title="gradient by parameter", domains={"parameter": "trained parameter"}), norms)  # fmt: skip
+                dtype="float64", title="gradient by parameter", domains={"parameter": "trained parameter"},
+                labels={"statistic": ("norm", "root mean square", "largest", "zeros", "underflow", "entries")}), norms)  # fmt: skip
     share = np.linspace(1, 0, 241)
     put(Channel(name="parameters:clipping/by_value", kind="clipping", dims=("statistic", "bin"), shape=(4, 241),
-                dtype="float64", title="by value"), np.stack((10 ** (-8 * share), share, 1 - share, 1 - share / 2)))  # fmt: skip
+                dtype="float64", title="by value",
+                labels={"statistic": ("threshold", "share cut", "norm after", "cosine")}), np.stack((10 ** (-8 * share), share, 1 - share, 1 - share / 2)))  # fmt: skip
     noted = np.stack((np.arange(50_000.0), np.exp(random.normal(size=50_000))))
     noted[1, 7] = np.nan
     put(Channel(name="parameters:clipping/history", kind="clipping", dims=("statistic", "iteration"),
-                shape=(2, 50_000), dtype="float64", title="history"), noted)  # fmt: skip
+                shape=(2, 50_000), dtype="float64", title="history", labels={"statistic": ("step", "gradient norm")}), noted)  # fmt: skip
     names = ("step", "loss", "<b>W</b>: largest", "<b>W</b>: smallest", "constant")
     table = np.stack((np.arange(9_000.0), *np.exp(random.normal(size=(3, 9_000))), np.ones(9_000)))
     table[1:, 5] = np.nan

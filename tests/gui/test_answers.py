@@ -10,13 +10,14 @@ import pytest
 
 from inspector.capture import Capture, Writer, open_capture
 from inspector.gui.export.figure_files import picture
-from inspector.gui.export.offscreen import Stage, sequence_length
-from inspector.gui.panel.registry import ORDER, PANELS
+from inspector.gui.export.offscreen import Stage
+from inspector.gui.panel.registry import PANELS, ordered
 from inspector.gui.state.cursor import Cursor, Looking
 from inspector.gui.state.settings import Settings
-from inspector.gui.state.step_range import EitherRange, StepRange
+from inspector.gui.state.step_axes import lengths_of
+from inspector.gui.state.step_range import AxisRange, StepRange
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme
-from inspector.gui.window.sequence_row import SequenceRow
+from inspector.gui.window.sequence_rows import SequenceRows
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel, Frame, Labels, Page, RunStart, RunStop, Scalar
 
 ASKED = tuple("abcdefg")
@@ -32,7 +33,10 @@ def make(path: Path, said: tuple[str, ...]) -> Path:
         writer.write(Labels(ANSWER_DOMAIN, said, 0))
 
         def put(name: str, kind: str, shape: tuple[int, ...], domain: str = STEP_DOMAIN) -> None:
-            channel = Channel(name=name, kind=kind, dims=("step", "unit")[: len(shape)], shape=shape, title=name)
+            unit = "nat" if kind == "output" else "1"
+            channel = Channel(
+                name=name, kind=kind, dims=("step", "unit")[: len(shape)], shape=shape, unit=unit, title=name
+            )
             writer.write(channel.over(domain))
             writer.write(Page(name, 0, (0,) * len(shape), random.random(shape, dtype=np.float32) + 0.1))
 
@@ -70,8 +74,7 @@ def said_in(capture: Capture) -> tuple[str, ...]:
 
 
 def test_the_two_lengths_are_told_apart(stage: Stage) -> None:
-    assert sequence_length(stage.capture) == 7
-    assert sequence_length(stage.capture, domain=ANSWER_DOMAIN) == len(said_in(stage.capture))
+    assert lengths_of(stage.capture) == {STEP_DOMAIN: 7, ANSWER_DOMAIN: len(said_in(stage.capture))}
 
 
 @pytest.mark.parametrize("key", ["states", "jacobians", "units"])
@@ -80,7 +83,7 @@ def test_a_panel_shows_one_of_the_two_and_turns_with_the_place(stage: Stage, key
     axis = panel.plots[0].step_axis
     assert not panel.whose.isHidden() and {channel.place for channel in panel.channels()} == {"encoder.l0"}
     assert axis.names == ASKED and axis.labelText == "step" and panel.steps.length == 7
-    stage.cursor.move(step=5, answer=1, unit=0)
+    stage.cursor.move(steps={STEP_DOMAIN: 5, ANSWER_DOMAIN: 1}, unit=0)
     assert panel.plots[0]._line.value() == 5 and not any("answer" in what for what, _ in panel.told())
     stage.cursor.move(place="decoder.l0")
     assert {channel.place for channel in panel.channels()} == {"decoder.l0"} and panel.whose.currentText() == "answer"
@@ -96,15 +99,15 @@ def test_hovering_moves_the_cursor_of_what_is_shown_only(stage: Stage) -> None:
     panel = stage.panel("jacobians", place="decoder.l0")
     stage.cursor.move(step=6)
     panel.pointed(panel.plots[0], 2.2, 0.0)
-    assert (stage.cursor.position.step, stage.cursor.position.answer) == (6, 2)
+    assert (stage.cursor.position.step, stage.cursor.position.at(ANSWER_DOMAIN)) == (6, 2)
     panel.pointed(panel.plots[0], 99.0, 0.0)
-    assert stage.cursor.position.answer == len(said_in(stage.capture)) - 1
+    assert stage.cursor.position.at(ANSWER_DOMAIN) == len(said_in(stage.capture)) - 1
 
 
 def test_zooming_the_answer_leaves_the_input_as_it_is(stage: Stage) -> None:
     panel, other = stage.panel("jacobians", place="decoder.l0"), stage.panel("outputs")
     panel.steps.set(0.0, 2.0)
-    assert stage.answer_steps.bounds == (0.0, 2.0) and stage.steps.bounds == (-0.5, 6.5)
+    assert stage.steps.along(ANSWER_DOMAIN).bounds == (0.0, 2.0) and stage.steps.bounds == (-0.5, 6.5)
     assert other.plots[0].vb.viewRange()[0] == [0.0, 2.0]  # outputs are the answer's as well
     stage.steps.set(2.0, 5.0)
     assert panel.plots[0].vb.viewRange()[0] == [0.0, 2.0]
@@ -112,10 +115,10 @@ def test_zooming_the_answer_leaves_the_input_as_it_is(stage: Stage) -> None:
 
 def test_outputs_of_an_answer_offer_no_choice_and_name_its_perplexity(stage: Stage) -> None:
     panel = stage.panel("outputs")
-    assert panel.state == "figure" and panel.whose.isHidden() and panel.looking.answers
+    assert panel.state == "figure" and panel.whose.isHidden() and panel.looking.axis == ANSWER_DOMAIN
     assert panel.plots[0].step_axis.names == said_in(stage.capture)
     assert "mean loss 0.5 nat, perplexity 1.649" in panel.plots[0].titleLabel.text
-    stage.cursor.move(answer=2)
+    stage.cursor.move(steps={ANSWER_DOMAIN: 2})
     assert [what for what, _ in panel.told()] == ["answer: output:loss [2]"]
     assert picture(panel, 1.0).width() > 0
 
@@ -126,7 +129,11 @@ def test_a_decoder_that_looks_at_the_input_has_the_tokens_of_both_on_its_axes(st
     stage.cursor.move(place="decoder.at answer")
     assert panel.query_axis.names == said and panel.row.plot.step_axis.names == said
     panel.pointed(panel.row.plot, 1.0, 2.0)
-    assert (stage.cursor.position.answer, stage.cursor.position.key, stage.cursor.position.step) == (2, 1, None)
+    assert (stage.cursor.position.at(ANSWER_DOMAIN), stage.cursor.position.key, stage.cursor.position.step) == (
+        2,
+        1,
+        None,
+    )
 
 
 def test_a_bad_step_of_a_decoder_is_one_of_the_answer(stage: Stage) -> None:
@@ -134,16 +141,16 @@ def test_a_bad_step_of_a_decoder_is_one_of_the_answer(stage: Stage) -> None:
     assert panel.whose.isHidden() and panel.state == "figure"
     stage.cursor.move(step=4)
     panel._clicked(0, 0)
-    assert (stage.cursor.position.step, stage.cursor.position.answer) == (4, 2)
+    assert (stage.cursor.position.step, stage.cursor.position.at(ANSWER_DOMAIN)) == (4, 2)
 
 
 def test_the_answer_has_a_strip_coloured_by_what_is_the_answers(stage: Stage) -> None:
     cursor, settings = Cursor(), Settings()
-    rows = [SequenceRow(cursor, LIGHT, settings, domain) for domain in (STEP_DOMAIN, ANSWER_DOMAIN)]
-    lengths = [sequence_length(stage.capture, domain=domain) for domain in (STEP_DOMAIN, ANSWER_DOMAIN)]
-    cursor.set_length(*lengths)
-    for row, length in zip(rows, lengths, strict=True):
-        row.grown(stage.capture, length, frozenset(stage.capture.channels))
+    lengths = lengths_of(stage.capture)
+    cursor.set_lengths(lengths)
+    strips = SequenceRows(cursor, LIGHT, settings)
+    strips.grown(stage.capture, lengths, frozenset(stage.capture.channels))
+    rows = list(strips)
     options = [[row.colour_by.itemText(i) for i in range(row.colour_by.count())] for row in rows]
     assert options[0][0] == "encoder.l0:jacobian/spectral_norm" and options[1][0] == "output:loss"
     assert not any("decoder" in name for name in options[0]) and not any("encoder" in name for name in options[1])
@@ -151,24 +158,21 @@ def test_the_answer_has_a_strip_coloured_by_what_is_the_answers(stage: Stage) ->
     assert rows[1].strip._names == said_in(stage.capture)
     cursor.move(step=3)
     rows[1].looking.move(step=1)
-    assert (cursor.position.step, cursor.position.answer) == (3, 1)
-    for row in rows:
-        row.close()
-        row.deleteLater()
+    assert (cursor.position.step, cursor.position.at(ANSWER_DOMAIN)) == (3, 1)
+    strips.close()
+    strips.deleteLater()
 
 
 def test_without_an_answer_there_is_no_second_strip_and_no_name(a_capture: Path) -> None:
     with open_capture(a_capture) as capture:
-        rows = [SequenceRow(Cursor(), LIGHT, Settings(), domain) for domain in (STEP_DOMAIN, ANSWER_DOMAIN)]
-        for row in rows:
-            row.grown(capture, sequence_length(capture), frozenset())
-        assert rows[1].isHidden() and rows[0].name.isHidden()
-        for row in rows:
-            row.deleteLater()
+        strips = SequenceRows(Cursor(), LIGHT, Settings())
+        strips.grown(capture, lengths_of(capture), frozenset())
+        assert list(strips) == [strips.input] and strips.input.name.isHidden()
+        strips.deleteLater()
         stage = Stage(capture, (800, 500))
         for key in PANELS:
             panel = stage.panel(key)
-            assert panel.whose.isHidden() and not panel.looking.answers
+            assert panel.whose.isHidden() and panel.looking.axis in (STEP_DOMAIN, "iteration")
         stage.close()
 
 
@@ -177,50 +181,52 @@ def test_a_cursor_seen_over_the_answer() -> None:
     told: list[tuple[int | None, int | None]] = []
     over = Looking(cursor, ANSWER_DOMAIN)
     over.moved.connect(lambda new, old: told.append((new.step, old.step)))
-    cursor.set_length(9, 4)
+    cursor.set_lengths({STEP_DOMAIN: 9, ANSWER_DOMAIN: 4})
     over.move(step=10, unit=2)
     cursor.move(step=8)
     over.advance(-2)
-    assert cursor.position.step == 8 and cursor.position.answer == 1 and over.position.unit == 2
+    assert cursor.position.step == 8 and cursor.position.at(ANSWER_DOMAIN) == 1 and over.position.unit == 2
     assert told == [(3, None), (3, 3), (1, 3)] and (over.length, Looking(cursor).length) == (4, 9)
-    cursor.set_length(9, 0)
-    assert cursor.position.answer is None and cursor.position.step == 8
+    cursor.set_lengths({STEP_DOMAIN: 9})
+    assert cursor.position.at(ANSWER_DOMAIN) is None and cursor.position.step == 8
 
 
-def test_either_range_follows_the_one_in_use() -> None:
+def test_a_range_follows_the_one_in_use() -> None:
     steps = StepRange()
-    steps.answer = StepRange()
     steps.set_length(10)
-    steps.answer.set_length(3)
-    either = EitherRange(steps)
+    steps.along(ANSWER_DOMAIN).set_length(3)
+    either = AxisRange(steps)
     told: list[tuple[float, float]] = []
     either.changed.connect(lambda low, high: told.append((low, high)))
-    steps.answer.set(0.0, 2.0)
+    steps.along(ANSWER_DOMAIN).set(0.0, 2.0)
     assert told == [] and either.bounds == (-0.5, 9.5)
     either.use(ANSWER_DOMAIN)
-    assert told == [(0.0, 2.0)] and either.length == 3 and either.domain == ANSWER_DOMAIN
+    assert told == [(0.0, 2.0)] and either.length == 3 and either.axis == ANSWER_DOMAIN
     steps.set(1.0, 4.0)
     either.show_all()
     assert told == [(0.0, 2.0), (-0.5, 2.5)] and steps.bounds == (1.0, 4.0)
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-@pytest.mark.parametrize("key", ORDER)
+@pytest.mark.parametrize("key", [key for key, _ in ordered()])
 def test_every_panel_shows_an_answer(answered_capture: Path, key: str, theme: Theme) -> None:
     with open_capture(answered_capture) as capture:
         stage = Stage(capture, (900, 520), theme)
         panel = stage.panel(key)
         for step in (0, 39):
-            stage.cursor.move(answer=step, unit=1, head=1, key=0, place="rnn.l0")
+            stage.cursor.move(steps={ANSWER_DOMAIN: step}, unit=1, head=1, key=0, place="rnn.l0")
             rows = panel.told()
             assert panel.state == "figure", panel._error.toPlainText()
-            assert all(what.startswith("answer: ") for what, _ in rows if "[" in what) or not panel.looking.answers
-        stage.answer_steps.zoom(0.3, 20.0)
+            assert all(what.startswith("answer: ") for what, _ in rows if "[" in what) or panel.looking.axis in (
+                STEP_DOMAIN,
+                "iteration",
+            )
+        stage.steps.along(ANSWER_DOMAIN).zoom(0.3, 20.0)
         panel.redraw()
         assert panel.state == "figure", panel._error.toPlainText()
         shared = [plot for plot in panel.plots if plot.steps is not None]
-        for plot in shared if panel.looking.answers else ():
-            assert plot.vb.viewRange()[0] == list(stage.answer_steps.bounds)
+        for plot in shared if panel.looking.axis == ANSWER_DOMAIN else ():
+            assert plot.vb.viewRange()[0] == list(stage.steps.along(ANSWER_DOMAIN).bounds)
             assert plot.step_axis.labelText in (ANSWER_DOMAIN, "query")
         assert stage.cursor.position.step is None and stage.steps.length == 0
         stage.close()

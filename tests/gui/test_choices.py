@@ -12,15 +12,18 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer, open_capture
-from inspector.gui.panel.availability import LOSS, RECURRENCE, WITHOUT, why_not
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.session.catalogue import entries
+from inspector.gui.panel.availability import why_not
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.theme import LIGHT
+from inspector.gui.window.compute_menu import ComputeMenu
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.run_options import ComputeMenu, StatesDialog, carried, remember_states, remembered_states
-from inspector.records import Catalog, Channel, Entry, Frame, InputSpec, Page, RunStart, RunStop
+from inspector.gui.window.states_choice import StatesDialog, carried, remember_states, remembered_states
+from inspector.records import NEEDS, Catalog, Channel, Entry, Frame, InputSpec, Page, RunStart, RunStop
 
 CATALOG = Catalog(
     torch="2", threads=1, devices=("cpu",),
@@ -73,12 +76,16 @@ def test_a_panel_offers_what_is_off_and_it_comes(window: Window, qtbot: object) 
     panel = window.panels["bptt"]
     window.docks["bptt"].raise_()
     qtbot.waitUntil(lambda: panel._empty.button.isVisible(), timeout=3000)
+    before = window.session.capture
     qtbot.mouseClick(panel._empty.button, Qt.MouseButton.LeftButton)
     finish(window, qtbot)
     assert window.session.also == ("bptt",)
     assert panel.state == "figure"
-    assert "gradients" in window.session.computed
-    assert window.panels["jacobians"].channels(), "the default ones are computed as well"
+    assert window.session.computed == ("bptt",) and window.session.capture is before, "the model did not run again"
+    assert panel.computed and window.panels["jacobians"].channels(), "what was there stays"
+    window.session.again()
+    finish(window, qtbot)
+    assert window.session.computed == ("bptt",) and panel.channels()
     window.compute_menu.keys["bptt"].setChecked(False)
     window.session.again()
     finish(window, qtbot)
@@ -113,7 +120,7 @@ def test_the_state_of_a_hand_written_cell_is_corrected(window: Window, qtbot: ob
 
 
 def test_a_model_without_hand_written_cells_says_so(window: Window, qtbot: object) -> None:
-    from inspector.gui.window.run_options import NO_RECURRENCE, choose_states
+    from inspector.gui.window.states_choice import NO_RECURRENCE, choose_states
 
     window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
     finish(window, qtbot)
@@ -129,8 +136,8 @@ def test_what_cannot_apply_to_the_model_is_not_offered(tmp_path: Path, qapp: QAp
     score = Channel(name="output:probability", kind="output", dims=("step", "rank"), shape=(3, 2))
     loss = Channel(name="output:loss", kind="output", dims=("step",), shape=(3,))
     cases = {
-        "nothing": ((score, loss), {"bptt": RECURRENCE, "dynamics": RECURRENCE, "depth": "", "influence": ""}),
-        "no loss": ((state, score), {"bptt": LOSS, "truncation": LOSS, "dynamics": "", "depth": LOSS}),
+        "nothing": ((score, loss), {"bptt": "recurrence", "dynamics": "recurrence", "depth": "", "influence": ""}),
+        "no loss": ((state, score), {"bptt": "loss", "truncation": "loss", "dynamics": "", "depth": "loss"}),
         "all": ((state, score, loss), {"bptt": "", "truncation": "", "depth": ""}),
     }
     for name, (channels, expected) in cases.items():
@@ -141,15 +148,16 @@ def test_what_cannot_apply_to_the_model_is_not_offered(tmp_path: Path, qapp: QAp
                 writer.write(channel)
                 writer.write(Page(channel.name, 0, (0,) * len(channel.dims), np.zeros(channel.shape, np.float32)))
             with open_capture(path) as growing:
-                assert why_not(growing, ("bptt",)) == "", "what is not there may still come"
+                assert why_not(growing, [("recurrence",)]) == "", "what is not there may still come"
             writer.write(RunStop("done"))
         with open_capture(path) as capture:
             for key, missing in expected.items():
                 panel = PANELS[key](Cursor(), StepRange(), LIGHT)
+                panel.know(entries(QUANTITIES))
                 panel.set_capture(capture)
                 assert panel.state == "empty" and panel.hint in panel._empty.text()
                 assert panel._empty.button.isHidden() is bool(missing), (name, key)
-                assert (WITHOUT[missing] if missing else panel.hint) in panel._empty.text()
+                assert (NEEDS[missing] if missing else panel.hint) in panel._empty.text()
                 panel.set_capture(None)
                 panel.deleteLater()
 

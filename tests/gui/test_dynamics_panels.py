@@ -72,7 +72,7 @@ def test_thinned_eigenvalues_are_those_of_the_step_before(tmp_path: Path) -> Non
     values = np.full((10, 2, 2), np.nan)
     values[::4] = np.arange(3)[:, None, None]
     name = "rnn.l0:jacobian/eigenvalues"
-    record = channel(name, "spectrum", ("step", "eigenvalue", "part"), values)
+    record = channel(name, "spectrum", ("step", "eigenvalue", "part"), values, labels={"part": ("re", "im")})
     with shown(tmp_path / "a.inspect", "spectra", Scalar(f"{name}_every", 0, 4.0), record) as (stage, panel):
         assert isinstance(panel, Spectra)
         stage.cursor.move(step=7)
@@ -95,7 +95,9 @@ def test_the_plane_is_round_and_holds_every_eigenvalue(a_capture: Path) -> None:
 @pytest.mark.parametrize(("bound", "words"), [(0.9, "must vanish"), (1.1, "may explode")])
 def test_the_condition_on_the_weights_is_said_in_words(tmp_path: Path, bound: float, words: str) -> None:
     place = "rnn.l0:weight/hidden"
-    record = channel(f"{place}/eigenvalues", "spectrum", ("eigenvalue", "part"), np.eye(2))
+    record = channel(
+        f"{place}/eigenvalues", "spectrum", ("eigenvalue", "part"), np.eye(2), labels={"part": ("re", "im")}
+    )
     numbers = [
         Scalar(f"{place}/{name}", 0, v)
         for name, v in (("spectral_radius", 0.5), ("non_normality", 0.25), ("bound", bound))

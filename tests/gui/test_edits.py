@@ -31,8 +31,9 @@ def two_frames(tmp_path: Path) -> Path:
             writer.write(Frame(index=frame, label=("as it is", "rnn.l0:h[1]=0@2:")[frame]))
             h = Channel(name="rnn.l0:h", kind="state", dims=("step", "unit"), shape=(9, 3), scale="diverging")
             norm = Channel(
-                name="rnn.l0:jacobian/spectral_norm", kind="jacobian", dims=("step",), shape=(9,), scale="log"
-            )
+                name="rnn.l0:jacobian/spectral_norm", kind="jacobian", dims=("step",), shape=(9,), scale="log",
+                compare="ratio",
+            )  # fmt: skip
             writer.write(h)
             writer.write(norm)
             writer.write(Page(h.name, frame, (0, 0), random.normal(size=(9, 3)).astype(np.float32)))
@@ -114,7 +115,8 @@ def edited(tmp_path: Path) -> Path:
                 dtype="float64", labels={"statistic": ("left", "right", "graded")},
             )  # fmt: skip
             share = Channel(name="rnn.l0:path/share", kind="path", dims=("step",), shape=(9,), limits=(0, 1))
-            lags = Channel(name="rnn.l0:bptt/w/lag", kind="bptt", dims=("statistic", "lag"), shape=(3, 9), scale="log")
+            lags = Channel(name="rnn.l0:bptt/w/lag", kind="bptt", dims=("statistic", "lag"), shape=(3, 9), scale="log",
+                           compare="separate", labels={"statistic": ("norm of the sum", "sum of the norms", "standard error")})  # fmt: skip
             values = (random.random((9, 4)), shares.copy(), random.random(9), random.random((3, 9)))
             values[1][:, 1] = (0.9, 0.05, 0.05) if frame else shares[:, 1]
             for channel, array in zip((gate, unit, share, lags), values, strict=True):
@@ -179,7 +181,8 @@ def test_what_belongs_to_one_run_is_shown_of_the_second(edited: Path, qapp: Any)
         paths.set_capture(both)
         change = both.array("rnn.l0:path/share")
         low, high = paths.shares.plot.vb.viewRange()[1]
-        assert low < change.min() and high > change.max() and high - low < 1.3 * (change.max() - change.min())
+        reach = np.abs(change).max()
+        assert low == -high and reach < high < 1.3 * reach, "0 is in the middle"
         stage.close()
 
 
@@ -227,7 +230,7 @@ def test_a_panel_that_shows_one_run_of_two_says_which(two_frames: Path, tmp_path
         for frame in (0, 1):
             writer.write(Frame(index=frame, label=("as it is", "edited")[frame]))
             channel = Channel(name="rnn.l0:jacobian/eigenvalues", kind="spectrum", dims=("eigenvalue", "part"),
-                              shape=(3, 2), title="eigenvalues")  # fmt: skip
+                              shape=(3, 2), title="eigenvalues", compare="separate", labels={"part": ("re", "im")})  # fmt: skip
             writer.write(channel)
             writer.write(Page(channel.name, frame, (0, 0), np.full((3, 2), frame, np.float32)))
         writer.write(RunStop("done"))
@@ -252,7 +255,7 @@ def test_what_training_noted_is_the_same_for_both_runs_and_never_subtracted(tmp_
         for frame in (0, 1):
             writer.write(Frame(index=frame))
             writer.write(Channel(name="parameters:training", kind="training", dims=("statistic", "iteration"),
-                                 shape=table.shape, dtype="float64", labels={"statistic": ("step", "loss")}))  # fmt: skip
+                                 shape=table.shape, dtype="float64", compare="separate", labels={"statistic": ("step", "loss")}))  # fmt: skip
             writer.write(Page("parameters:training", frame, (0, 0), table))
         writer.write(RunStop("done"))
     with open_capture(tmp_path / "a.inspect") as capture:
@@ -289,7 +292,9 @@ def test_numbers_that_are_read_and_copied_say_so_too(two_frames: Path, qtbot: An
         ]  # fmt: skip
         difference = float(Difference(capture, 0, 1).array("rnn.l0:h")[3, 1])
         assert rows[1][0] == "Δ h[3, 1]  rnn.l0" and float(rows[1][1]) == pytest.approx(difference, rel=1e-5)
-        assert ", edited / as it was" in rows[3][0]
+        ratio = float(Difference(capture, 0, 1).array("rnn.l0:jacobian/spectral_norm")[3])
+        value, _, unit = rows[3][1].partition(" ")
+        assert unit == "×" and float(value) == pytest.approx(ratio, rel=1e-5)
         table.show_rows(rows)
         table.selectRow(1)
         assert table.selected_text() == f"States: frame 1 against 0\n{rows[1][0]}\t{rows[1][1]}"

@@ -22,8 +22,8 @@ def test_the_check_stands_in_the_title_of_the_map(a_capture: Path) -> None:
         assert "total gradient 2, immediate part alone (lag 0) 1" in panel.plot.titleLabel.text
         stage.cursor.move(step=40, key=38)
         told = dict(panel.readout(stage.cursor.position))
-        shown = float(told["gradient of loss 40 through the use at 38, weight_hh  rnn.l0"])
-        assert shown == pytest.approx(np.exp(-0.4), rel=1e-6)
+        shown, unit = told["gradient of loss 40 through the use at 38, weight_hh  rnn.l0"].split()
+        assert unit == "nat" and float(shown) == pytest.approx(np.exp(-0.4), rel=1e-6)
         panel.pointed(panel.row.plot, 12.2, 30.4)
         assert (stage.cursor.position.step, stage.cursor.position.key) == (30, 12)
         panel.which.setCurrentText("weight_ih")
@@ -74,7 +74,14 @@ def test_frames_with_gradient_norms_are_a_history_too(tmp_path: Path) -> None:
     with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t")) as writer:
         name = "parameters:clipping/norms"
         writer.write(
-            Channel(name=name, kind="clipping", dims=("statistic", "parameter"), shape=(6, 1), dtype="float64")
+            Channel(
+                name=name,
+                kind="clipping",
+                dims=("statistic", "parameter"),
+                shape=(6, 1),
+                dtype="float64",
+                labels={"statistic": ("norm", "root mean square", "largest", "zeros", "underflow", "entries")},
+            )
         )
         for frame, norm in enumerate((4.0, 2.0, 0.5)):
             writer.write(Frame(index=frame, step=100 * frame))

@@ -17,6 +17,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QMessageBox, QPushButton
 
 from inspector.capture import PACKED_SUFFIX, pack
+from inspector.gui.dialogs.edit_dialog import EditDialog
 from inspector.gui.dialogs.model_dialog import OpenModelDialog
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.model_opening import OpenDialog
@@ -207,7 +208,10 @@ def test_an_opening_that_hangs_is_cancelled(
     else:
         qtbot.mouseClick(window.input.go if by == "bar" else window.status.stop, Qt.MouseButton.LeftButton)
     assert window.session.sentence == "Cancelling …"
+    qtbot.waitUntil(lambda: not window.input.go.isEnabled() and not window.status.stop.isEnabled(), timeout=5000)
     qtbot.waitUntil(lambda: window.session.loaded is None, timeout=30_000)
+    assert window.session.worker.pid != pid and window.session.busy, "the model before is opened again"
+    assert window.input.go.text() == "Run" and window.input.go.isEnabled() and not window.status.stop.isVisible()
     qtbot.waitUntil(lambda: window.session.loaded is not None, timeout=60_000)
     assert window.session.worker.pid != pid and not window.session.busy
     qtbot.waitUntil(lambda: window.input.go.text() == "Run", timeout=5000)
@@ -269,6 +273,25 @@ def test_what_is_missing_is_said_in_the_dialog(
     dialog.subject.setText(subject.format(models=models, empty=models.parent / "empty.py"))
     press_open(dialog, qtbot)
     assert dialog.isVisible() and dialog.problem.isVisible() and said in dialog.problem.text()
+
+
+@pytest.mark.qt_log_ignore("does not support")  # popups, without a screen
+@pytest.mark.parametrize("suffix", [":make", ""])
+def test_enter_opens_though_completions_are_listed(
+    dialog: OpenModelDialog, qtbot: object, models: Path, suffix: str
+) -> None:
+    asked: list[Load] = []
+    dialog.accepted.connect(lambda: asked.append(dialog.load()))
+    dialog.subject.clear()
+    qtbot.keyClicks(dialog.subject, f"{models}{suffix}")
+    list_of = dialog.subject.completer().popup()
+    qtbot.waitUntil(list_of.isVisible, timeout=5000)
+    qtbot.keyClick(list_of, Qt.Key.Key_Return)
+    if suffix:
+        assert asked == [Load(subject=f"{models}:make")], "once, by one key"
+    else:
+        assert not asked and dialog.problem.isVisible() and "Say which callable" in dialog.problem.text()
+    list_of.hide()
 
 
 @pytest.mark.parametrize("subject", ["{models}:make", "package.module:Model", "char-lstm"])
@@ -337,6 +360,34 @@ def test_a_folder_that_is_no_capture_is_entered_and_other_files_are_opened_as_wh
     window.models.dialog.reject()
 
 
+def test_a_capture_that_is_entered_is_not_where_the_next_dialog_begins(qtbot: object, a_capture: Path) -> None:
+    dialog = OpenDialog()
+    qtbot.addWidget(dialog)
+    dialog.setDirectory(str(a_capture))
+    dialog.directoryEntered.emit(str(a_capture))
+    assert dialog.chosen == str(a_capture) and Path(dialog.directory().path()) == a_capture.parent
+
+
+def test_a_sequence_without_a_model_is_answered_where_the_user_looks(
+    window: Window, qapp: QApplication, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.txt").write_text("text")
+    window.open_path(str(tmp_path / "mine.txt"))
+    (box,) = boxes(qapp)
+    assert "mine.txt is a sequence: open the model that is to read it first" in box.text()
+    box.close()
+
+
+def test_a_sequence_that_comes_while_a_model_is_opened_is_answered_below_the_line(
+    reading: Window, qtbot: object, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.txt").write_text("text")
+    reading.open_sample("char-gru", "")
+    reading.open_path(str(tmp_path / "mine.txt"))
+    assert reading.input.problem.isVisible() and "still being opened" in reading.input.problem.whole
+    finish(reading, qtbot)
+
+
 # -- what is typed is what runs
 
 
@@ -379,11 +430,32 @@ def test_text_for_a_model_of_numbers_is_refused_in_a_sentence_and_kept(
     type_into(numbers, qtbot, "the white rabbit")
     qtbot.keyClick(numbers.input.line, Qt.Key.Key_Return)
     finish(numbers, qtbot)
-    qtbot.waitUntil(lambda: bool(boxes(qapp)), timeout=5000)
-    assert "'the' is not a number; expected numbers" in boxes(qapp)[0].text()
-    boxes(qapp)[0].close()
+    qtbot.waitUntil(numbers.input.problem.isVisible, timeout=5000)
+    assert "'the' is not a number; expected numbers" in numbers.input.problem.whole and not boxes(qapp)
     assert numbers.input.line.text() == "the white rabbit" and numbers.session.capture.path == before
     np.testing.assert_array_equal(numbers.session.capture.extent("rnn.l0:h"), (9, 3))
+
+
+@pytest.mark.parametrize("by", ["ctrl+e", "f5"])
+def test_after_a_refused_line_keys_in_its_field_are_of_the_run_that_is_shown(
+    numbers: Window, qtbot: object, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[EditDialog] = []
+    monkeypatch.setattr(EditDialog, "exec", lambda dialog: asked.append(dialog) or dialog.add.click() or 1)
+    type_into(numbers, qtbot, "the white rabbit")
+    qtbot.keyClick(numbers.input.line, Qt.Key.Key_Return)
+    finish(numbers, qtbot)
+    assert numbers.input.problem.isVisible()
+    numbers.activateWindow()
+    qtbot.waitUntil(numbers.isActiveWindow, timeout=5000)
+    numbers.input.line.setFocus()
+    control = Qt.KeyboardModifier.ControlModifier
+    qtbot.keyClick(numbers.input.line, *((Qt.Key.Key_E, control) if by == "ctrl+e" else (Qt.Key.Key_F5,)))
+    assert numbers.session.running and numbers.session.spec == InputSpec()
+    finish(numbers, qtbot)
+    assert len(numbers.session.capture.frames) == (2 if asked else 1) == (2 if by == "ctrl+e" else 1)
+    assert numbers.input.line.text() == "the white rabbit"
+    assert numbers.input.problem.isVisible() and "not a number" in numbers.input.problem.whole
 
 
 def test_a_ready_sequence_that_is_chosen_runs_though_something_was_typed(numbers: Window, qtbot: object) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QRect, QSize, qInstallMessageHandler
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, qInstallMessageHandler
+from PySide6.QtWidgets import QApplication, QScrollArea, QWidget
 
 from inspector.capture import Writer
 from inspector.gui.app import begin, make_window
+from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.window import screen
 from inspector.gui.window.main_window import Window
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
@@ -58,7 +59,7 @@ def test_all_that_is_pressed_and_read_is_on_the_screen(
     window.open_capture(str(a_capture))
     window.session.sentence = "a sentence that does not end " * 40
     window.session.running = True
-    window._show_state()
+    window.show_state()
     qtbot.wait(100)
     assert small.contains(window.frameGeometry())
     for widget in (
@@ -110,3 +111,24 @@ def test_a_large_screen_gives_the_size_that_is_wanted(qtbot: object, monkeypatch
     assert made.size() == QSize(1440, 900)
     made.close()
     qInstallMessageHandler(None)
+
+
+def test_names_of_samples_are_read_whole_and_what_is_cut_differs(window: Window, qtbot: object) -> None:
+    names = window.opener
+    assert names.viewport().width() >= names.sizeHintForColumn(0), "at 1280 pixels there is room for them"
+    assert names.textElideMode() == Qt.TextElideMode.ElideMiddle, "those that begin alike differ at their ends"
+    item = names.topLevelItem(0).child(0)
+    assert item.text(0).split()[-1] in item.toolTip(0)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_attention_is_seen_whole(window: Window, qtbot: object, a_capture: Path, damaged: bool) -> None:
+    window.open_capture(str(a_capture))
+    window.docks["attention"].raise_()
+    panel = window.panels["attention"]
+    if damaged:
+        for line in (window.damage, panel.findChild(CutLabel)):
+            line.show()
+    qtbot.wait(100)
+    area = panel.stack.widget(1)
+    assert isinstance(area, QScrollArea) and not area.verticalScrollBar().isVisible()

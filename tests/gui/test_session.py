@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from fakes import Fake, done, opened
 
 from inspector.capture import CaptureError, Writer
+from inspector.gui.state import connection, shown
 from inspector.gui.state import session as module
 from inspector.gui.state.session import Session
 from inspector.records import (
     Cancel,
-    Catalog,
     Channel,
     CheckpointReport,
     Failure,
@@ -32,42 +31,10 @@ from inspector.records import (
 from inspector.transport.process import Exit
 
 
-class Fake:
-    """A worker that records what it is asked and says what the test wants."""
-
-    made: list[Fake]
-
-    def __init__(
-        self, say: Callable[[Any], None], output: Callable[[str, str], None], ended: Callable[[Any], None]
-    ) -> None:
-        self.say, self.output, self.ended = say, output, ended
-        self.sent: list[Any] = []
-        self.alive = False
-        Fake.made.append(self)
-
-    def start(self) -> None:
-        self.alive = True
-
-    def send(self, request: Any) -> None:
-        self.sent.append(request)
-
-    def close(self, patience: float = 1.0) -> None:
-        self.alive = False
-
-
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
     Fake.made = []
     return Session(Fake, tmp_path / "runs")
-
-
-def opened(session: Session) -> Fake:
-    session.open_subject(Load(subject="x"))
-    fake = Fake.made[-1]
-    fake.say(Catalog(torch="2", threads=1, devices=("cpu",)))
-    fake.say(Loaded(subject="x", generation=fake.sent[-1].generation))
-    session.tick()
-    return fake
 
 
 def test_opening_runs_the_first_example(session: Session) -> None:
@@ -131,7 +98,7 @@ def test_a_model_that_ignores_the_cancel_loses_its_worker(session: Session, monk
     session.cancel()
     assert isinstance(fake.sent[-1], Cancel)
     session.tick()
-    assert not fake.alive and not session.running and "did not stop" in session.sentence
+    assert fake.closed.wait(5) and not session.running and "did not stop" in session.sentence
     assert isinstance(Fake.made[-1].sent[0], Load)
 
 
@@ -155,7 +122,7 @@ def test_output_of_the_model_is_log(session: Session) -> None:
 
 
 def test_only_the_newest_runs_are_kept(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KEPT_RUNS", 2)
+    monkeypatch.setattr(shown, "KEPT_RUNS", 2)
     for name in ("a", "b", "c"):
         Writer(session.runs / f"{name}.inspect", RunStart(run=name, title="t")).close()
     opened(session)
@@ -166,7 +133,7 @@ def test_only_the_newest_runs_are_kept(session: Session, monkeypatch: pytest.Mon
 def test_what_one_window_shows_or_runs_another_does_not_remove(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "KEPT_RUNS", 0)
+    monkeypatch.setattr(shown, "KEPT_RUNS", 0)
     first = opened(session)
     run = Path(first.sent[-1].path)
     Writer(run, RunStart(run="r", title="t")).close()  # done, and not yet seen by its window
@@ -214,13 +181,6 @@ def test_the_windows_own_runs_replace_nothing(session: Session) -> None:
 
 
 # -- opening another model: the one before stays open until that has succeeded
-
-
-def done(session: Session, fake: Fake) -> None:
-    """The run in progress ends well."""
-    run = fake.sent[-1]
-    fake.say(Finished(path=run.path, stop=RunStop("done"), generation=run.generation))
-    session.tick()
 
 
 def open_another(session: Session, fake: Fake) -> Load:
@@ -407,7 +367,7 @@ def test_an_opening_that_hangs_loses_its_worker_and_the_model_before_is_opened_a
     monkeypatch.setattr(module, "CANCEL_PATIENCE", 0.0)
     assert session.tick().not_opened is not None
     again = Fake.made[-1]
-    assert not fake.alive and again is not fake and [request.subject for request in again.sent] == ["x"]
+    assert fake.closed.wait(5) and again is not fake and [request.subject for request in again.sent] == ["x"]
     assert session.sentence == "Opening the model was cancelled. Opening x again …"
     again.say(Loaded(subject="x", generation=again.sent[0].generation))
     session.tick()
@@ -445,6 +405,24 @@ def test_a_model_that_hangs_when_it_is_opened_again_is_not_tried_for_ever(
     session.close()
 
 
+def test_ending_a_worker_that_hangs_keeps_nobody_waiting(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = opened(session)
+    done(session, fake)
+    open_another(session, fake)
+    monkeypatch.setattr(module, "CANCEL_PATIENCE", 0.0)
+    fake.lets_go.clear()
+    session.cancel()
+    assert session.waited_for and session.cancelling
+    session.tick()
+    assert not fake.closed.is_set() and Fake.made[-1] is not fake, "another one starts before this one has gone"
+    assert not session.waited_for and not session.cancelling, "nothing is left that could be cancelled once more"
+    session.run(InputSpec(kind="text", value="at once"))
+    assert session.waited_for, "this run is waited for, and can be cancelled"
+    fake.lets_go.set()
+    session.close()
+    assert fake.closed.is_set(), "no worker outlives the window"
+
+
 def test_a_model_that_was_open_before_it_could_be_cancelled_does_not_run(session: Session) -> None:
     session.open_subject(Load(subject="x"))
     fake = Fake.made[-1]
@@ -468,10 +446,10 @@ def test_the_end_of_a_run_is_not_behind_its_prints(session: Session, monkeypatch
     changes = session.tick()
     assert not session.running and "2.0 s" in session.sentence
     lines = list(changes.lines)
-    assert len(lines) <= module.TICK_LINES + 1
+    assert len(lines) <= connection.TICK_LINES + 1
     assert not session.tick().lines, "a flood is not looked at sixty times a second"
-    monkeypatch.setattr(module, "FLOOD_SECONDS", 0.0)
-    session._printed_at = 0.0
+    monkeypatch.setattr(connection, "FLOOD_SECONDS", 0.0)
+    session.connection._printed_at = 0.0
     while more := session.tick().lines:
         lines += more
     dropped = int("".join(c for c in lines[0].text if c.isdigit()))

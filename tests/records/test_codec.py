@@ -30,7 +30,12 @@ from inspector.records import (
 
 RECORDS = [
     Load(subject="a.py:b", arguments={"hidden": 3, "deep": [1, None, {"x": 2.5}]}),
-    Run(path="/x", input=InputSpec(kind="text", value="<s>\n", options={"at": 3}), quantities=("states",)),
+    Run(
+        path="/x",
+        input=InputSpec(kind="text", value="<s>\n", options={"at": 3}),
+        also=("bptt", "gradient/vectors@0:5"),
+        only=("states",),
+    ),
     Finished(path="x", stop=RunStop("cancelled", "why", 1.5)),
     Loaded(subject="x", report=CheckpointReport(path="p", mismatches=(Mismatch(name="a", problem="shape"),))),
     Channel(name="a:h", kind="state", dims=("step",), shape=(None,), limits=(0, 1), labels={"step": ("a",)}),

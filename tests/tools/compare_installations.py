@@ -26,6 +26,7 @@ from inspector.capture import Capture, open_capture
 RUN = """
 import sys, inspector
 from inspector.{registries} import QUANTITIES
+# `only` was called `quantities` once, which is still understood
 inspector.run(sys.argv[1], quantities=tuple(QUANTITIES), seed=0, out=sys.argv[2]).close()
 """
 Array = npt.NDArray[np.generic]

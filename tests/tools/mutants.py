@@ -1,11 +1,11 @@
 """How many small faults do the tests see? Plants some in chosen modules, one at a time, in a copy of this checkout.
 
     python tests/tools/mutants.py --modules inspector/engine/attention [more …] [--count 20] [--seed 1]
-        [--tests tests/engine/probes …] [--list]
+        [--tests tests/engine/probes …] [--covering .coverage] [--list]
 
 The faults are those of cosmic-ray (`pip install -c constraints.txt '.[test,mutants]'`): a sign, a comparison, a number by
 one, a condition. The same seed picks the same faults, spread over the files. Tests are those of TESTS below unless
-they are named. The table says how many were caught, and for each survivor the lines that differ. The checkout is read
+they are named, or found in a coverage file that says which test ran which line (see covering.py). The table says how many were caught, and for each survivor the lines that differ. The checkout is read
 and never written to.
 """
 
@@ -26,13 +26,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from covering import Covering
+
 ROOT = Path(__file__).resolve().parents[2]
 
 QUANTITIES = "tests/engine/quantities"
 TESTS: dict[str, tuple[str, ...]] = {
     "inspector/analysis": ("tests/analysis", "tests/gui"),
     "inspector/capture": ("tests/capture",),
-    "inspector/cli.py": ("tests/test_cli.py",),
+    "inspector/cli": ("tests/test_cli.py",),
     "inspector/diagnosis": ("tests/gui",),
     "inspector/engine": ("tests/engine",),
     "inspector/engine/analyses": ("tests/engine/analyses", QUANTITIES),
@@ -130,7 +132,7 @@ def main(arguments: list[str] | None = None) -> int:
             say("\n".join(f"{fault.module}:{fault.start[0]} {fault.operator}" for fault in picked))
             return 0
         outcomes = []
-        for tests, faults in by_tests(picked, options.tests).items():
+        for tests, faults in by_tests(picked, options.tests, options.covering).items():
             took = baseline(tree, tests)
             if took is None:
                 say(f"These tests fail without any fault: {' '.join(tests)}")
@@ -145,6 +147,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Plant small faults in a copy of the checkout and count those caught.")
     parser.add_argument("--modules", nargs="+", required=True, help="files or folders, from the root of the checkout")
     parser.add_argument("--tests", nargs="+", help="tests to run instead of those of the table")
+    parser.add_argument("--covering", type=Path, help="a coverage file with a context a test: run those of the line")
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--list", action="store_true", help="only say which faults would be planted")
@@ -246,11 +249,17 @@ def catching(module: str) -> tuple[str, ...]:
     return TESTS[max(beginnings, key=len)] if beginnings else ("tests",)
 
 
-def by_tests(faults: Iterable[Fault], given: list[str] | None) -> dict[tuple[str, ...], list[Fault]]:
+def by_tests(
+    faults: Iterable[Fault], given: list[str] | None, file: Path | None = None
+) -> dict[tuple[str, ...], list[Fault]]:
     """Faults that the same tests are to catch, together."""
+    covering = None if file is None else Covering(file, ROOT)
     found: dict[tuple[str, ...], list[Fault]] = {}
     for fault in faults:
-        found.setdefault(tuple(given) if given else catching(fault.module), []).append(fault)
+        tests = tuple(given or ())
+        if covering is not None and not tests:
+            tests = covering.tests(fault.module, fault.start[0], fault.end[0])
+        found.setdefault(tests or catching(fault.module), []).append(fault)
     return found
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import mutants
 import pytest
+from covering import Covering, spread
 from mutants import Fault, Outcome, catching, changed, copy, pick, spared, table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,3 +106,24 @@ def test_faults_are_planted_in_a_copy_and_counted(
     assert (tmp_path / "small.py").read_text() == source
     (tmp_path / "test_small.py").write_text("def test_f():\n    assert False\n")
     assert mutants.main(given) == 1 and "fail without any fault" in capsys.readouterr().out
+
+
+def test_the_tests_of_a_line_are_spread_over_files_the_narrowest_first() -> None:
+    weight = Counter({"a.py::wide": 900, "a.py::narrow": 3, "b.py::one": 40, "c.py::one": 5})
+    assert spread(weight, weight) == ["a.py::narrow", "c.py::one", "b.py::one", "a.py::wide"]
+    assert spread(weight, weight, most=2) == ["a.py::narrow", "c.py::one"]
+
+
+def test_a_coverage_file_says_which_tests_run_a_line(tmp_path: Path) -> None:
+    coverage = pytest.importorskip("coverage", reason="coverage is in the extra 'mutants'")
+    data = coverage.CoverageData(str(tmp_path / ".coverage"))
+    module = str(tmp_path / "inspector" / "one.py")
+    for context, lines in (("t.py::a|run", [3, 4]), ("t.py::b|run", [4, 5, 6]), ("", [1])):
+        data.set_context(context)
+        data.add_lines({module: lines})
+    data.write()
+    covering = Covering(tmp_path / ".coverage", tmp_path)
+    assert covering.tests("inspector/one.py", 3, 3) == ("t.py::a",)
+    assert covering.tests("inspector/one.py", 4, 4) == ("t.py::a", "t.py::b"), "the narrower one first"
+    assert set(covering.tests("inspector/one.py", 1, 1)) == {"t.py::a", "t.py::b"}, "what runs at import only"
+    assert covering.tests("inspector/two.py", 1, 1) == ()

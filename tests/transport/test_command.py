@@ -35,7 +35,7 @@ def command(tmp_path: Path) -> list[str]:
     subject = f"{tmp_path / 'prints.py'}:Prints"
     return [
         sys.executable, "-m", "inspector", "run", subject, "--generate", "noise", "--option", "steps=4",
-        "--with", "states", "--out", str(tmp_path / "a.inspect"), "--overwrite",
+        "--only", "states", "--out", str(tmp_path / "a.inspect"), "--overwrite",
     ]  # fmt: skip
 
 

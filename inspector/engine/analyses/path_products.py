@@ -1,4 +1,4 @@
-"""One walk over the steps that carries, from many starts at once, the product of the direct paths and of all paths.
+"""One pass over the steps that carries, from many starts at once, the product of the direct paths and of all paths.
 
 Letters: n start, s state entry, p direction, ℓ lag. The direct path is diagonal, so its product is one vector a start;
 the whole product is carried as its action on directions (all of them where that is cheap: then it is exact).
@@ -24,13 +24,13 @@ LONGEST = 512
 BUDGET = 4e9
 """Multiplications that are spent on one layer, about half a second on one core; beyond, starts are thinned out."""
 RETENTION_BUDGET = 3e7
-"""Multiplications of gates (starts × lags × entries): the starts of a walk without whole products."""
+"""Multiplications of gates (starts × lags × entries): the starts of a pass without whole products."""
 LARGEST, FEWEST, MOST, PROBES = 1024, 8, 256, 8
 
 
 @dataclass(slots=True)
-class Walk:
-    """What a walk found, lags 0 … `lags`.
+class PathProducts:
+    """What a pass over the steps found, lags 0 … `lags`.
 
     Attributes:
         starts: processing steps k at which products start.
@@ -61,8 +61,8 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Lags, starts and directions of a walk over t steps of s state entries within the budget."""
+class PathBudget:
+    """Lags, starts and directions of a pass over t steps of s state entries within the budget."""
 
     lags: int
     starts: tuple[int, ...]
@@ -70,7 +70,7 @@ class Plan:
     whole: bool
 
     @classmethod
-    def of(cls, t: int, s: int) -> Plan:
+    def of(cls, t: int, s: int) -> PathBudget:
         """All directions where a few starts of them fit the budget, else random ones; starts evenly spaced."""
         lags = min(t - 1, LONGEST)
         fewest, whole = min(FEWEST, t - 1), s <= LARGEST
@@ -92,14 +92,14 @@ class Plan:
         return f"{exact}; {tail}", f"exact; {tail}"
 
 
-def walk(recurrence: Recurrence, sample: int, emit: Emitter) -> Walk | None:
+def path_products(recurrence: Recurrence, sample: int, emit: Emitter) -> PathProducts | None:
     """Products of the direct paths and of all paths by lag; None where the step has no direct path."""
     t, s = recurrence.length(sample), recurrence.cell.state_size
     if recurrence.block(0, 1, slice(0, 1)).direct() is None:
         return None
     if t < 2:
         raise Unsupported("Products over steps need at least two steps.")
-    plan = Plan.of(t, s)
+    plan = PathBudget.of(t, s)
     carried = _Carried(recurrence, plan)
     starts = carried.starts
     for begin, block in recurrence.blocks(sample, BLOCK_STEPS):
@@ -117,7 +117,7 @@ def walk(recurrence: Recurrence, sample: int, emit: Emitter) -> Walk | None:
 class _Carried:
     """The products of every start so far."""
 
-    def __init__(self, recurrence: Recurrence, plan: Plan) -> None:
+    def __init__(self, recurrence: Recurrence, plan: PathBudget) -> None:
         s, dtype = recurrence.cell.state_size, recurrence.states.dtype
         self.plan, self.starts = plan, torch.tensor(plan.starts)
         count = len(plan.starts)
@@ -167,7 +167,7 @@ class _Carried:
         rest = rest - direct.to(moved.dtype)[:, :, None] * self.first
         self.logs["difference"][active, lag] = frobenius_norms(rest, (1, 2)).log() + above - root
 
-    def result(self, t: int, s: int) -> Walk:
+    def result(self, t: int, s: int) -> PathProducts:
         """The curves and the retention, averaged over the starts that reached each lag."""
         reached = (self.starts[:, None] + torch.arange(self.plan.lags + 1) < t).sum(0)
         method, starts_method = self.plan.methods(t, s)
@@ -175,4 +175,4 @@ class _Carried:
             f"Products of {s} × {s} Jacobians cost too much; up to {LARGEST} state entries are done."
         )  # fmt: skip
         retention = self.kept / reached[:, None]
-        return Walk(self.starts, t, self.logs, retention, refused, method, starts_method)
+        return PathProducts(self.starts, t, self.logs, retention, refused, method, starts_method)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.attention.bias import CausalBias, CausalVariant
 
 from inspector.engine.attention.looked import Looked
 from inspector.engine.attention.rows import forbidding
@@ -63,10 +63,11 @@ def unreached(mask: Tensor | None, causal: bool, length: int, below: float) -> b
 
 def written_out(mask: Tensor, query: Tensor, keys: int) -> Tensor:
     """A torch.nn.attention.bias.CausalBias as the boolean mask (q, k) that it stands for; others as they are."""
-    if not isinstance(mask, CausalBias):
+    bias = sys.modules.get("torch.nn.attention.bias")  # importing it brings torch's compiler: a second, for nothing
+    if bias is None or not isinstance(mask, bias.CausalBias):
         return mask
     queries = query.shape[-2]
-    diagonal = keys - queries if mask.variant == CausalVariant.LOWER_RIGHT else 0
+    diagonal = keys - queries if mask.variant == bias.CausalVariant.LOWER_RIGHT else 0
     return torch.ones(queries, keys, dtype=torch.bool, device=query.device).tril(diagonal)
 
 

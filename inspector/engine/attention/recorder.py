@@ -52,7 +52,7 @@ class Candidate:
 
 
 @dataclass(slots=True)
-class Recorder:
+class AttentionRecorder:
     """Collects the calls of one run. `where()` says (place, class name) of the innermost module being called."""
 
     looked: Looked

@@ -7,7 +7,7 @@ The weights of a block are computed once and serve every statistic. Results of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -16,8 +16,7 @@ from inspector.engine.attention.rows import RowBlock, Rows
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, Quantity
 from inspector.engine.trace.trace import Attention, Trace
-
-CACHE = "attention/statistics"
+from inspector.records.catalogue import ATTENTION
 
 Statistic = Callable[[RowBlock], Tensor]
 BlockWriter = Callable[[slice, RowBlock], None]
@@ -33,6 +32,13 @@ class Statistics:
     values: dict[str, Tensor]
     empty_rows: int
     broken_rows: int
+
+
+@dataclass(slots=True)
+class KnownStatistics:
+    """Id of an attention of the trace → its statistics, which several quantities write."""
+
+    by_attention: dict[int, Statistics] = field(default_factory=dict)
 
 
 def per_attention_row(
@@ -68,14 +74,14 @@ def per_attention_row(
                 )  # fmt: skip
                 emit.array(channel, values.float())
 
-        return Quantity(summary=summary, order=order, default=default, function=function, run=run)
+        return Quantity(summary=summary, order=order, default=default, needs=(ATTENTION,), function=function, run=run)
 
     return wrap
 
 
 def statistics(trace: Trace, attention: Attention, emit: Emitter, write: BlockWriter | None = None) -> Statistics:
     """The statistics of an attention, from the trace or from one walk over its rows that also calls `write`."""
-    known: dict[int, Statistics] = trace.extra.setdefault(CACHE, {})
+    known = trace.findings.of(KnownStatistics).by_attention
     if id(attention) not in known or write is not None:
         with torch.no_grad():
             known[id(attention)] = _walk(attention, trace.look_at, emit, write)

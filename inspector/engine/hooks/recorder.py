@@ -19,7 +19,7 @@ from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import told
 
 
-class Recorder(ABC):
+class CallRecorder(ABC):
     """Keeps the calls of some modules. After a fault, or when asked to, a module is not watched any more."""
 
     def __init__(self, trace: Trace | None = None, emit: Emitter | None = None) -> None:
@@ -63,7 +63,7 @@ class Recorder(ABC):
 class AfterHook:
     """A forward hook, with keyword arguments, that tells a recorder."""
 
-    def __init__(self, recorder: Recorder, place: str) -> None:
+    def __init__(self, recorder: CallRecorder, place: str) -> None:
         self.recorder, self.place = recorder, place
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:

@@ -9,7 +9,17 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import InputError
-from inspector.engine.model.batching import allows_nonfinite, ask, check_vectors, more_of, pad, regular_file, tensor_of
+from inspector.engine.model.batching import (
+    ALLOW_NONFINITE,
+    MORE_FILES,
+    allows_nonfinite,
+    ask,
+    check_vectors,
+    more_of,
+    pad,
+    regular_file,
+    tensor_of,
+)
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
@@ -21,7 +31,12 @@ MAX_SAMPLES = 100_000_000
 class Audio:
     """Recordings; several channels are averaged; `options["files"]` adds more sequences."""
 
-    summary = "sound from .wav or .flac, framed by the subject"
+    title = "Sound"
+    summary = "Sound from .wav, .flac or .ogg, framed by the subject."
+    reads = ("vectors",)
+    suffixes = (".wav", ".flac", ".ogg")
+    magic = (b"RIFF", b"fLaC", b"OggS")
+    options = (MORE_FILES, ALLOW_NONFINITE)
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
         """The frames of each recording as vectors."""

@@ -13,7 +13,9 @@ from inspector.records import InputSpec
 class Example:
     """One of the subject's examples, by name."""
 
-    summary = "a ready sequence of the model, by name"
+    title = "Example"
+    summary = "A ready sequence of the model, by name."
+    form = "example"
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
         """The example named `value` (a beginning that is unique will do), or the first; without any, a default."""

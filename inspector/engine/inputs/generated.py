@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import InputError
-from inspector.engine.model.batching import check_length, model_dtype, number_option, pad
+from inspector.engine.model.batching import check_length, model_dtype, number_option, pad, what_it_reads
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS
-from inspector.records import InputSpec
+from inspector.records import InputSpec, Option
 
 MAX_NUMBERS = 1 << 28
 KINDS = ("noise", "impulse", "constant", "sine")
@@ -20,12 +20,23 @@ KINDS = ("noise", "impulse", "constant", "sine")
 class Generated:
     """`value` names the kind; options: steps, at (impulse), value (size), period (sine, in steps), samples."""
 
-    summary = "noise, an impulse, a constant or a sine, for models that read vectors"
+    title = "Signal"
+    summary = "Noise, an impulse, a constant or a sine, for models that read vectors."
+    form = "choice"
+    choices = KINDS
+    reads = ("vectors",)
+    options = (
+        Option(name="steps", type="int", default=100, low=0, high=10_000_000, help="How many steps."),
+        Option(name="value", type="float", default=1.0, help="How large it is; of noise its standard deviation."),
+        Option(name="at", type="int", default=0, low=0, help="The step of the impulse.", of_value=("impulse",)),
+        Option(name="period", type="float", default=20.0, help="Steps of one period.", of_value=("sine",)),
+        Option(name="samples", type="int", default=1, low=1, high=1024, help="Sequences of the batch."),
+    )
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
         """A batch of `samples` sequences (different noise in each), 100 steps unless said otherwise."""
         if subject.kind != "vectors" or subject.width is None:
-            raise InputError(f"{subject.name} reads tokens; made signals are for models that read vectors.")
+            raise InputError(f"{subject.name} reads {what_it_reads(subject)}; made signals are for vectors.")
         if spec.value not in KINDS:
             raise InputError(f"There is no signal {spec.value!r}; there are {', '.join(KINDS)}.")
         steps, count = int(number_option(spec, "steps", 100)), int(number_option(spec, "samples", 1))

@@ -18,7 +18,13 @@ _WORD = re.compile(r"[+-]?\d{1,18}\Z")
 class Ids:
     """Ids as they stand in the model's vocabulary."""
 
-    summary = "token ids, typed (or the 0 and 1 of a mask)"
+    title = "Ids"
+    summary = "Token ids, typed (or the 0 and 1 of a mask)."
+    form = "line"
+    prompt = "3 1 4 1 5 …; a semicolon begins another sequence of the batch"
+    reads = ("tokens", "mask")
+    suffixes = (".ids",)
+    of_content = True
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
         """One sequence, or a batch of several."""

@@ -16,12 +16,21 @@ from numpy.lib import format as npy
 
 from inspector.capture.regular import open_regular
 from inspector.engine.errors import InputError
-from inspector.engine.model.batching import MAX_FILE, MAX_TEXT, allows_nonfinite, more_of, of_value, pad, regular_file
+from inspector.engine.model.batching import (
+    ALLOW_NONFINITE,
+    MAX_FILE,
+    MAX_TEXT,
+    MORE_FILES,
+    allows_nonfinite,
+    more_of,
+    of_value,
+    pad,
+    regular_file,
+)
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS
-from inspector.records import InputSpec
+from inspector.records import InputSpec, Option
 
-SUFFIXES = (".npy", ".npz", ".csv")
 UNREADABLE = (
     ValueError, OSError, EOFError, KeyError, MemoryError, RuntimeError, OverflowError, zipfile.BadZipFile, zlib.error,
     csv.Error,
@@ -34,7 +43,15 @@ class Numbers:
     `options["files"]` adds sequences of other lengths; `allow_nonfinite` lets NaN and infinities pass.
     """
 
-    summary = "numbers from .npy, .npz or .csv"
+    title = "Numbers from a file"
+    summary = "Numbers from .npy, .npz or .csv."
+    suffixes = (".npy", ".npz", ".csv")
+    magic = (npy.MAGIC_PREFIX,)
+    options = (
+        MORE_FILES,
+        Option(name="key", type="text", default="", help="Which array of an .npz that holds several."),
+        ALLOW_NONFINITE,
+    )
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
         """The sequences of all files, one or several a file."""

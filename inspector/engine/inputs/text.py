@@ -7,13 +7,23 @@ from inspector.engine.errors import InputError
 from inspector.engine.model.batching import MAX_TEXT, encode_text, more_of, pad, regular_file
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS
-from inspector.records import InputSpec
+from inspector.records import InputSpec, Option
 
 
 class Text:
     """Text as it stands; `options["texts"]` adds more sequences, `options["vocabulary"]` names a vocabulary file."""
 
-    summary = "text, in the model's own vocabulary"
+    title = "Text"
+    summary = "Text, in the model's own vocabulary."
+    form = "line"
+    prompt = "Type text and press Enter (↵ is a line break)"
+    reads = ("tokens",)
+    suffixes = (".txt", ".md")
+    of_content = True
+    options = (
+        Option(name="vocabulary", type="text", default=None, help="A file with the vocabulary, one entry a line."),
+        Option(name="texts", type="texts", default=(), help="Further texts of the batch."),
+    )
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
         """One sequence, or a batch of several; the one at `look_at` is shown."""

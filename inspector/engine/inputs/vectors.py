@@ -7,7 +7,7 @@ import re
 import torch
 
 from inspector.engine.errors import InputError
-from inspector.engine.model.batching import allows_nonfinite, check_vectors, pad
+from inspector.engine.model.batching import ALLOW_NONFINITE, allows_nonfinite, check_vectors, pad
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
@@ -18,7 +18,12 @@ _DECIMAL_COMMA = re.compile(r"\d,\d")
 class Vectors:
     """`0.1 0.5; 0.2 0.4` are two steps of two numbers. Without semicolons the numbers fill one step after the other."""
 
-    summary = "numbers, typed"
+    title = "Numbers"
+    summary = "Numbers, typed."
+    form = "line"
+    prompt = "the numbers of a step, then ; and those of the next: 0.1 0.5; 0.2 0.4"
+    reads = ("vectors",)
+    options = (ALLOW_NONFINITE,)
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
         """One sequence (steps, width)."""

@@ -39,7 +39,7 @@ class Target:
 
 @dataclass(slots=True)
 class Editor:
-    """Replaces the results of operations while a model runs; see `Recorder.editor`."""
+    """Replaces the results of operations while a model runs; see `OperationRecorder.editor`."""
 
     targets: dict[Where, list[Target]] = field(default_factory=dict)
     hot: set[tuple[CodeType, int]] = field(default_factory=set)
@@ -56,7 +56,7 @@ class Editor:
         frame, at = chain[-1]
         if (frame.f_code, at) not in self.hot:
             return []
-        where = place_of(chain, name)
+        where = code_location(chain, name)
         found = self.targets.get(where)
         if found is None:
             return []
@@ -66,7 +66,7 @@ class Editor:
         return chosen
 
 
-def place_of(chain: Chain, name: str) -> Where:
+def code_location(chain: Chain, name: str) -> Where:
     """Where an operation stands, the same in every run of the same code."""
     return tuple((frame.f_code, at) for frame, at in chain), name, id(chain[-1][0].f_locals.get("self"))
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from inspector.engine.errors import InputError
-from inspector.engine.interventions.editor import Editor, Target, WrittenOut, edited_input, place_of
+from inspector.engine.interventions.editor import Editor, Target, WrittenOut, code_location, edited_input
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import DEFAULTS, RunOptions, perform
-from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.pipeline import DEFAULTS, KeptTrace, RunOptions, perform
 from inspector.engine.recurrent.traced.program.gates import found_gates
+from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
 from inspector.engine.trace.emitter import Sink
 from inspector.engine.trace.trace import Trace
 from inspector.records import Edit, Frame
@@ -51,40 +51,53 @@ def plan_edits(subject: Subject, batch: Batch, edits: Sequence[Edit], options: R
 
 
 def perform_with_edits(
-    subject: Subject, batch: Batch, sink: Sink, plan: Plan, options: RunOptions = DEFAULTS, frame: Frame | None = None
+    subject: Subject,
+    batch: Batch,
+    sink: Sink,
+    plan: Plan | None,
+    options: RunOptions = DEFAULTS,
+    frame: Frame | None = None,
 ) -> Trace:
-    """Frame 0 is the run as it is, frame 1 the edited one."""
+    """Frame 0 is the run as it is, frame 1 the edited one; without a plan there is only the first."""
     first = frame if frame is not None else Frame(index=0, label=batch.title)
+    trace = perform(subject, batch, sink, options, frame=first)
+    if plan is None:
+        return trace
     second = Frame(index=1, label=", ".join(map(str, plan.edits)), step=first.step)
-    perform(subject, batch, sink, options, frame=first)
     if plan.loops is None:
         return perform(subject, plan.batch, sink, options, frame=second)
-    with plan.loops.on():
-        edited = replace(options, editor=plan.editor, probes=PROBES, places=plan.loops.places)
+    around = plan.loops.on
+
+    def keep(kept: KeptTrace) -> None:
+        options.keep(replace(kept, around=around))
+
+    with around():
+        edited = replace(options, editor=plan.editor, probes=PROBES, places=plan.loops.places, keep=keep)
         return perform(subject, plan.batch, sink, edited, frame=second)
 
 
 def editor_of(trace: Trace, edits: Sequence[Edit]) -> Editor:
     """What replaces the edited values, from a pass that saw where they are made. Raises InputError."""
-    seen: list[tuple[str, Flow, list[Slot], int]] = trace.extra.get("handwritten", [])
+    recorded = trace.findings.of(RecordedLoops)
     counts: dict[Any, int] = {}
     number: dict[int, int] = {}
-    for op in trace.extra.get("operations", ()):
-        where = place_of(op.chain, op.name)
+    for op in recorded.operations:
+        where = code_location(op.chain, op.name)
         number[id(op)] = counts[where] = counts.get(where, -1) + 1
     editor = Editor()
     for edit in edits:
-        found = next(((flow, state, size) for place, flow, state, size in seen if place == edit.place), None)
+        found = next((loop for loop in recorded.loops if loop.place == edit.place), None)
         if found is None:
-            known = ", ".join(dict.fromkeys(place for place, *_ in seen)) or "none"
+            known = ", ".join(dict.fromkeys(loop.place for loop in recorded.loops)) or "none"
             raise InputError(f"There is no recurrence at {edit.place!r} that can be edited; there are {known}.")
-        _aim(editor, edit, *found, number)
+        _aim(editor, edit, found, number)
     return editor
 
 
-def _aim(editor: Editor, edit: Edit, flow: Flow, state: list[Slot], size: int, number: dict[int, int]) -> None:
+def _aim(editor: Editor, edit: Edit, loop: RecordedLoop, number: dict[int, int]) -> None:
+    flow, state = loop.flow, loop.state
     made = {slot.name: [(i, j, slot.values[i + 1]) for i, j in enumerate(slot.made) if j >= 0] for slot in state}
-    for signal, i, j, tensor in found_gates(flow, state, size):
+    for signal, i, j, tensor in found_gates(flow, state, loop.size):
         made.setdefault(signal, []).append((i, j, tensor))
     if edit.signal not in made:
         raise InputError(f"{edit.place} has no {edit.signal!r}; there are {', '.join(made)}.")
@@ -95,6 +108,6 @@ def _aim(editor: Editor, edit: Edit, flow: Flow, state: list[Slot], size: int, n
         output = next(n for n, out in enumerate(op.outputs) if out is tensor)
         if edit.unit is not None and edit.unit >= tensor.shape[-1]:
             raise InputError(f"{edit.place}:{edit.signal} has {tensor.shape[-1]} units; there is no unit {edit.unit}.")
-        editor.add(place_of(op.chain, op.name), Target(edit, output, frozenset({number[id(op)]})))
+        editor.add(code_location(op.chain, op.name), Target(edit, output, frozenset({number[id(op)]})))
     if all(i < edit.start for i, _, _ in made[edit.signal]):
         raise InputError(f"{edit.place} has {len(flow.loop.iterations)} steps; there is no step {edit.start}.")

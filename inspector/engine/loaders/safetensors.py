@@ -19,7 +19,8 @@ MAX_TENSORS = 50_000
 class Safetensors:
     """The format of Hugging Face; the step is read from the metadata where the trainer wrote it."""
 
-    summary = "safetensors files"
+    title = "safetensors"
+    summary = "Files of safetensors: tensors only, no code."
     suffixes = (".safetensors",)
 
     def sniff(self, path: Path, head: bytes) -> bool:

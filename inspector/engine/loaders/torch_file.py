@@ -38,12 +38,8 @@ NESTED = (
 )
 STEPS = ("global_step", "step", "iteration", "iter", "epoch")
 MAX_NODES, MAX_DEPTH = 20_000, 6
-FOREIGN = {
-    "constants.pkl": "a TorchScript program",
-    "archive_format": "a torch.export program",
-    "model_weights_config.json": "a torch.export program",
-    "extern_modules": "a torch.package program",
-}
+PROGRAMS = frozenset({"constants.pkl", "archive_format", "model_weights_config.json", "extern_modules"})
+"""Files in an archive that is a program (TorchScript, torch.export, torch.package) and no checkpoint."""
 MAX_PICKLE, MAX_OPCODES = 16 << 20, 2_000_000
 HARMLESS = ("torch._utils ", "torch._tensor ", "torch.storage ", "collections OrderedDict")
 
@@ -51,12 +47,14 @@ HARMLESS = ("torch._utils ", "torch._tensor ", "torch.storage ", "collections Or
 class TorchFile:
     """Checkpoints written by torch.save."""
 
-    summary = "torch.save files: .pt .pth .bin .ckpt (weights only, nothing is executed)"
+    title = "PyTorch"
+    summary = "Files of torch.save; weights only, nothing is executed."
     suffixes = (".pt", ".pth", ".bin", ".ckpt", ".tar")
+    magic = (b"PK", OLD_MAGIC, b"\x80\x02", b"\x80\x03", b"\x80\x04")
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        """A zip archive, the old magic number, or a bare pickle."""
-        return head.startswith((b"PK", OLD_MAGIC)) or head[:2] in (b"\x80\x02", b"\x80\x03", b"\x80\x04")
+        """A zip archive that is no program, the old magic number, or a bare pickle."""
+        return head.startswith(self.magic) and not (head.startswith(b"PK") and _is_program(path))
 
     def load(self, path: Path) -> State:
         """All tensors of the state dict that was found, wherever it is nested."""
@@ -68,20 +66,23 @@ class TorchFile:
         return choose(raw, path)
 
 
+def _is_program(path: Path) -> bool:
+    """Whether a zip archive holds a program. A damaged one does not tell: reading it will say what is wrong."""
+    try:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+            return any(name.rpartition("/")[2] in PROGRAMS for name in archive.namelist())
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, IndexError, NotImplementedError):
+        return False
+
+
 def _check_archive(path: Path) -> None:
-    """Refuse programs and compression bombs by the zip directory, before anything is read."""
+    """Refuse compression bombs and other archives by the zip directory, before anything is read."""
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             members = archive.infolist()
     except (zipfile.BadZipFile, zlib.error, OSError, ValueError, IndexError, NotImplementedError) as problem:
         raise InputError(f"{path.name} is damaged or cut short: {' '.join(str(problem).split())}.") from None
     names = {member.filename.rpartition("/")[2] for member in members}
-    for mark, what in FOREIGN.items():
-        if mark in names:
-            raise InputError(
-                f"{path.name} is {what}, not a checkpoint; opening it would run code. Save the state dict instead: "
-                "torch.save(model.state_dict(), path)."
-            )
     if "data.pkl" not in names:
         held = ", ".join(sorted(names)[:4]) or "nothing"
         raise InputError(f"{path.name} is a zip archive of {held}, not a checkpoint that torch.save wrote.")

@@ -29,6 +29,8 @@ class NamedInput:
         lengths: (b,) long, on the CPU: real steps of each sequence; 1 where the input has no steps.
         names: for each sequence, the labels of its steps (empty: steps are numbered).
         axis: the step axis that it runs over: "step" for the primary input, its own name for others; "" without steps.
+        grid: (rows, columns) of a picture that is cut into patches, row by row: each step, or of an image each position
+            that the model looks at, is a patch.
         batch_dim: where the model wants the batch axis (1 for the states of nn.LSTM, or time-major sequences).
     """
 
@@ -37,6 +39,7 @@ class NamedInput:
     lengths: Tensor
     names: tuple[tuple[str, ...], ...] = ()
     axis: str = ""
+    grid: tuple[int, int] | None = None
     batch_dim: int = 0
 
     @property

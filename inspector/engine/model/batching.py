@@ -18,7 +18,7 @@ from inspector.engine.errors import InputError, model_error
 from inspector.engine.model.batch import INPUT, SEQUENCES, Batch, NamedInput
 from inspector.engine.model.subject import Subject
 from inspector.engine.wording import text_of
-from inspector.records import STEP_DOMAIN, InputSpec
+from inspector.records import STEP_DOMAIN, InputSpec, Option
 
 MAX_STEPS = 2_000_000
 MAX_FILE = 1 << 30
@@ -268,6 +268,12 @@ def default_sequence(subject: Subject, seed: int, steps: int = DEFAULT_STEPS) ->
         raise InputError(f"The width of {subject.name}'s input is unknown; give a file of numbers, or say `width`.")
     row = torch.randn(steps, subject.width, generator=random).to(model_dtype(subject))
     return pad(subject, [row], targets=[None], title=f"{steps} steps of noise (seed {seed})")
+
+
+ALLOW_NONFINITE = Option(
+    name="allow_nonfinite", type="bool", default=False, help="Let NaN and infinities pass, to see where they spread."
+)
+MORE_FILES = Option(name="files", type="texts", default=(), help="Further files of the batch.")
 
 
 def number_option(spec: InputSpec, name: str, default: float) -> float:

@@ -31,6 +31,7 @@ class DeclaredInput:
         optional: it may be left out, and is None then.
         of, marks: of a mask that is made from the lengths of another input: which; whether True is "real" or "padding".
         axis: the step axis: its own name, if nothing is said; that of another input, where both share their steps.
+        grid: (rows, columns) of a picture cut into patches, which are its steps or the positions that are looked at.
         batch_dim: where the model wants the batch axis.
         padding: what fills up shorter sequences.
         modules: the modules that run over its steps; else told by their number of steps where that is no other's.
@@ -48,6 +49,7 @@ class DeclaredInput:
     of: str = ""
     marks: str = "real"
     axis: str = ""
+    grid: tuple[int, int] | None = None
     batch_dim: int = 0
     padding: float = 0
     modules: str | Sequence[str] = ()
@@ -100,7 +102,18 @@ def _declared(name: str, given: Any, who: str) -> DeclaredInput:
         )
     if "shape" in said:
         said["shape"] = tuple(said["shape"])
+    if "grid" in said:
+        said["grid"] = _grid(said["grid"], name, who)
     return DeclaredInput(**said)
+
+
+def _grid(given: Any, name: str, who: str) -> tuple[int, int]:
+    sizes = tuple(given) if isinstance(given, (list, tuple)) else ()
+    if len(sizes) != 2 or not all(isinstance(size, int) and size > 0 for size in sizes):
+        raise InputError(
+            f"The grid of the input {name!r} of {who} is {text_of(given)!r}; expected (rows, columns) of its patches."
+        )
+    return sizes
 
 
 def _items(given: Any, name: str, who: str) -> Mapping[str, Any]:

@@ -177,7 +177,10 @@ def assemble(
     if not 0 <= look_at < size:
         raise InputError(f"Sequence {look_at} was asked for; the batch has {size} (counted from 0).")
     named: dict[str, NamedInput] = {name: batch.first for name, batch in given.items()}
-    named = {name: replace(one, axis=axis_of(declared, name, primary, named)) for name, one in named.items()}
+    named = {
+        name: replace(one, axis=axis_of(declared, name, primary, named), grid=declared[name].grid)
+        for name, one in named.items()
+    }
     for name, one in declared.items():
         named[name] = named[name] if name in named else _filled(subject, one, named, size)
     made = Batch.of(

@@ -23,7 +23,7 @@ BOOKKEEPING = ("n_averaged",)
 
 
 @dataclass(slots=True)
-class Plan:
+class MatchedTensors:
     """The tensors that would be loaded, by the model's own names."""
 
     tensors: dict[str, Tensor]
@@ -37,7 +37,7 @@ class Plan:
             raise InputError(f"The model does not take the checkpoint's tensors: {text}.") from None
 
 
-def fit(model: nn.Module, state: State, path: Path) -> tuple[CheckpointReport, Plan]:
+def fit(model: nn.Module, state: State, path: Path) -> tuple[CheckpointReport, MatchedTensors]:
     """What a checkpoint would do to a model, and the plan to do it. Nothing is changed yet.
 
     Raises InputError where not one tensor fits: loading a part of it would load nothing.
@@ -70,7 +70,7 @@ def fit(model: nn.Module, state: State, path: Path) -> tuple[CheckpointReport, P
         path=str(path), layout=_layout(state, folded), removed_prefix=removed, matched=len(good), total=len(own),
         fits=not bad, mismatches=tuple(mismatches), step=state.step, folded=folded, others=state.others,
     )  # fmt: skip
-    return report, Plan(good)
+    return report, MatchedTensors(good)
 
 
 def _first(tensors: Mapping[str, Tensor]) -> str:

@@ -17,27 +17,15 @@ import torch
 from torch import nn
 
 from inspector.capture.regular import in_words, open_regular, regular_stat
-from inspector.engine.contracts import State
+from inspector.engine.contracts import Loader, State
 from inspector.engine.errors import InputError, ModelError, model_error
 from inspector.engine.model.subject import Subject, adopt
 from inspector.engine.opening.checkpoint_matching import fit
+from inspector.engine.opening.refused_formats import by_content, by_name
 from inspector.engine.opening.user_code import UserCode
 from inspector.engine.registries import LOADERS
 from inspector.records import CheckpointReport, Load, Place
-from inspector.workspace.samples import Sample, find_sample, list_samples
-
-CHECKPOINT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
-REFUSED = {
-    ".pt2": "a torch.export program",
-    ".onnx": "an ONNX graph",
-    ".gguf": "a GGUF file",
-    ".h5": "an HDF5 file",
-    ".hdf5": "an HDF5 file",
-    ".keras": "a Keras file",
-}
-MAGIC = {b"GGUF": ".gguf", b"\x89HDF\r\n\x1a\n": ".h5"}
-ONNX_FIELDS = (b"\x12", b"\x1a", b"\x3a", b"\x42")
-"""What may follow the version in an ONNX file: producer, its version, the graph, the operator sets."""
+from inspector.workspace.samples import OWN, Sample, find_sample, list_samples
 
 
 @dataclass(slots=True)
@@ -59,7 +47,7 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
     torch.manual_seed(load.seed)
     sample, wanted = _sample(load)
     if sample is not None:
-        subject = _call(_import_sample(sample), "build", load.arguments, sample.name)
+        subject = _call(_import_sample(sample, code), "build", load.arguments, sample.name)
         path, title = _sample_checkpoint(sample, wanted), sample.title
     else:
         subject = _named(load, code)
@@ -144,14 +132,15 @@ def _named(load: Load, code: UserCode | None) -> Subject:
 def _unknown(subject: str) -> str:
     suffix = Path(subject).suffix
     names = ", ".join(sample.name for sample in list_samples()) or "none installed"
-    if suffix in CHECKPOINT_SUFFIXES:
+    if suffix in _suffixes():
         held = _held(read_checkpoint(Path(subject).expanduser())) if os.path.lexists(subject) else ""
         return (
             f"{subject} is a checkpoint: it holds weights, not the model{held}. Name the model too, for example "
             f"file.py:callable with --checkpoint {Path(subject).name}."
         )
-    if suffix in REFUSED:
-        return f"{subject} is {REFUSED[suffix]}, which is not opened; give file.py:callable and a state dict."
+    foreign = by_name(Path(subject))
+    if foreign is not None:
+        return f"{subject} is {foreign.what}, which is not opened; give file.py:callable and a state dict."
     if suffix == ".py":
         return f"{subject} is a Python file; say which callable in it makes the model: {subject}:NAME."
     return f"There is no sample {subject!r}; expected file.py:callable, module:callable, or one of the samples {names}."
@@ -171,14 +160,16 @@ def _append_to_path(folder: str) -> None:
         sys.path.append(folder)
 
 
-def _import_sample(sample: Sample) -> ModuleType:
-    """The sample that came with this package, and never one of a folder of that name somewhere else."""
-    found = importlib.util.find_spec("sample_models")
+def _import_sample(sample: Sample, code: UserCode | None) -> ModuleType:
+    """A sample of an installed package; ours is the one that came with us, never one of that name somewhere else."""
+    if sample.module.partition(".")[0] != OWN:
+        return _import_module(sample.module, code)
+    found = importlib.util.find_spec(OWN)
     places = list(found.submodule_search_locations or ()) if found is not None else []
     if not places or not sample.file.parent.samefile(places[0]):
         hides = places[0] if places else "something else"
         raise InputError(f"The samples in {sample.file.parent} are hidden by {hides}: it comes first in sys.path.")
-    return _import_module(f"sample_models.{sample.file.stem}")
+    return _import_module(sample.module)
 
 
 def _import_module(name: str, code: UserCode | None = None) -> ModuleType:
@@ -258,16 +249,38 @@ def _callables(module: ModuleType) -> str:
 def read_checkpoint(path: Path) -> State:
     """The tensors in a checkpoint file, by the first loader that knows it. Raises InputError."""
     head = _head(path)
-    foreign = REFUSED.get(path.suffix.lower()) or _foreign(head)
-    if foreign:
-        raise InputError(f"{path.name} is {foreign}, which is not read; save a state dict instead.")
     if not head:
         raise InputError(f"{path.name} is empty; expected a checkpoint.")
-    for _key, loader in sorted(LOADERS.items(), key=lambda item: path.suffix not in item[1].suffixes):
-        if loader.sniff(path, head):
+    for key in _loaders(path):
+        loader = LOADERS[key]
+        if loader.sniff(path, head) and not (_is_ours(key) and _only_by_name(loader, path, head)):
             return loader.load(path)
-    known = ", ".join(suffix for _, loader in LOADERS.items() for suffix in loader.suffixes)
-    raise InputError(f"{path.name} is not a checkpoint of a known format; there are {known}.")
+    foreign = by_content(path, head) or by_name(path)
+    if foreign is not None:
+        raise InputError(f"{path.name} is {foreign.what}, {foreign.advice}.")
+    raise InputError(f"{path.name} is not a checkpoint of a known format; there are {', '.join(_suffixes())}.")
+
+
+def _loaders(path: Path) -> list[str]:
+    """The keys of all loaders, those first that name the file's suffix, and of these those of other packages."""
+    suffix = path.suffix.lower()
+    return sorted(LOADERS, key=lambda key: (suffix not in LOADERS[key].suffixes, _is_ours(key)))
+
+
+def _is_ours(key: str) -> bool:
+    return LOADERS.origin(key).startswith(f"{LOADERS.package}.")
+
+
+def _only_by_name(loader: Loader, path: Path, head: bytes) -> bool:
+    """Whether a file that begins like something else is claimed for its name alone: a GGUF file named .safetensors."""
+    foreign = by_content(path, head)
+    if foreign is None or path.suffix.lower() in foreign.suffixes:
+        return False
+    return not loader.sniff(path.with_suffix(""), head)
+
+
+def _suffixes() -> tuple[str, ...]:
+    return tuple(suffix for _, loader in LOADERS.items() for suffix in loader.suffixes)
 
 
 def _head(path: Path) -> bytes:
@@ -280,15 +293,6 @@ def _head(path: Path) -> bytes:
     except (OSError, ValueError) as problem:
         why = in_words(problem) if isinstance(problem, OSError) else problem
         raise InputError(f"{path} cannot be read: {why}.") from None
-
-
-def _foreign(head: bytes) -> str:
-    """What other format a file is in by its first bytes, whatever it is called; "" when it may be a checkpoint."""
-    for magic, suffix in MAGIC.items():
-        if head.startswith(magic):
-            return REFUSED[suffix]
-    onnx = head[:1] == b"\x08" and 1 <= (head[1] if len(head) > 1 else 0) <= 20 and head[2:3] in ONNX_FIELDS
-    return REFUSED[".onnx"] if onnx else ""
 
 
 def places(model: nn.Module) -> tuple[Place, ...]:

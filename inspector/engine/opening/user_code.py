@@ -24,7 +24,7 @@ from inspector.engine.recurrent.traced.record.source_names import forget_sources
 from inspector.records import CodeFile, Load
 from inspector.workspace.trust import digest, read_regular
 
-Walk = Callable[[LocalImports], dict[str, str]]
+ImportSearch = Callable[[LocalImports], dict[str, str]]
 
 
 class NotAgreedError(InputError):
@@ -48,7 +48,7 @@ class UserCode:
         """{absolute path: SHA-256} of the code of the model that is open."""
         self.refused: dict[str, str] = {}
         """The same of what was not agreed to; a model may catch the error that is raised then."""
-        self._walk: Walk = lambda _imports: {}
+        self._walk: ImportSearch = lambda _imports: {}
         """From the file or module that was opened to all that it may import."""
         self._native: dict[str, str] = {}
         self._installed = tuple(os.path.normcase(folder) + os.sep for folder in installed_folders())
@@ -101,7 +101,7 @@ class UserCode:
         """The same for a module by name. Raises NotAgreedError."""
         self._require(lambda imports: imports.of_module(name))
 
-    def _require(self, walk: Walk) -> None:
+    def _require(self, walk: ImportSearch) -> None:
         self._walk = walk
         missing = {} if self.trusted else self._missing(walk(LocalImports(self.is_installed)))
         if missing:

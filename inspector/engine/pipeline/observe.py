@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Any
 
 from torch import nn
 from torch.utils.hooks import RemovableHandle
@@ -29,13 +30,15 @@ class Observation:
 
     def __init__(self, model: nn.Module, trace: Trace, emit: Emitter, probes: Sequence[Probe]) -> None:
         self.model, self.trace, self.emit, self.probes = model, trace, emit, probes
+        self.output: Any = None
+        """What the model returned, where the whole of it was called."""
         self._root: RemovableHandle | None = None
 
     def __enter__(self) -> Observation:
         try:
             for probe in self.probes:
                 probe.attach(self.model, self.trace, self.emit)
-            self._root = self.model.register_forward_hook(lambda *_: self.returned())
+            self._root = self.model.register_forward_hook(lambda _model, _given, output: self._keep(output))
         except BaseException:
             self._detach()
             raise
@@ -45,6 +48,10 @@ class Observation:
         self, kind: type[BaseException] | None, fault: BaseException | None, where: TracebackType | None
     ) -> None:
         self._detach()
+
+    def _keep(self, output: Any) -> None:
+        self.output = output
+        self.returned()
 
     def returned(self) -> None:
         """The model has returned and the backward pass has not begun: probes may still ask for gradients.

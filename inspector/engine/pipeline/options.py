@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from inspector.engine.pipeline.kept_trace import KeptTrace
+
 Progress = Callable[[float, float, str], None]
 
 
@@ -13,19 +15,24 @@ def _nothing(_done: float, _total: float, _text: str) -> None:
     """Progress that nobody follows."""
 
 
+def _let_go(_kept: KeptTrace) -> None:
+    """A trace that nobody asks later."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """Options of one run.
 
     Attributes:
-        also: keys of quantities beyond the default ones.
-        only: keys of the only quantities to compute; empty for the default ones and `also`.
+        also: quantities beyond the default ones, or beyond `only`: keys, with options after `@`.
+        only: quantities in the place of the default ones; empty for the default ones.
         seed: of everything random while the model runs.
         states: place of a hand-written recurrence → the variables that the user says are its state.
         only_selected: keep the inside of the selected sample only; quantities that average then average over that one.
         probes: keys of the probes to attach; empty for all.
         places, editor: of edited runs (see Trace); `places` is None in a run without edits.
         cancelled: asked between pages; progress: called with (done, total, text).
+        keep: called with the trace of every frame that was run to its end, for later questions.
     """
 
     also: tuple[str, ...] = ()
@@ -38,6 +45,7 @@ class RunOptions:
     editor: Any = None
     cancelled: Callable[[], bool] = lambda: False
     progress: Progress = _nothing
+    keep: Callable[[KeptTrace], None] = _let_go
 
 
 DEFAULTS = RunOptions()

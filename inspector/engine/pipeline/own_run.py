@@ -9,37 +9,29 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
 from inspector.capture import CaptureError
-from inspector.engine.errors import CancelledError, InputError, ModelError, Unsupported, model_error
+from inspector.engine.errors import CancelledError, InputError, ModelError, model_error
 from inspector.engine.hooks.isolation import unchanged
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline.analyse import analyse, chosen_quantities
+from inspector.engine.pipeline.frames import begin_frame
+from inspector.engine.pipeline.kept_trace import KeptTrace
 from inspector.engine.pipeline.observe import Observation, observe
 from inspector.engine.pipeline.options import DEFAULTS, RunOptions
-from inspector.engine.registries import PROBES, QUANTITIES
+from inspector.engine.pipeline.results import keep_output, loss_of
+from inspector.engine.registries import PROBES, quantity_of
 from inspector.engine.trace.emitter import Emitter, Sink
-from inspector.engine.trace.target_steps import answer_of_input, output_steps, read_answer
 from inspector.engine.trace.trace import Trace
-from inspector.records import CLASS_DOMAIN, STEP_DOMAIN, VOCABULARY_DOMAIN, Frame, Log
+from inspector.records import Frame
 
 PARAMETER_BYTES = 2 << 30
 """Most memory that the gradients of the parameters may take."""
 CLIPPING = "parameters:clipping"
-OWN_LOSS = "The loss and its gradients are the model's own: the subject gives none, and the output has `loss`."
-WITHOUT_GRADIENTS = (
-    "The output has a loss, but the model ran without gradients, since nothing in its code told of one. For gradients "
-    "give the subject `loss=lambda output, batch: output.loss`."
-)
-SCALAR = (
-    "The loss in the model's output is one number, so there is none of each step (a `loss` of the subject's gives one, "
-    "with reduction='none'). Gradients are those of the one number."
-)
 
 
 def perform(
@@ -52,34 +44,20 @@ def perform(
     """
     keys = chosen_quantities(options)
     moment = frame if frame is not None else Frame(index=0, label=batch.title)
-    emit = Emitter(sink, moment.index, options.cancelled, options.progress)
-    sink.write(moment)
-    _write_labels(subject, batch, emit)
+    emit = begin_frame(subject, batch, sink, options, moment)
     trace = Trace(
         subject, batch, only_looked_at=options.only_selected, places=dict(options.places or {}), editor=options.editor,
         states=options.states, editing=options.places is not None,
     )  # fmt: skip
-    trace.parameter_gradients = {} if any(QUANTITIES[key].parameter_gradients for key in keys) else None
+    trace.parameter_gradients = {} if any(quantity_of(key)[0].parameter_gradients for key in keys) else None
     options.progress(0, len(keys) + 1.0, "the model runs")
     with unchanged(subject.model, options.seed):
         failure = _run(trace, emit, options)
     analyse(trace, emit, keys)
     if failure is not None:
         raise failure
+    options.keep(KeptTrace(trace, emit, frozenset(keys)))
     return trace
-
-
-def _write_labels(subject: Subject, batch: Batch, emit: Emitter) -> None:
-    if batch.names and batch.names[batch.look_at]:
-        emit.labels(STEP_DOMAIN, batch.names[batch.look_at])  # those of other inputs: trace/target_steps.py
-    for name, one in subject.declared.items():
-        domain = subject.vocabulary_domain(name)
-        if one.vocabulary is not None and domain != VOCABULARY_DOMAIN:
-            emit.labels(domain, list(one.vocabulary), every_frame=True)
-    if subject.vocabulary is not None:
-        emit.labels(VOCABULARY_DOMAIN, list(subject.vocabulary), every_frame=True)
-    if subject.labels is not None:
-        emit.labels(CLASS_DOMAIN, list(subject.labels), every_frame=True)
 
 
 def _run(trace: Trace, emit: Emitter, options: RunOptions) -> ModelError | None:
@@ -101,24 +79,13 @@ def _run(trace: Trace, emit: Emitter, options: RunOptions) -> ModelError | None:
 
 
 def _forward(trace: Trace, emit: Emitter, watched: Observation) -> None:
-    subject, batch = trace.subject, trace.batch
     started = time.perf_counter()
-    output = subject.run(batch)
+    output = trace.subject.run(trace.batch)
     emit.scalar("run:forward_seconds", time.perf_counter() - started)
     watched.returned()
-    trace.output = output
-    scores = subject.scores(output)
-    trace.logits = None if scores is None else scores.detach()
-    if subject.answer is not None:
-        _answer(trace, output, emit)
-    else:
-        steps = output_steps(output, scores, batch.size)
-        trace.answer = None if steps is None else answer_of_input(trace, steps)
-    loss = _loss(trace, output, emit)
-    if loss is None:
-        return
-    trace.loss_terms = int((~loss.detach().isnan()).sum())
-    if loss.requires_grad:
+    keep_output(trace, output, emit)
+    loss = loss_of(trace, output, emit)
+    if loss is not None and loss.requires_grad:
         _backward(trace, loss.nansum(), emit)
 
 
@@ -158,55 +125,6 @@ def wanted_parameters(trace: Trace, emit: Emitter) -> dict[str, Tensor]:
         emit.refuse(CLIPPING, reason)
         return {}
     return found
-
-
-def _answer(trace: Trace, output: object, emit: Emitter) -> None:
-    """The steps of the answer, or the reason why they are not known."""
-    try:
-        trace.answer = read_answer(trace.subject, output, trace.batch, trace.logits)
-    except Unsupported as reason:
-        emit.refuse("output:answer", str(reason))
-    except (Exception, SystemExit) as fault:
-        raise model_error(fault, f"`answer` of {trace.subject.name}") from fault
-
-
-def _loss(trace: Trace, output: object, emit: Emitter) -> Tensor | None:
-    """The loss of the subject, or else of the output, or None where there is none.
-
-    It is kept by step only where it has one value a step, and refused with the reason elsewhere.
-    """
-    subject, batch = trace.subject, trace.batch
-    call: Callable[..., object] = subject.loss_of
-    try:
-        loss = call(output, batch)
-    except (Exception, SystemExit) as fault:
-        raise model_error(fault, f"The loss of {subject.name}") from fault
-    if subject.loss is None:
-        if loss is None:
-            return None
-        own = isinstance(loss, Tensor) and loss.requires_grad
-        emit.sink.write(Log(OWN_LOSS if own else WITHOUT_GRADIENTS, "info" if own else "warning", "engine"))
-    if trace.answer is None and subject.answer is None and isinstance(loss, Tensor) and loss.dim() == 2:
-        trace.answer = answer_of_input(trace, loss.shape[1])
-    answer = trace.answer
-    expected = (batch.size, batch.steps if answer is None else answer.steps)
-    if not isinstance(loss, Tensor):
-        emit.refuse("output:loss", f"The loss is a {type(loss).__name__}; expected a tensor of shape {expected}.")
-        return None
-    if tuple(loss.shape) == expected:
-        trace.loss = loss.detach()
-    elif subject.loss is None and not loss.dim():
-        emit.refuse("output:loss", SCALAR)
-        emit.scalar("output:loss/mean", float(loss.detach()))
-    else:
-        emit.refuse(
-            "output:loss",
-            f"The loss has shape {tuple(loss.shape)}; expected one value a step, {expected}: reduction='none', and NaN "
-            "where a step carries none. Gradients are those of its sum.",
-        )
-        if loss.numel():
-            emit.scalar("output:loss/mean", float(loss.detach().double().nanmean()))
-    return loss
 
 
 def _with_hint(error: ModelError, trace: Trace) -> ModelError:

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from inspector.engine.attention.looked import Looked
-from inspector.engine.attention.recorder import Recorder
+from inspector.engine.attention.recorder import AttentionRecorder
 from inspector.engine.hooks.function_mode import FUSED, SwitchedMode, runs_fused
 from inspector.engine.hooks.module_stack import CalledModules, ModuleStack
 from inspector.engine.registries import PROBES
@@ -46,7 +46,7 @@ class AttentionProbe:
     summary = "Attention of every kind: scaled dot product, multi-head, encoder and decoder layers, plain softmax"
 
     def __init__(self) -> None:
-        self._recorder: Recorder | None = None
+        self._recorder: AttentionRecorder | None = None
         self._stack: ModuleStack | None = None
         self._mode: _Mode | None = None
         self._calls: list[Call] = []
@@ -63,7 +63,7 @@ class AttentionProbe:
         looked = Looked(batch.size, batch.look_at, batch.length, batch.steps, trace.subject.elsewhere)
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
-        self._recorder = Recorder(looked, (self._stack or CalledModules(model)).place)
+        self._recorder = AttentionRecorder(looked, (self._stack or CalledModules(model)).place)
         self._mode = _Mode(self._recorder)
         self._mode.on(True)
 
@@ -117,7 +117,7 @@ class AttentionProbe:
 class _Mode(SwitchedMode):
     """Calls every torch function as it is and hands the attention ones, with their result, to the recorder."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: AttentionRecorder) -> None:
         super().__init__()
         self._recorder = recorder
         self.handlers = {id(function): partial(self._handle, handler) for function, handler in _handlers(recorder)}
@@ -135,7 +135,7 @@ class _Mode(SwitchedMode):
             self._recorder.guarded(handler, args, kwargs, out)
 
 
-def _handlers(recorder: Recorder) -> list[tuple[Any, Handler]]:
+def _handlers(recorder: AttentionRecorder) -> list[tuple[Any, Handler]]:
     tensor = torch.Tensor
     softmaxes = [torch.softmax, torch.special.softmax, F.softmax, tensor.softmax]
     products = [torch.matmul, torch.bmm, tensor.matmul, tensor.bmm, tensor.__matmul__]

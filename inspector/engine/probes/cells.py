@@ -2,8 +2,8 @@
 
 nn.RNNCell, nn.GRUCell, nn.LSTMCell, and those of other families (engine/cells/).
 
-Calls belong to one walk as long as each is given the state that the one before returned; where a user changes it for
-some sequences of a batch (masks, ended sequences), the walk goes on for the others. Everything is copied at once.
+Calls belong to one chain as long as each is given the state that the one before returned; where a user changes it for
+some sequences of a batch (masks, ended sequences), the chain goes on for the others. Everything is copied at once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from torch.utils.hooks import RemovableHandle
 
 from inspector.engine.cells.family import CellFamily, sequence_family, step_family
 from inspector.engine.errors import CancelledError
-from inspector.engine.hooks.recorder import AfterHook, Recorder
-from inspector.engine.recurrent.cell_calls import Walk, recurrence_of, rows_of
+from inspector.engine.hooks.recorder import AfterHook, CallRecorder
+from inspector.engine.recurrent.cell_calls import CellCallChain, recurrence_of, rows_of
 from inspector.engine.recurrent.fused.calls import UNKNOWN_COLUMN, column_of
 from inspector.engine.recurrent.fused.layers import CHANGED, GRADIENT, OVERWRITTEN, class_name
 from inspector.engine.registries import PROBES
@@ -31,7 +31,7 @@ from inspector.records import Channel
 LIVE_STEPS, LIVE_SECONDS = 32, 0.05
 LIVE_FEWEST = 8
 """Steps before which nothing is drawn: the calls may turn out to be part of a larger recurrence."""
-MOST_WALKS = 16
+MOST_CHAINS = 16
 CHANGING = (
     "The state given to {} is again and again not the one it returned (something changes it between the calls), so "
     "only its first {} stretches are shown."
@@ -49,12 +49,12 @@ FEWEST = 3
 FOREIGN = "{} takes or returns something else than the class it derives from, so it cannot be followed."
 
 
-class _Recorder(Recorder):
+class _Recorder(CallRecorder):
     """What the hooks of the cells write to; a copy of a watched model gets one that keeps nothing."""
 
     def __init__(self, trace: Trace | None = None, emit: Emitter | None = None) -> None:
         super().__init__(trace, emit)
-        self.walks: dict[str, list[Walk]] = {}
+        self.chains: dict[str, list[CellCallChain]] = {}
         self.cut: set[str] = set()
 
     def keep(self, place: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
@@ -66,30 +66,30 @@ class _Recorder(Recorder):
         if not tensors or x is None or len(made) != len(family.parts) or len(given) not in (0, len(made)):
             self.give_up(place, FOREIGN.format(place))
             return
-        walk, rows = self._find(place, given)
-        if walk is None:
-            walk = self._begin(place, module, family, given, made)
-            if walk is None:
+        chain, rows = self._find(place, given)
+        if chain is None:
+            chain = self._begin(place, module, family, given, made)
+            if chain is None:
                 return
-            rows = walk.alive
+            rows = chain.alive
         else:
-            walk.linked = walk.linked and walk.same(given)
-        step = len(walk.states)
-        walk.step(x, made, rows)
+            chain.linked = chain.linked and chain.same(given)
+        step = len(chain.states)
+        chain.step(x, made, rows)
         for number, part in enumerate(made):
             if part.requires_grad:
-                self.trace.want_gradient(part, walk.receiver(step, number))
-                walk.asked.append((part, part._version))
-        self.draw(walk)
+                self.trace.want_gradient(part, chain.receiver(step, number))
+                chain.asked.append((part, part._version))
+        self.draw(chain)
 
-    def _find(self, place: str, given: tuple[Tensor, ...]) -> tuple[Walk | None, Tensor]:
-        """The walk that goes on from this state (several may be open: two sequences in turns), newest first."""
+    def _find(self, place: str, given: tuple[Tensor, ...]) -> tuple[CellCallChain | None, Tensor]:
+        """The chain that goes on from this state (several may be open: two sequences in turns), newest first."""
         nothing = torch.zeros(0)
         if given:
-            for walk in reversed(self.walks.get(place, [])):
-                rows = walk.following(given)
+            for chain in reversed(self.chains.get(place, [])):
+                rows = chain.following(given)
                 if rows is not None:
-                    return walk, rows
+                    return chain, rows
         return None, nothing
 
     def _begin(
@@ -99,10 +99,10 @@ class _Recorder(Recorder):
         family: CellFamily,
         given: tuple[Tensor, ...],
         made: tuple[Tensor, ...],
-    ) -> Walk | None:
+    ) -> CellCallChain | None:
         assert self.trace is not None
-        walks = self.walks.setdefault(place, [])
-        if len(walks) == MOST_WALKS:
+        chains = self.chains.setdefault(place, [])
+        if len(chains) == MOST_CHAINS:
             self.broken.add(place)
             self.cut.add(place)
             return None
@@ -118,33 +118,33 @@ class _Recorder(Recorder):
             (weight, weight._version) for weight in module.parameters() if not weight.is_inference()
         ]
         cell = family.from_module(module, family.weights(module))
-        walk = Walk(
-            f"{place}#{len(walks) + 1}" if walks else place, module, cell, weights,
+        chain = CellCallChain(
+            f"{place}#{len(chains) + 1}" if chains else place, module, cell, weights,
             tuple(rows_of(item).detach()[cut].clone() for item in start), cut, 0 if one else column,
             self.trace.look_at if one else 0, torch.ones(columns, dtype=torch.bool),
             torch.zeros(columns, dtype=torch.int64), sent_at=time.monotonic(),
         )  # fmt: skip
-        walks.append(walk)
-        return walk
+        chains.append(chain)
+        return chain
 
-    def draw(self, walk: Walk, *, last: bool = False) -> None:
+    def draw(self, chain: CellCallChain, *, last: bool = False) -> None:
         """Write the states that came since the last page, every 32 steps or 50 ms."""
         assert self.emit is not None and self.trace is not None
         if self.trace.subject.answer is not None or self.trace.batch.others():
             return  # whose steps these are is known when the model has returned
-        count = walk.count
-        waiting, now = count - walk.sent, time.monotonic()
-        late = count >= LIVE_FEWEST and now - walk.sent_at > LIVE_SECONDS
+        count = chain.count
+        waiting, now = count - chain.sent, time.monotonic()
+        late = count >= LIVE_FEWEST and now - chain.sent_at > LIVE_SECONDS
         if not waiting or not (last or waiting >= LIVE_STEPS or late):
             return
         if self.emit.cancelled():
             return
-        for number, part in enumerate(walk.parts):
-            values = torch.stack([state[number][walk.column] for state in walk.states[walk.sent : count]])
-            name = f"{walk.place}:{part}"
-            self.emit.channel(state_channel(name, part, values, class_name(walk.module)))
-            self.emit.page(name, (walk.sent, 0), values)
-        walk.sent, walk.sent_at = count, now
+        for number, part in enumerate(chain.parts):
+            values = torch.stack([state[number][chain.column] for state in chain.states[chain.sent : count]])
+            name = f"{chain.place}:{part}"
+            self.emit.channel(state_channel(name, part, values, class_name(chain.module)))
+            self.emit.page(name, (chain.sent, 0), values)
+        chain.sent, chain.sent_at = count, now
 
 
 def state_channel(name: str, part: str, values: Tensor, module: str) -> Channel:
@@ -186,42 +186,42 @@ class Cells:
         self._handles.clear()
 
     def finish(self, trace: Trace, emit: Emitter) -> None:
-        """Write the last pages and put every walk into the trace."""
+        """Write the last pages and put every chain into the trace."""
         recorder = self._recorder
         for place in self._compiled:
-            if place not in recorder.walks and place not in recorder.broken:
+            if place not in recorder.chains and place not in recorder.broken:
                 emit.refuse(f"{place}:h", COMPILED.format(place))
         for place in trace.cells_within:
-            recorder.walks.pop(place, None)
-        for place, walks in list(recorder.walks.items()):
-            if len(walks) >= FEWEST and all(len(walk.states) == 1 for walk in walks):
-                del recorder.walks[place]
+            recorder.chains.pop(place, None)
+        for place, chains in list(recorder.chains.items()):
+            if len(chains) >= FEWEST and all(len(chain.states) == 1 for chain in chains):
+                del recorder.chains[place]
                 emit.refuse(f"{place}:h", ANEW.format(place))
             elif place in recorder.cut:
-                emit.refuse(f"{place}:h", CHANGING.format(place, MOST_WALKS))
-        for walk in [walk for walks in recorder.walks.values() for walk in walks if walk.states]:
+                emit.refuse(f"{place}:h", CHANGING.format(place, MOST_CHAINS))
+        for chain in [chain for chains in recorder.chains.values() for chain in chains if chain.states]:
             emit.check()
             try:
                 with torch.no_grad():
-                    self._open(walk, trace, emit)
+                    self._open(chain, trace, emit)
             except CancelledError:
                 raise
             except Exception as fault:  # noqa: BLE001 - one cell may not take the others along
-                emit.refuse(f"{walk.place}:h", f"Opening {walk.place} failed ({told(fault)}).")
-        recorder.walks.clear()
+                emit.refuse(f"{chain.place}:h", f"Opening {chain.place} failed ({told(fault)}).")
+        recorder.chains.clear()
 
-    def _open(self, walk: Walk, trace: Trace, emit: Emitter) -> None:
-        self._recorder.draw(walk, last=True)
-        if walk.overwritten():
-            emit.refuse(f"{walk.place}:gate", OVERWRITTEN.format(walk.place))
+    def _open(self, chain: CellCallChain, trace: Trace, emit: Emitter) -> None:
+        self._recorder.draw(chain, last=True)
+        if chain.overwritten():
+            emit.refuse(f"{chain.place}:gate", OVERWRITTEN.format(chain.place))
             return
-        recurrence = recurrence_of(walk, trace.batch.lengths)
-        if walk.sent == walk.count:
-            recurrence.shown = set(walk.parts)
-        if walk.gradients and walk.gradients_lost():
-            emit.refuse(f"{walk.place}:{GRADIENT}", CHANGED.format(walk.place))
-        elif walk.gradients and recurrence.delta is None:
-            emit.refuse(f"{walk.place}:{GRADIENT}", ENTANGLED.format(walk.place, ", ".join(walk.parts)))
+        recurrence = recurrence_of(chain, trace.batch.lengths)
+        if chain.sent == chain.count:
+            recurrence.shown = set(chain.parts)
+        if chain.gradients and chain.gradients_lost():
+            emit.refuse(f"{chain.place}:{GRADIENT}", CHANGED.format(chain.place))
+        elif chain.gradients and recurrence.delta is None:
+            emit.refuse(f"{chain.place}:{GRADIENT}", ENTANGLED.format(chain.place, ", ".join(chain.parts)))
         trace.recurrences.append(recurrence)
 
 

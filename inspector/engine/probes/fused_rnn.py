@@ -7,7 +7,7 @@ and direction is laid open: lower layers (whose outputs the fused kernel does no
 layer each, with the very weights; then all gates of all steps come from one batched product. The recomputation has
 to reproduce what the module returned, or everything derived from it is refused (see engine/recurrent/fused/layers.py).
 
-A module that is called step by step is one walk, as long as each call is given the state that the one before
+A module that is called step by step is one chain, as long as each call is given the state that the one before
 returned; other calls get places of their own ("rnn#2.l0"). Not seen: TorchScript, quantized modules, compiled code.
 """
 
@@ -24,25 +24,25 @@ from torch.utils.hooks import RemovableHandle
 from inspector.engine.cells.family import CellFamily, class_names, sequence_family
 from inspector.engine.errors import CancelledError
 from inspector.engine.hooks.module_stack import in_backward
-from inspector.engine.hooks.recorder import AfterHook, Recorder
+from inspector.engine.hooks.recorder import AfterHook, CallRecorder
 from inspector.engine.recurrent.fused.calls import FusedCall, returned_states
-from inspector.engine.recurrent.fused.layers import Walk, class_name, lay_open
+from inspector.engine.recurrent.fused.layers import CallChain, class_name, lay_open
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import told
 
-MOST_WALKS = 64
+MOST_CHAINS = 64
 """Places that one module may fill in one run."""
 
 
-class _Recorder(Recorder):
+class _Recorder(CallRecorder):
     """What the hooks write to. A copy of the model made meanwhile (an EMA) gets a recorder that keeps nothing."""
 
     def __init__(self, trace: Trace | None = None, emit: Emitter | None = None) -> None:
         super().__init__(trace, emit)
-        self.walks: list[Walk] = []
-        self.open: dict[str, tuple[Walk, list[tuple[Tensor, int]]]] = {}
+        self.chains: list[CallChain] = []
+        self.open: dict[str, tuple[CallChain, list[tuple[Tensor, int]]]] = {}
         self.counts: dict[str, int] = {}
         self.random: dict[str, Tensor] = {}
 
@@ -76,22 +76,22 @@ class _Recorder(Recorder):
                 self.trace.want_gradient(tensor, call.receiver(name))
                 call.asked.append((tensor, tensor._version))
         call.settle()
-        walk, last = self.open.get(place, (None, []))
-        if walk is not None and stack.directions == 1 and call.continues(walk.calls[-1], initial, last):
-            walk.calls.append(call)
+        chain, last = self.open.get(place, (None, []))
+        if chain is not None and stack.directions == 1 and call.continues(chain.calls[-1], initial, last):
+            chain.calls.append(call)
         else:
-            walk = self._begin(place, module, family, call)
-        if walk is not None:
-            self.open[place] = walk, returned
+            chain = self._begin(place, module, family, call)
+        if chain is not None:
+            self.open[place] = chain, returned
 
-    def _begin(self, place: str, module: nn.Module, family: CellFamily, call: FusedCall) -> Walk | None:
+    def _begin(self, place: str, module: nn.Module, family: CellFamily, call: FusedCall) -> CallChain | None:
         number = self.counts[place] = self.counts.get(place, 0) + 1
-        if number > MOST_WALKS:
-            self.give_up(place, f"{place} is called again and again; only its first {MOST_WALKS} calls are shown.")
+        if number > MOST_CHAINS:
+            self.give_up(place, f"{place} is called again and again; only its first {MOST_CHAINS} calls are shown.")
             return None
-        walk = Walk(place if number == 1 else f"{place}#{number}", module, family, [call])
-        self.walks.append(walk)
-        return walk
+        chain = CallChain(place if number == 1 else f"{place}#{number}", module, family, [call])
+        self.chains.append(chain)
+        return chain
 
 
 def _not_ours(
@@ -155,23 +155,23 @@ class FusedRnn:
         self._handles.clear()
 
     def finish(self, trace: Trace, emit: Emitter) -> None:
-        """Lay every walk open and put its layers and directions into the trace."""
+        """Lay every chain open and put its layers and directions into the trace."""
         recorder = self._recorder
         for place in self._compiled:
             if place not in recorder.counts and place not in recorder.broken:
                 emit.refuse(f"{place}:h", _COMPILED.format(place))
-        for walk in recorder.walks:
+        for chain in recorder.chains:
             emit.check()
             try:
                 with torch.no_grad():
                     trace.recurrences += lay_open(
-                        walk, trace.batch.lengths, trace.look_at, emit, only=trace.only_looked_at
+                        chain, trace.batch.lengths, trace.look_at, emit, only=trace.only_looked_at
                     )
             except CancelledError:
                 raise
             except Exception as fault:  # noqa: BLE001 - one module may not take the others along
-                emit.refuse(f"{walk.place}:h", f"Opening {walk.place} failed ({told(fault)}).")
-        recorder.walks.clear()
+                emit.refuse(f"{chain.place}:h", f"Opening {chain.place} failed ({told(fault)}).")
+        recorder.chains.clear()
         recorder.open.clear()
 
 

@@ -16,22 +16,24 @@ from inspector.engine.cells.family import is_opaque, sequence_family, step_famil
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.hooks.function_mode import FUSED, runs_fused, unwatched
 from inspector.engine.hooks.module_stack import ModuleStack
-from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, corrected, place_of, recurrence_of
+from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, corrected, place_of_step, recurrence_of
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
+from inspector.engine.recurrent.traced.layer_names import layer_names
 from inspector.engine.recurrent.traced.loops.carried_state import Slot, analyse
 from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, loops_inside
 from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.record.op_table import Table
-from inspector.engine.recurrent.traced.record.recorder import Recorder
+from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
+from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import told
-from inspector.records import CARRIED, STATE, Labels, place_name
+from inspector.records import CARRIED, LAYER_DOMAIN, STATE, Labels, place_name
 
 FULL = (
     "The model makes more operations than are recorded, so loops after the first {:,} are not seen; a shorter sequence "
@@ -55,7 +57,7 @@ class Handwritten:
     summary = "Hand-written recurrences: Python loops over any operations, and stacks of equal layers"
 
     def __init__(self) -> None:
-        self._recorder: Recorder | None = None
+        self._recorder: OperationRecorder | None = None
         self._stack: ModuleStack | None = None
         self._found: list[tuple[ReplayRecurrence | GraphRecurrence, Wanted]] = []
         self._refused: dict[str, str] = {}
@@ -78,8 +80,8 @@ class Handwritten:
             if not is_opaque(module) and (sequence_family(module) or step_family(module)) is not None
         }  # fmt: skip
         self._parameters = {id(value): name for name, value in model.named_parameters()}
-        self._recorder = Recorder(trace.editor)
-        self._recorder.begin(following=trace.subject.may_give_loss(trace.batch))
+        self._recorder = OperationRecorder(trace.editor)
+        self._recorder.begin(following=trace.may_have_gradients)
         trace.after_forward.append(lambda: self._look(trace, emit))
 
     def detach(self) -> None:
@@ -111,7 +113,10 @@ class Handwritten:
         if not self._looked:
             self._look(trace, emit)
         for recurrence, wanted in self._found:
-            wanted.fill(recurrence)
+            try:
+                wanted.fill(recurrence)
+            except Unsupported as problem:
+                emit.refuse(f"{recurrence.place}:gradient", str(problem))
             trace.recurrences.append(recurrence)
         for place, reason in self._refused.items():
             emit.refuse(f"{place}:h", reason)
@@ -143,7 +148,7 @@ class Handwritten:
         table, lost = resolved(self._recorder.table())
         self._made = _Origins(table, trace)
         if trace.editing:
-            trace.extra["operations"] = table.ops()
+            trace.findings.of(RecordedLoops).operations = table.ops()
         search = find_loops(table)
         loop = next(search, None)
         while loop is not None:
@@ -161,7 +166,7 @@ class Handwritten:
         flow.tick = emit.check
         useful = False
         for state in states(flow):
-            place = place_of(flow, state, self._names)
+            place = place_of_step(flow, state, self._names)
             cells = cells_within(flow, state, self._parameters)
             theirs, within = of_a_family(flow, state, self._claimed)
             if "" in cells or of_a_cell(flow, state) or theirs:  # these have probes of their own
@@ -181,14 +186,20 @@ class Handwritten:
             wanted = Wanted(flow, state, cut)
             wanted.ask(trace)
             self._found.append((recurrence, wanted))
+            if loop.depth:
+                recurrence.domain, recurrence.names = LAYER_DOMAIN, layer_names(flow, state, self._modules())
             recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
             named = place_name(place)
             emit.sink.write(Labels(CARRIED + named, tuple(slot.written for slot in flow.slots), emit.frame))
             emit.sink.write(Labels(STATE + named, tuple(slot.written for slot in state), emit.frame))
             size = int(trace.batch.lengths.numel())
             if trace.editing:
-                trace.extra.setdefault("handwritten", []).append((place, flow, state, size))
+                trace.findings.of(RecordedLoops).loops.append(RecordedLoop(place, flow, state, size))
         return useful
+
+    def _modules(self) -> dict[int, str]:
+        """Ids of modules and of parameters → the module's name."""
+        return {**{number: name.rpartition(".")[0] for number, name in self._parameters.items()}, **self._names}
 
     def _one_by_one(self, loop: Loop, trace: Trace) -> bool:
         """True for a loop over the sequences of the batch, each with a loop over its steps inside: it is told."""
@@ -197,7 +208,7 @@ class Handwritten:
             return False
         found = [(flow, state) for flow in map(analyse, loops_inside(loop)) for state in states(flow)]
         for flow, state in found:
-            place = place_of(flow, state, self._names)
+            place = place_of_step(flow, state, self._names)
             reason = f"the model goes through the batch's {size} sequences one by one; {ONE_SHOWS}"
             self._refused[place] = f"The recurrence in {place} is not shown: {reason}."
         return bool(found)

@@ -1,4 +1,4 @@
-"""Walks of a cell over a sequence in a user's own loop: which calls belong together, and what they add up to."""
+"""Chains of calls of a cell in a user's own loop over a sequence: which belong together, and what they add up to."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def rows_of(value: Tensor) -> Tensor:
 
 
 @dataclass(slots=True)
-class Walk:
-    """One walk of a cell: inputs, the state before the first step, the state after each, of the columns kept.
+class CellCallChain:
+    """A chain of calls of a cell: inputs, the state before the first step, the state after each, of the columns kept.
 
     Attributes:
         cut: the columns of the user's batch that are kept; base: the sample of the batch that the first of them is.
@@ -114,23 +114,23 @@ class Walk:
         return any(tensor._version != version for tensor, version in self.asked)
 
 
-def recurrence_of(walk: Walk, lengths: Tensor) -> Recurrence:
-    """The walk as a Recurrence. `lengths` of the batch count where it has as many sequences and steps."""
-    dtype = walk.first[0].dtype
-    counts = walk.counts[walk.cut]
+def recurrence_of(chain: CellCallChain, lengths: Tensor) -> Recurrence:
+    """The chain as a Recurrence. `lengths` of the batch count where it has as many sequences and steps."""
+    dtype = chain.first[0].dtype
+    counts = chain.counts[chain.cut]
     steps = int(counts.max())
-    cell = walk.cell
-    x = torch.stack(walk.x[:steps]).to(cell.dtype)
-    states = torch.stack([torch.cat(state, -1) for state in (walk.first, *walk.states[:steps])]).to(cell.dtype)
-    whole = walk.counts.numel() == lengths.numel() and int(lengths.max()) == steps
-    real = torch.minimum(counts, lengths[walk.cut]) if whole else counts
+    cell = chain.cell
+    x = torch.stack(chain.x[:steps]).to(cell.dtype)
+    states = torch.stack([torch.cat(state, -1) for state in (chain.first, *chain.states[:steps])]).to(cell.dtype)
+    whole = chain.counts.numel() == lengths.numel() and int(lengths.max()) == steps
+    real = torch.minimum(counts, lengths[chain.cut]) if whole else counts
     check = _check(cell, x, states, counts, resolution(dtype, states.device))
     found = Recurrence(
-        walk.place, type(walk.module).__name__, cell, x, states, real.clone(), check=check, base=walk.base
+        chain.place, type(chain.module).__name__, cell, x, states, real.clone(), check=check, base=chain.base
     )
-    if walk.gradients and not walk.gradients_lost() and cell.feeds_parts() is not None:
-        found.delta = _delta(walk, found)
-        if walk.linked:
+    if chain.gradients and not chain.gradients_lost() and cell.feeds_parts() is not None:
+        found.delta = _delta(chain, found)
+        if chain.linked:
             found.arriving = _arriving(found)
     return found
 
@@ -150,16 +150,16 @@ def _check(cell: Cell, x: Tensor, states: Tensor, counts: Tensor, unit: float) -
     return judge([against_bound(made, states[1:], limit, real)])
 
 
-def _delta(walk: Walk, recurrence: Recurrence) -> Tensor:
+def _delta(chain: CellCallChain, recurrence: Recurrence) -> Tensor:
     """(t, b, s) total gradients from autograd.
 
     On the unrolled graph ∂L/∂c_t may include the way through h_t (it does where h is computed from the returned
     c): the cell takes that off, so that c_t's gradient holds h_t fixed, as everywhere else.
     """
     delta = torch.zeros_like(recurrence.states[1:])
-    for (step, number), gradient in walk.gradients.items():
+    for (step, number), gradient in chain.gradients.items():
         if step < len(delta):
-            delta[step, :, recurrence.cell.parts[walk.parts[number]]] = gradient.to(delta.dtype)
+            delta[step, :, recurrence.cell.parts[chain.parts[number]]] = gradient.to(delta.dtype)
     if recurrence.cell.feeds_parts():
         for start in range(0, len(delta), CHUNK):
             stop = min(start + CHUNK, len(delta))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from inspector.engine.errors import InputError
 from inspector.engine.model.batching import pad, rows_of
 from inspector.engine.model.call import takes_by_name
 from inspector.engine.model.declared_inputs import DeclaredInput
 from inspector.engine.model.named_batches import assemble, declared_for, of_values
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.registries import INPUTS
+from inspector.engine.registries import INPUTS, input_of_file, make_input, options_of_input
 from inspector.records import InputSpec
 
 EXAMPLE = "example"
@@ -20,13 +20,10 @@ EXAMPLE = "example"
 
 def batch_of_spec(subject: Subject, spec: InputSpec, seed: int) -> Batch:
     """The batch that a request asks for. Raises InputError."""
-    for kind in {spec.kind, *(part.kind for part in spec.parts.values())}:
-        if kind not in INPUTS:
-            raise InputError(f"There is no input {kind!r}; there are {', '.join(INPUTS)}.")
     if spec.parts and _are_names(subject, spec):
         return _of_parts(subject, spec, seed)
     if spec.kind == EXAMPLE or not subject.declared:
-        return INPUTS[spec.kind].make(subject, spec, seed)
+        return make_input(subject, spec, seed)
     return _of_parts(subject, replace(spec, parts={subject.primary: spec}), seed)
 
 
@@ -43,9 +40,10 @@ def _are_names(subject: Subject, spec: InputSpec) -> bool:
 def _of_parts(subject: Subject, spec: InputSpec, seed: int) -> Batch:
     declared = declared_for(subject, {name: _of_kind(part) for name, part in spec.parts.items()}, list(spec.parts))
     given: dict[str, Batch] = {}
+    options = {name for part in spec.parts.values() for name in options_of_input(part.kind)}
     for number, (name, part) in enumerate(spec.parts.items()):
         view = subject.view(name, declared[name])
-        given[name] = INPUTS[part.kind].make(view, replace(part, look_at=0, parts={}), seed + number)
+        given[name] = make_input(view, replace(part, look_at=0, parts={}), seed + number, options)
         _keep_vocabulary(subject, name, view)
     declared = subject.declared or declared
     titles = [batch.title for batch in given.values() if batch.title]
@@ -54,8 +52,10 @@ def _of_parts(subject: Subject, spec: InputSpec, seed: int) -> Batch:
 
 def _of_kind(part: InputSpec) -> DeclaredInput:
     """What an input is of which nobody said anything but how it was given."""
-    text = part.kind in ("text", "ids") or part.value.lower().endswith((".txt", ".md", ".ids"))
-    return DeclaredInput(kind="tokens" if text else "vectors")
+    of_file = getattr(INPUTS[part.kind], "form", "") == "file" if part.kind in INPUTS else False
+    kind = input_of_file(Path(part.value)) if of_file else part.kind
+    reads = getattr(INPUTS[kind], "reads", ()) if kind is not None and kind in INPUTS else ()
+    return DeclaredInput(kind="tokens" if "tokens" in reads else "vectors")
 
 
 def _keep_vocabulary(subject: Subject, name: str, view: Subject) -> None:
@@ -68,10 +68,14 @@ def _keep_vocabulary(subject: Subject, name: str, view: Subject) -> None:
 
 
 def make_batch(subject: Subject, sequence: Any, seed: int, look_at: int) -> Batch:
-    """A batch from text, ids, an array, a list of several, any of these by the names of inputs, or None (an example).
+    """A batch from text, ids, an array, a list of several, any of these by the names of inputs, an InputSpec, or None.
+
+    None is the subject's first example; a spec (inspector.sequence) what its input makes.
 
     Raises InputError.
     """
+    if isinstance(sequence, InputSpec):
+        return batch_of_spec(subject, sequence, seed)
     if sequence is None:
         return INPUTS[EXAMPLE].make(subject, InputSpec(), seed)
     if isinstance(sequence, Mapping):

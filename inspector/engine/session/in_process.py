@@ -5,20 +5,23 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from inspector.capture import SUFFIX, Capture, Writer, check_target, open_capture
+from inspector.capture import SUFFIX, Capture, check_target, open_capture
 from inspector.engine.errors import InputError, ModelError
 from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_edits
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
 from inspector.engine.opening.open_subject import Opened, open_subject
-from inspector.engine.pipeline import RunOptions, chosen_quantities, perform
+from inspector.engine.pipeline import Recording, RunOptions, chosen_quantities, record, run_start
+from inspector.engine.registries import request_of
 from inspector.engine.session.batches import make_batch
-from inspector.engine.session.starting import run_start
-from inspector.records import Edit, Frame, Load, RunStop, parse_edit
+from inspector.records import Edit, Load, parse_edit, requests_in
+from inspector.records.report import misfit
+
+Asked = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
+"""Quantities: keys, or {key: {option: value}}."""
 
 
 def run_here(
@@ -29,7 +32,9 @@ def run_here(
     overwrite: bool = False,
     checkpoint: str = "",
     arguments: Mapping[str, Any] | None = None,
-    quantities: Sequence[str] = (),
+    also: Asked = (),
+    only: Asked = (),
+    quantities: Asked = (),
     seed: int = 0,
     partial: bool = False,
     look_at: int = 0,
@@ -39,6 +44,10 @@ def run_here(
     """See `inspector.run`. Raises InputError, ModelError or CaptureError; naming a file runs its code.
 
     A capture at `out` is replaced only with `overwrite`, and only once the run has something to put in its place.
+    The default quantities are computed and those in `also`; with `only` these instead of the default ones
+    (`quantities` is its former name). Each is a key, or several, with options after "@" or as a mapping:
+    `also=["bptt", "gradient/vectors@0:5"]` or `also={"gradient/vectors": {"steps": (0, 5)}}`.
+
     `edits` ("rnn.l0:gate/forget[3]=0@10:20") make a second frame, the run with these changes.
 
     `device` is for a subject that is named; a model that is handed over stays where it is, and in the mode it is in.
@@ -46,26 +55,36 @@ def run_here(
     folder = Path(out).absolute() if out is not None else _temporary()
     check_target(folder, overwrite)
     opened = _opened(subject, checkpoint, arguments or {}, seed, partial, device)
-    options = RunOptions(only=tuple(quantities), seed=seed)
+    options = RunOptions(also=requests(also), only=(*requests(only), *requests(quantities)), seed=seed)
     chosen_quantities(options)
     where = next((str(p.device) for p in opened.subject.model.parameters()), "cpu")
     batch = to_device(make_batch(opened.subject, sequence, seed, look_at), where)
     plan = _plan(opened.subject, batch, edits, options) if edits else None
-    frame = Frame(index=0, label=batch.title)
-    named = subject if isinstance(subject, str) else opened.title
-    start = run_start(opened, batch, subject=named, seed=seed, device=where)
-    began = time.monotonic()
-    with Writer(folder, start, overwrite=overwrite) as writer:
-        try:
-            if plan is not None:
-                perform_with_edits(opened.subject, batch, writer, plan, options, frame)
-            else:
-                perform(opened.subject, batch, writer, options, frame=frame)
-        except ModelError as problem:
-            writer.write(RunStop("failed", str(problem), time.monotonic() - began))
-            raise
-        writer.write(RunStop("done", seconds=time.monotonic() - began))
+    start = run_start(opened, batch.title, subject=_named(subject, opened), seed=seed, device=where)
+    recording = record(folder, start, overwrite=overwrite)
+    _to_the_end(recording, lambda: perform_with_edits(opened.subject, batch, recording, plan, options))
     return open_capture(folder)
+
+
+def _named(subject: Any, opened: Opened) -> str:
+    return subject if isinstance(subject, str) else opened.title
+
+
+def _to_the_end(recording: Recording, run: Callable[[], object]) -> None:
+    """Run; a model that raised says also what became of the capture."""
+    try:
+        with recording:
+            run()
+    except ModelError as problem:
+        said = recording.stop.message if recording.stop is not None else str(problem)
+        raise ModelError(said, problem.details) from problem
+
+
+def requests(asked: Asked) -> tuple[str, ...]:
+    """Quantities as they are asked for in Python, as requests. Raises InputError."""
+    if isinstance(asked, Mapping):
+        return tuple(request_of(key, given) for key, given in asked.items())
+    return requests_in([asked] if isinstance(asked, str) else asked)
 
 
 def _plan(subject: Subject, batch: Batch, edits: Sequence[Edit | str], options: RunOptions) -> Plan:
@@ -94,21 +113,9 @@ def _opened(
         )
     )
     if opened.pending:
-        raise InputError(misfit(opened))
+        assert opened.report is not None
+        raise InputError(misfit(opened.report))
     return opened
-
-
-def misfit(opened: Opened) -> str:
-    """The sentence about a checkpoint that does not fit whole."""
-    report = opened.report
-    assert report is not None
-    bad = [m for m in report.mismatches if m.problem in ("missing", "unexpected", "shape")]
-    listed = ", ".join(f"{m.name} ({m.problem}{': ' + m.detail if m.detail else ''})" for m in bad[:6])
-    more = f" and {len(bad) - 6} more" if len(bad) > 6 else ""
-    return (
-        f"{Path(report.path).name} fits {report.matched} of the model's {report.total} tensors; these do not: "
-        f"{listed}{more}. Say partial (--partial) to load what fits."
-    )
 
 
 def _temporary() -> Path:

@@ -4,62 +4,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-import torch
-
-from inspector.capture import CaptureError, Writer
+from inspector.capture import CaptureError
 from inspector.engine.errors import CancelledError, InputError, ModelError
-from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_edits
+from inspector.engine.interventions.runs import perform_with_edits, plan_edits
 from inspector.engine.model.named_batches import primary_value
-from inspector.engine.model.subject import Subject, to_device
+from inspector.engine.model.subject import to_device
 from inspector.engine.opening.open_subject import Opened, open_subject, places
 from inspector.engine.opening.user_code import NotAgreedError, UserCode
-from inspector.engine.pipeline import RunOptions, chosen_quantities, perform, set_threads
-from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
+from inspector.engine.pipeline import DEFAULTS, KeptTrace, Recording, RunOptions, chosen_quantities, record, run_start
 from inspector.engine.session.batches import batch_of_spec
-from inspector.engine.session.starting import run_start
+from inspector.engine.session.later import KeptRun, NeedsRunError
 from inspector.records import (
     Analyse,
-    Catalog,
-    Entry,
     Failure,
     Finished,
     Frame,
     Load,
     Loaded,
-    Log,
     NeedsTrust,
     Progress,
     Run,
     RunStop,
 )
-from inspector.registry import Registry
 
 PROGRESS_SECONDS = 0.05
-
-
-def catalog() -> Catalog:
-    """What this worker can do."""
-    threads = set_threads()
-    torch.sparse.check_sparse_tensor_invariants.enable()
-    registries: tuple[Registry[Any], ...] = (PROBES, QUANTITIES, LOADERS, INPUTS)
-    entries = [_entries(registry) for registry in registries]
-    devices = ("cpu", *(f"cuda:{n}" for n in range(torch.cuda.device_count())))
-    return Catalog(
-        torch=torch.__version__, threads=threads, devices=devices, probes=entries[0], quantities=entries[1],
-        loaders=entries[2], inputs=entries[3],
-        broken=tuple(f"{bad.origin}: {bad.reason}" for registry in registries for bad in registry.broken),
-    )  # fmt: skip
-
-
-def _entries(registry: Registry[Any]) -> tuple[Entry, ...]:
-    return tuple(
-        Entry(key=key, summary=entry.summary, default=bool(getattr(entry, "default", False)))
-        for key, entry in registry.items()
-    )
 
 
 class CaptureLostError(Exception):
@@ -85,6 +58,7 @@ class Service:
         self.code = code
         self.opened: Opened | None = None
         self._load: Load | None = None
+        self._kept = KeptRun()
         self._received = self._served = self._cancelled = 0
         """Requests that came in, that were begun, and up to which one all are cancelled."""
         self._told_at = 0.0
@@ -102,7 +76,8 @@ class Service:
         return self._served <= self._cancelled
 
     def close(self) -> None:
-        """Let the model go."""
+        """Let the model and its last run go."""
+        self._kept.let_go()
         self.opened = None
 
     def serve(self, request: Any) -> None:
@@ -112,14 +87,17 @@ class Service:
         try:
             if isinstance(request, Load):
                 self._open(request)
-            elif isinstance(request, (Run, Analyse)):
+            elif isinstance(request, Run):
                 self._run(request)
+            elif isinstance(request, Analyse):
+                self._analyse(request)
             else:
                 raise InputError(f"The worker does not know the request {name}.")
         except NotAgreedError as problem:
             self.send(NeedsTrust(files=problem.files, message=str(problem), request=name, generation=generation))
         except (InputError, CaptureError) as problem:
-            self.send(Failure(message=str(problem), request=name, kind="input", generation=generation))
+            kind = "needs run" if isinstance(problem, NeedsRunError) else "input"
+            self.send(Failure(message=str(problem), request=name, kind=kind, generation=generation))
         except CancelledError:
             said = "Opening the model was cancelled." if isinstance(request, Load) else "Cancelled."
             self.send(Failure(message=said, request=name, kind="cancelled", generation=generation))
@@ -144,47 +122,78 @@ class Service:
         except _Waits as waiting:
             self.send(describe(waiting.opened, load))
             return False
+        self._kept.let_go()
         self.opened, self._load = opened, load
         self.send(describe(opened, load))
         return True
 
-    def _run(self, request: Run | Analyse) -> None:
+    def _run(self, request: Run) -> None:
         if not self._is_up_to_date(request.generation):
             return  # its checkpoint does not fit the edited model, which the window was told
         if self.opened is None or self._load is None:
             raise InputError("No model is open yet; open one first.")
-        if isinstance(request, Analyse):
-            raise InputError("More quantities are computed by running again with them; the model is still open.")
-        subject = self.opened.subject
+        self._kept.let_go()
+        subject, frames = self.opened.subject, list[KeptTrace]()
         options = RunOptions(
-            only=request.quantities, seed=request.seed, states=request.states, cancelled=self.cancelled,
-            progress=lambda done, total, text: self._tell(done, total, text, request.generation),
+            also=request.also, only=request.only, seed=request.seed, states=request.states, cancelled=self.cancelled,
+            progress=self._teller(request.generation), keep=frames.append,
         )  # fmt: skip
         chosen_quantities(options)
         batch = to_device(batch_of_spec(subject, request.input, request.seed), self._load.device)
         start = run_start(
-            self.opened, batch, subject=self._load.subject, seed=request.seed, device=self._load.device,
+            self.opened, batch.title, subject=self._load.subject, seed=request.seed, device=self._load.device,
             made_by=request.made_by,
         )  # fmt: skip
         step = self.opened.report.step if self.opened.report is not None else None
         frame = Frame(index=0, label=request.frame_label or batch.title, step=step)
-        plan = plan_edits(subject, batch, request.edits, options) if request.edits else None
-        began = time.monotonic()
-        writer = Writer(request.path, start, overwrite=request.overwrite)  # a folder that cannot be used is bad input
+        plan = (
+            plan_edits(subject, batch, request.edits, replace(options, keep=DEFAULTS.keep)) if request.edits else None
+        )
+        recording = record(
+            request.path, start, overwrite=request.overwrite
+        )  # a folder that cannot be used is bad input
+        self._perform(recording, lambda: perform_with_edits(subject, batch, recording, plan, options, frame))
+        if recording.stop is not None and recording.stop.status == "done":
+            self._kept.keep(recording, start, frames)
+        self._tell_end(request, recording)
+
+    def _perform(self, recording: Recording, run: Callable[[], object]) -> None:
+        """Run; a model that raises or a cancel ends the capture properly, with what was seen in it.
+
+        A model that raised because it came to code that was not agreed to ended for that reason.
+        """
         try:
-            with writer:
-                stop = self._perform(subject, batch, writer, options, frame, began, plan)
-                writer.write(stop)
-                writer.flush()
-        except CaptureError as problem:  # a disk that fills meanwhile is not
+            with recording:
+                try:
+                    run()
+                except (ModelError, InputError) as problem:
+                    refusal = self.code.refusal() if self.code is not None else None
+                    if refusal is None:
+                        raise
+                    raise ModelError(str(refusal), getattr(problem, "details", "")) from None
+        except CaptureError as problem:  # a disk that fills meanwhile is no bad input
             raise CaptureLostError(str(problem)) from None
-        if not writer.begun:
-            stop = replace(stop, message=f"{stop.message} Nothing was captured; {request.path} is as it was.".lstrip())
+        except (ModelError, InputError, CancelledError):
+            pass  # the recording says so
+
+    def _tell_end(self, request: Run | Analyse, recording: Recording) -> None:
+        assert recording.stop is not None
         refusal = self.code.refusal() if self.code is not None else None
-        if refusal is None or stop.status == "done":
-            self.send(Finished(path=request.path, stop=stop, generation=request.generation))
+        if refusal is None or recording.stop.status == "done":
+            self.send(Finished(path=request.path, stop=recording.stop, generation=request.generation))
         if refusal is not None:
             raise refusal
+
+    def _analyse(self, request: Analyse) -> None:
+        """Compute more quantities on the trace of the last run. Raises NeedsRunError where that cannot be."""
+        keys = self._kept.asked(Path(request.path), request.quantities)
+        if not keys:
+            told = RunStop("done", f"{', '.join(request.quantities)}: computed in this run already.")
+            self.send(Finished(path=request.path, stop=told, generation=request.generation))
+            return
+        recording, compute = self._kept.question(keys, self.cancelled, self._teller(request.generation))
+        self._perform(recording, compute)
+        self._tell_end(request, recording)
 
     def _is_up_to_date(self, generation: int) -> bool:
         """A run is of the code as it is now: an edited model is opened anew, and asked about where it must be.
@@ -199,30 +208,8 @@ class Service:
             return True
         return self._open(replace(self._load, generation=generation))
 
-    def _perform(
-        self,
-        subject: Subject,
-        batch: Any,
-        writer: Writer,
-        options: RunOptions,
-        frame: Frame,
-        began: float,
-        plan: Plan | None,
-    ) -> RunStop:
-        """Run; a model that raises or a cancel ends the capture properly, with what was seen in it."""
-        try:
-            if plan is not None:
-                perform_with_edits(subject, batch, writer, plan, options, frame)
-            else:
-                perform(subject, batch, writer, options, frame=frame)
-            return RunStop("done", seconds=time.monotonic() - began)
-        except CancelledError:
-            return RunStop("cancelled", "Cancelled; what came so far is kept.", time.monotonic() - began)
-        except (ModelError, InputError) as problem:
-            with suppress(CaptureError):
-                writer.write(Log(getattr(problem, "details", ""), "error", "model"))
-            refusal = self.code.refusal() if self.code is not None else None
-            return RunStop("failed", str(refusal or problem), time.monotonic() - began)
+    def _teller(self, generation: int) -> Callable[[float, float, str], None]:
+        return lambda done, total, text: self._tell(done, total, text, generation)
 
     def _tell(self, done: float, total: float, text: str, generation: int) -> None:
         now = time.monotonic()

@@ -7,6 +7,7 @@ pages through the `Emitter`.
     quantity          the decorators by which a file becomes a quantity
     emitter           declares channels, writes pages, reports progress, notices a cancel
     answer, step_axes, target_steps   answers and inputs that have steps of their own
+    findings          what else is left in a trace, by its class
     embedding_calls   what an embedding looked up, call by call
 
 Begin reading with `trace.py`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import CancelledError
-from inspector.records import Channel, Labels, Page, Refusal, Scalar
+from inspector.records import Axis, Channel, Labels, Page, Refusal, Scalar
 
 
 class Sink(Protocol):
@@ -32,15 +32,21 @@ def to_numpy(tensor: Tensor) -> npt.NDArray[Any]:
 
 @dataclass(slots=True)
 class Emitter:
-    """Writes the channels of one frame. `cancelled` is asked between pages; `progress` gets (done, total, text)."""
+    """Writes the channels of one frame. `cancelled` is asked between pages; `progress` gets (done, total, text).
+
+    With `copies` what is written is copied first: whoever runs the model goes on with its tensors while pages wait.
+    """
 
     sink: Sink
     frame: int = 0
     cancelled: Callable[[], bool] = lambda: False
     progress: Callable[[float, float, str], None] = lambda _done, _total, _text: None
+    copies: bool = False
     declared: set[str] = field(default_factory=set)
     step_domains: dict[str, str] = field(default_factory=dict)
     """Place → whose steps its channels run over, where those are not the input's (engine/trace/target_steps.py)."""
+    axes: set[str] = field(default_factory=set)
+    """Names of the axes that were described."""
 
     def channel(self, channel: Channel) -> None:
         """Declare a channel once; a second declaration of the same name is ignored."""
@@ -53,6 +59,7 @@ class Emitter:
         """Write one block of a declared channel at `offset`. Raises CancelledError when the user has cancelled."""
         self.check()
         array = to_numpy(values) if isinstance(values, Tensor) else np.ascontiguousarray(values)
+        array = array.copy() if self.copies else array
         self.sink.write(Page(name, self.frame, tuple(offset), array))
 
     def array(self, channel: Channel, values: Tensor | npt.NDArray[Any]) -> None:
@@ -65,6 +72,12 @@ class Emitter:
         frame = -1 if every_frame else self.frame
         for start in range(0, len(names), 4096):
             self.sink.write(Labels(domain, tuple(names[start : start + 4096]), frame, start))
+
+    def axis(self, axis: Axis) -> None:
+        """Describe an axis of this frame; a second description of the same name is ignored."""
+        if axis.name not in self.axes:
+            self.axes.add(axis.name)
+            self.sink.write(replace(axis, frame=self.frame))
 
     def scalar(self, name: str, value: float) -> None:
         """One number of this frame."""

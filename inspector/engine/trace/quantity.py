@@ -18,7 +18,8 @@ from inspector.engine.cells.base import StepBlock
 from inspector.engine.errors import NotApplicable, Unsupported
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import KEPT_STEPS, Recurrence, Trace
-from inspector.records import Channel, Comparison
+from inspector.records import Channel, Comparison, Option
+from inspector.records.catalogue import RECURRENCE
 
 BLOCK_STEPS = KEPT_STEPS
 """Steps of a page of per-step quantities: small enough to be seen growing, large enough for batched products."""
@@ -26,15 +27,27 @@ BLOCK_STEPS = KEPT_STEPS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """An entry of the registry. `run(trace, emit)` computes and writes; `order` sorts, small first.
+    """An entry of the registry: what computes it, and all that window, command line and Python say of it.
 
-    With `parameter_gradients` the one backward pass also gives Trace.parameter_gradients.
+    Attributes:
+        summary: one sentence.
+        run: `run(trace, emit, **options)` computes and writes; it gets a value of every option.
+        order: when: small things first.
+        default: whether it is computed unasked.
+        needs: what it needs of a model, keys of `records.NEEDS`.
+        cost: in a few words, what is computed on request costs.
+        options: what can be set.
+        function: what the decorator stands on.
+        parameter_gradients: whether the one backward pass also gives Trace.parameter_gradients.
     """
 
     summary: str
-    run: Callable[[Trace, Emitter], None]
+    run: Callable[..., None]
     order: int = 50
     default: bool = True
+    needs: tuple[str, ...] = ()
+    cost: str = ""
+    options: tuple[Option, ...] = ()
     function: Callable[..., Any] | None = None
     parameter_gradients: bool = False
 
@@ -76,26 +89,30 @@ def per_step(
     default: bool = True,
     block_steps: int = BLOCK_STEPS,
     closed_steps: int | None = None,
-) -> Callable[[Callable[[StepBlock], Tensor]], Quantity]:
-    """A quantity `f(block) -> (t, b)`: one number a step, of every recurrence, for the sample looked at.
+    needs: tuple[str, ...] = (),
+    cost: str = "",
+    options: tuple[Option, ...] = (),
+) -> Callable[[Callable[..., Tensor]], Quantity]:
+    """A quantity `f(block, **options) -> (t, b)`: one number a step, of every recurrence, for the sample looked at.
 
     Blocks have `block_steps`; `closed_steps` where derivatives are closed forms, which cost nothing to make again.
     """
 
-    def wrap(function: Callable[[StepBlock], Tensor]) -> Quantity:
-        def one(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
+    def wrap(function: Callable[..., Tensor]) -> Quantity:
+        def one(recurrence: Recurrence, emit: Emitter, sample: int, **values: Any) -> None:
             name = f"{recurrence.place}:{signal}"
             size = block_steps if recurrence.cell.method or closed_steps is None else closed_steps
             for start, block in recurrence.blocks(sample, size):
-                values = recurrence.in_order(function(block)[:, 0], sample)
+                numbers = recurrence.in_order(function(block, **values)[:, 0], sample)
                 about = how(describe, recurrence)
                 shape = (recurrence.length(sample),)
-                emit.channel(about.channel(name, ("step",), shape, dtype_name(values), module=recurrence.module))
-                emit.page(name, (recurrence.sequence_offset(start, len(values), sample),), values)
+                emit.channel(about.channel(name, ("step",), shape, dtype_name(numbers), module=recurrence.module))
+                emit.page(name, (recurrence.sequence_offset(start, len(numbers), sample),), numbers)
 
         return Quantity(
-            summary=summary, order=order, default=default, function=function, run=_each_recurrence(signal, one)
-        )
+            summary=summary, order=order, default=default, needs=(RECURRENCE, *needs), cost=cost, options=options,
+            function=function, run=_each_recurrence(signal, one),
+        )  # fmt: skip
 
     return wrap
 
@@ -107,27 +124,42 @@ def how(describe: Describe, recurrence: Recurrence) -> Describe:
 
 
 def per_recurrence(
-    *, signal: str, summary: str, order: int = 50, default: bool = True
-) -> Callable[[Callable[[Recurrence, Emitter, int], None]], Quantity]:
-    """A quantity `f(recurrence, emit, sample)` that declares and writes its own channels."""
+    *,
+    signal: str,
+    summary: str,
+    order: int = 50,
+    default: bool = True,
+    needs: tuple[str, ...] = (),
+    cost: str = "",
+    options: tuple[Option, ...] = (),
+) -> Callable[[Callable[..., None]], Quantity]:
+    """A quantity `f(recurrence, emit, sample, **options)` that declares and writes its own channels."""
 
-    def wrap(function: Callable[[Recurrence, Emitter, int], None]) -> Quantity:
+    def wrap(function: Callable[..., None]) -> Quantity:
         return Quantity(
-            summary=summary, order=order, default=default, function=function, run=_each_recurrence(signal, function)
-        )
+            summary=summary, order=order, default=default, needs=(RECURRENCE, *needs), cost=cost, options=options,
+            function=function, run=_each_recurrence(signal, function),
+        )  # fmt: skip
 
     return wrap
 
 
 def per_run(
-    *, summary: str, order: int = 50, default: bool = True, parameter_gradients: bool = False
-) -> Callable[[Callable[[Trace, Emitter], None]], Quantity]:
-    """A quantity `f(trace, emit)` of the whole run."""
+    *,
+    summary: str,
+    order: int = 50,
+    default: bool = True,
+    needs: tuple[str, ...] = (),
+    cost: str = "",
+    options: tuple[Option, ...] = (),
+    parameter_gradients: bool = False,
+) -> Callable[[Callable[..., None]], Quantity]:
+    """A quantity `f(trace, emit, **options)` of the whole run."""
 
-    def wrap(function: Callable[[Trace, Emitter], None]) -> Quantity:
+    def wrap(function: Callable[..., None]) -> Quantity:
         return Quantity(
-            summary=summary, order=order, default=default, function=function, run=function,
-            parameter_gradients=parameter_gradients,
+            summary=summary, order=order, default=default, needs=needs, cost=cost, options=options, function=function,
+            run=function, parameter_gradients=parameter_gradients,
         )  # fmt: skip
 
     return wrap
@@ -147,9 +179,9 @@ def rows_per_page(length: int, row_bytes: int) -> int:
     return max(1, min(-(-length // 8), max(1, (512 << 10) // max(1, row_bytes))))
 
 
-def _each_recurrence(signal: str, one: Callable[[Recurrence, Emitter, int], None]) -> Callable[[Trace, Emitter], None]:
-    def run(trace: Trace, emit: Emitter) -> None:
-        over_recurrences(trace, emit, signal, lambda recurrence: one(recurrence, emit, trace.look_at))
+def _each_recurrence(signal: str, one: Callable[..., None]) -> Callable[..., None]:
+    def run(trace: Trace, emit: Emitter, **values: Any) -> None:
+        over_recurrences(trace, emit, signal, lambda recurrence: one(recurrence, emit, trace.look_at, **values))
 
     return run
 

@@ -7,13 +7,16 @@ target of 6 is taken for one of the target's; `modules` of the target says what 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
+from inspector.engine.model.batch import Batch
 from inspector.engine.trace.trace import Trace
-from inspector.records import ANSWER_DOMAIN
+from inspector.records import ANSWER_DOMAIN, Axis
 
 UNKNOWN = "position"
 """Label domain of steps of which it is not known whose they are."""
@@ -21,20 +24,45 @@ UNKNOWN = "position"
 
 @dataclass(frozen=True, slots=True)
 class StepAxis:
-    """One axis: its label domain, its steps with padding, (b,) real steps, the modules that are said to run over it."""
+    """One axis of the run.
+
+    Attributes:
+        domain: its name, and that of its labels; steps: with padding; lengths: (b,) real steps.
+        modules: those that are said to run over it.
+        grid: (rows, columns) where the steps are the patches of a picture.
+    """
 
     domain: str
     steps: int
     lengths: Tensor
     modules: tuple[str, ...] = ()
+    grid: tuple[int, int] | None = None
 
     def length(self, sample: int) -> int:
         """Real steps of one sample."""
         return int(self.lengths[sample])
 
+    def record(self, sample: int) -> Axis:
+        """What a capture says of the axis; steps that do not fill the grid are a line."""
+        length = self.length(sample)
+        if self.grid is not None and math.prod(self.grid) == length:
+            return Axis(name=self.domain, title=title_of(self.domain), length=length, layout="grid", grid=self.grid)
+        return Axis(name=self.domain, title=title_of(self.domain), length=length)
+
+
+def title_of(domain: str) -> str:
+    """The word for an axis: an input's name says whose steps they are, not what is counted."""
+    return domain if domain.split()[-1] in ("step", "patch", UNKNOWN) else f"{domain} step"
+
+
+def primary_axis(batch: Batch) -> StepAxis | None:
+    """The axis of the primary input; None where it has no steps."""
+    first = batch.first
+    return StepAxis(first.axis, first.steps, first.lengths, grid=first.grid) if first.axis else None
+
 
 def axes_beside(trace: Trace) -> list[StepAxis]:
-    """The answer's axis, and those of inputs that are sequences of their own."""
+    """The answer's axis, those of inputs that are sequences of their own, and those of pictures cut into patches."""
     found: list[StepAxis] = []
     answer, subject = trace.answer, trace.subject
     if answer is not None:
@@ -42,7 +70,11 @@ def axes_beside(trace: Trace) -> list[StepAxis]:
         found.append(StepAxis(ANSWER_DOMAIN, answer.steps, answer.lengths, (*names_in(subject.decoder), *own)))
     for name, one in trace.batch.others():
         if answer is None or answer.source != name:
-            found.append(StepAxis(one.axis, one.steps, one.lengths, subject.modules_over(name)))
+            found.append(StepAxis(one.axis, one.steps, one.lengths, subject.modules_over(name), one.grid))
+    for name, one in trace.batch.named.items():
+        if one.grid is not None and not one.axis and one.tensor is not None:
+            count = math.prod(one.grid)
+            found.append(StepAxis(f"{name} patch", count, torch.full_like(one.lengths, count), grid=one.grid))
     return found
 
 

@@ -18,10 +18,11 @@ from inspector.engine.model.batch import INPUT
 from inspector.engine.model.model_output import candidates
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
+from inspector.engine.trace.axis_records import name_layers, write_axes
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.step_axes import UNKNOWN, StepAxis, axes_beside, axis_at, of_primary
 from inspector.engine.trace.trace import Attention, Recurrence, Trace
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Log, place_name
+from inspector.records import ANSWER_DOMAIN, LAYER_DOMAIN, STEP_DOMAIN, Log, place_name
 
 EXPECTED = (
     "`answer` gave {}; expected ids ({}, t) with a negative id at padding, or the labels of each of the {} sequences."
@@ -106,7 +107,13 @@ def output_steps(output: Any, scores: Tensor | None, size: int) -> int | None:
 
 
 def settle(trace: Trace, emit: Emitter) -> None:
-    """Give what runs over the answer or over another input its steps, their lengths and their labels."""
+    """Give what runs over the answer, another input or layers its steps and their labels; describe every axis."""
+    _lay_out_all(trace, emit)
+    name_layers(trace, emit)
+    write_axes(trace, emit)
+
+
+def _lay_out_all(trace: Trace, emit: Emitter) -> None:
     answer = trace.answer
     if answer is not None:
         emit.labels(ANSWER_DOMAIN, answer.names)
@@ -119,6 +126,8 @@ def settle(trace: Trace, emit: Emitter) -> None:
     if trace.recurrences or trace.attentions:
         _say_what_is_alike(trace, emit)
     for recurrence in trace.recurrences:
+        if recurrence.domain == LAYER_DOMAIN:
+            continue
         axis = axis_at(trace, recurrence.place, recurrence.steps)
         if axis is not None:
             _lay_out(recurrence, axis)

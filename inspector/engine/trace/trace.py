@@ -17,6 +17,7 @@ from torch.autograd.graph import get_gradient_edge
 from inspector.engine.cells.base import Cell, Check, StepBlock
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
+from inspector.engine.trace.findings import Findings
 from inspector.records import STEP_DOMAIN
 
 KEPT_BYTES = 256 << 20
@@ -62,7 +63,9 @@ class Recurrence:
     base: int = 0
     known: tuple[Tensor, ...] = ()
     domain: str = STEP_DOMAIN
-    """Whose steps these are: the input's, or those of an answer with steps of its own."""
+    """The axis of these steps: the input's, another input's, the answer's, or the layers of a stack."""
+    names: tuple[str, ...] = ()
+    """What the steps are called where they are the layers of a stack, if their modules tell it."""
     _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
 
     @property
@@ -185,7 +188,7 @@ class Trace:
     Attributes:
         output: what the model returned, detached; None if it raised half-way (then what was seen is still here).
         logits: (b, t, v) or None; loss: (b, t) with NaN where a step carries none, or None.
-        extra: room for probes of other packages, by their key.
+        findings: what else probes and quantities leave, by its class.
     """
 
     subject: Subject
@@ -197,7 +200,7 @@ class Trace:
     loss: Tensor | None = None
     answer: Answer | None = None
     """Steps of the answer where it has its own: then loss and logits have those, not the input's."""
-    extra: dict[str, Any] = field(default_factory=dict)
+    findings: Findings = field(default_factory=Findings)
     cells_within: set[str] = field(default_factory=set)
     """Names of the modules of cells that are part of a larger hand-written recurrence."""
     only_looked_at: bool = False
@@ -212,6 +215,8 @@ class Trace:
     """Keep what an edited run is aimed by (engine/interventions/runs.py)."""
     editor: Any = None
     """What replaces values in the middle of the run (engine/interventions/editor.py), or None."""
+    observed: bool = False
+    """Somebody else makes the call, and its backward pass if there is one."""
     keep_graph: bool = False
     """Set by a probe that reads derivatives off autograd's graph after the backward pass."""
     after_forward: list[Callable[[], None]] = field(default_factory=list)
@@ -230,6 +235,11 @@ class Trace:
         """
         if value.requires_grad:
             self.gradient_requests.append(GradientRequest(value, take))
+
+    @property
+    def may_have_gradients(self) -> bool:
+        """Whether a backward pass may follow: of a call that is observed only the caller knows."""
+        return self.observed or self.subject.may_give_loss(self.batch)
 
     def hand_out_gradients(self) -> None:
         """Call every `take` with what came; a gradient that came in several backward passes is their sum."""

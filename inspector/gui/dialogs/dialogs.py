@@ -92,6 +92,7 @@ class Palette(QDialog):
 KEYS = (
     ("← →", "one step back or on (Shift: ten)"),
     ("↑ ↓", "the unit or head before or after"),
+    ("Ctrl+← →", "in Attention: the key before or after (Shift: ten)"),
     ("Home, End", "first and last step"),
     ("Space", "play the steps, stop"),
     ("mouse over a plot", "the cursor goes there; a lag, a rank or a token is marked and read"),

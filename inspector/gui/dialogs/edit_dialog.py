@@ -48,6 +48,7 @@ class EditDialog(QDialog):
         self.list = QListWidget()
         self.list.addItems([str(edit) for edit in known])
         self.problem = plain_label()
+        self.problem.setObjectName("problem")
         self._build()
         self.place.currentTextChanged.connect(self._arrange)
         self.start.valueChanged.connect(self._say_token)
@@ -120,6 +121,10 @@ class EditDialog(QDialog):
                 layout.addLayout(item)
         self.go.setDefault(True)
         self.resize(460, 520)
+
+    def say(self, sentence: str) -> None:
+        """Tell what is wrong with the changes in the list."""
+        self.problem.setText(clean(sentence))
 
     @Slot(str)
     def _arrange(self, place: str) -> None:

@@ -44,6 +44,7 @@ class OpenModelDialog(QDialog):
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         self.subject.setCompleter(completer)
         self.subject.textEdited.connect(self._offer)
+        self.subject.returnPressed.connect(self._accept)  # the list of completions keeps Enter from the dialog
         self.problem, self.details, self.more = plain_label(""), QPlainTextEdit(), QToolButton()
         self._build()
         self.fill(subject, checkpoint)
@@ -56,6 +57,7 @@ class OpenModelDialog(QDialog):
         form.addRow("Arguments (JSON)", self.arguments)
         form.addRow("Checkpoint", _with_button(self.checkpoint, self._browse_checkpoint))
         self.problem.setWordWrap(True)
+        self.problem.setObjectName("problem")
         self.problem.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.problem.setAccessibleName("Problem")
         self.more.setText("Details")
@@ -101,7 +103,10 @@ class OpenModelDialog(QDialog):
             checkpoint=self.checkpoint.text().strip(),
         )  # fmt: skip
 
+    @Slot()
     def _accept(self) -> None:
+        if not self.isVisible():
+            return  # Enter has reached the button as well
         wrong = self._wrong()
         if wrong:
             self.say(wrong)

@@ -9,22 +9,9 @@ from inspector.capture import Capture
 from inspector.gui.panel.base import Panel
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Cursor
+from inspector.gui.state.step_axes import lengths_of
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.theme import LIGHT, Theme
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
-
-
-def sequence_length(capture: Capture, frame: int = -1, domain: str = STEP_DOMAIN) -> int:
-    """The longest (step, …) channel of a frame: how many steps the cursor can walk over, in the input or the answer."""
-    axes = ("step", "query")
-    domains = (domain,) if domain == ANSWER_DOMAIN else (domain, "position")  # not those of further inputs
-    lengths = [
-        capture.extent(channel.name, frame)[channel.dims.index(axis)]
-        for channel in capture.channels.values()
-        for axis in axes
-        if axis in channel.dims and channel.domain(axis) in domains
-    ]
-    return max(lengths, default=0)
 
 
 class Stage:
@@ -32,16 +19,14 @@ class Stage:
 
     def __init__(self, capture: Capture, size: tuple[int, int], theme: Theme = LIGHT) -> None:
         self.capture, self.size, self.theme = capture, size, theme
-        self.cursor, self.steps, self.answer_steps = Cursor(), StepRange(), StepRange()
-        self.steps.answer = self.answer_steps
+        self.cursor, self.steps = Cursor(), StepRange()
         self._panels: list[Panel] = []
 
     def panel(self, key: str, *, frame: int = -1, place: str = "") -> Panel:
         """A panel of the capture, laid out and drawn."""
-        length, answer = (sequence_length(self.capture, frame, domain) for domain in (STEP_DOMAIN, ANSWER_DOMAIN))
-        self.steps.set_length(length)
-        self.answer_steps.set_length(answer)
-        self.cursor.set_length(length, answer)
+        lengths = lengths_of(self.capture, frame)
+        self.steps.set_lengths(lengths)
+        self.cursor.set_lengths(lengths)
         panel = PANELS[key](self.cursor, self.steps, self.theme)
         panel.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
         panel.setPalette(self.theme.palette())

@@ -8,7 +8,9 @@ cursor, numbers to be saved.
     figure        the picture itself, and a guard around its painting
     line_panel    what panels of lines over steps share
     empty_page, availability   what is missing, why, and what would bring it
+    axis_choice   which of several step axes is shown
     run_toggle    what of a difference of two runs can be shown
+    labelled      rows of a table by their names
     edit_trigger  double-click on a row that can be held
 
 Begin reading with `base.py`, then `panels/jacobians.py`.

@@ -5,39 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.capture import Capture
-from inspector.records import ANSWER_DOMAIN, CARRIED
-
-RECURRENCE, LOSS = "recurrence", "loss"
-NEEDS = {
-    "bptt": (RECURRENCE, LOSS),
-    "truncation": (RECURRENCE, LOSS),
-    "fixed_points": (RECURRENCE,),
-    "influence": (),
-    "depth/parameters": (LOSS,),
-}
-"""What a quantity that is computed on request needs of a model; what is not listed is offered everywhere."""
-WITHOUT = {
-    RECURRENCE: "No recurrence was found in this model, so there is nothing of this kind to compute.",
-    LOSS: "This model came without a loss, so there are no gradients to compute.",
-}
+from inspector.records import CARRIED, NEEDS
+from inspector.records.catalogue import ATTENTION, LOSS, RECURRENCE
 
 
-def answering(capture: Capture) -> frozenset[str]:
-    """Places whose channels are over the steps of an answer that has its own."""
-    return frozenset(c.place for c in capture.channels.values() if c.step_domain == ANSWER_DOMAIN)
+def why_not(capture: Capture, needs: Sequence[Sequence[str]]) -> str:
+    """One sentence that says why none of some quantities can be computed for this model; "" where one can be.
 
-
-def why_not(capture: Capture, keys: Sequence[str]) -> str:
-    """One sentence that says why none of some quantities can be computed for this model; "" where one can be."""
+    `needs` are what each of them needs, as its entry says.
+    """
     if capture.stop is None:
         return ""  # what there is may still come
-    missing = [_missing(capture, key) for key in keys]
-    return WITHOUT[missing[0]] if missing and all(missing) else ""
-
-
-def _missing(capture: Capture, key: str) -> str:
-    there = {RECURRENCE: _has_recurrence(capture), LOSS: _has_loss(capture)}
-    return next((need for need in NEEDS.get(key, ()) if not there[need]), "")
+    there = {RECURRENCE: _has_recurrence, ATTENTION: _has_attention, LOSS: _has_loss}
+    missing = [next((need for need in own if need in there and not there[need](capture)), "") for own in needs]
+    return NEEDS[missing[0]] if missing and all(missing) else ""
 
 
 def _has_recurrence(capture: Capture) -> bool:
@@ -45,6 +26,12 @@ def _has_recurrence(capture: Capture) -> bool:
     states = any(c.kind in ("state", "gate") and c.dims == ("step", "unit") for c in capture.channels.values())
     refused = any(refusal.channel.rpartition(":")[2] in ("h", "c", "gate") for refusal in capture.refusals)
     return states or refused or any(domain.startswith(CARRIED) for domain in capture.label_domains)
+
+
+def _has_attention(capture: Capture) -> bool:
+    """Maps or statistics of attention, shown or refused."""
+    names = [*capture.channels, *(refusal.channel for refusal in capture.refusals)]
+    return any(name.rpartition(":")[2].startswith("attention") for name in names)
 
 
 def _has_loss(capture: Capture) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy.typing as npt
 from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QKeyEvent, QPainter
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -19,24 +20,22 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Capture, CaptureError, Difference
-from inspector.capture.difference import RATIO
-from inspector.gui.panel.availability import answering, why_not
+from inspector.gui.panel.availability import why_not
+from inspector.gui.panel.axis_choice import AxisChoice
 from inspector.gui.panel.edit_trigger import EditHere
 from inspector.gui.panel.empty_page import EmptyPage, refused
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
 from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, readable
 from inspector.gui.state.cursor import Cursor, Looking, Position
-from inspector.gui.state.step_range import EitherRange, StepRange
-from inspector.gui.widgets.controls import caption, chooser, keep_room, number, set_options
+from inspector.gui.state.step_range import AxisRange, StepRange
+from inspector.gui.widgets.controls import caption, chooser, keep_room, measured, number, set_options
 from inspector.gui.widgets.plain_text import clean_block
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
+from inspector.records import Channel, Entry
 
 Array = npt.NDArray[Any]
-WHOSE = {"input": STEP_DOMAIN, "answer": ANSWER_DOMAIN}
-"""Whose steps a panel shows, where the answer has its own: never both on one axis."""
 KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 
@@ -46,8 +45,12 @@ class Panel(QWidget):
     key: ClassVar[str] = ""
     title: ClassVar[str] = ""
     hint: ClassVar[str] = ""
+    tab_order: ClassVar[int] = 500
+    """Where it stands among the panels: from left to right, smaller ones first."""
+    tab_row: ClassVar[Literal["upper", "lower"]] = "lower"
+    """The upper row shows what the model does, the lower one how gradients travel and what training sees."""
     by_steps: ClassVar[bool] = True
-    """Whether what is over the input's steps and what is over the answer's is kept apart."""
+    """Whether what is over different step axes is kept apart: never two of them on one axis of a plot."""
     extra: ClassVar[tuple[str, ...]] = ()
     """Keys of quantities, not computed by default, that fill this panel; its empty page offers to compute them."""
     needs_height: ClassVar[int] = 180
@@ -61,7 +64,7 @@ class Panel(QWidget):
 
     def __init__(self, cursor: Cursor, steps: StepRange, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.looking, self.steps, self.theme = Looking(cursor, parent=self), EitherRange(steps, self), theme
+        self.looking, self.steps, self.theme = Looking(cursor, parent=self), AxisRange(steps, self), theme
         self.capture: Capture | None = None
         self.source: Any = None
         """What was given to be shown: the capture, or the difference of two of its frames."""
@@ -70,6 +73,8 @@ class Panel(QWidget):
         self.plots: list[StepPlot] = []
         self.read: set[tuple[str, int]] = set()  # (channel, frame) of all that the picture was drawn from
         self.marked = Marks(self)
+        self.needs: tuple[tuple[str, ...], ...] = ()
+        """What each of `extra` needs of a model (keys of records.NEEDS), as soon as the worker has told."""
         self.computed = False
         """Whether the run that is shown was asked for `extra`."""
         self.setObjectName(f"panel-{self.key}")
@@ -91,10 +96,10 @@ class Panel(QWidget):
         self.controls = QHBoxLayout(self.control_row)
         self.controls.setContentsMargins(8, 2, 8, 2)
         keep_room(self.control_row)
-        self.whose = chooser(list(WHOSE), "Steps of the input or of the answer")
-        self.whose.activated.connect(self._choose_steps)
+        self.axes = AxisChoice(self.looking, self.steps, self)
+        self.axes.chosen.connect(self._chosen_axis)
+        self.whose = self.axes.box
         self.controls.addWidget(self.whose)
-        self.whose.hide()
         self.one_run = RunChoice()
         self.one_run.turned.connect(self._turn_to)
 
@@ -212,10 +217,7 @@ class Panel(QWidget):
     def channels(self) -> list[Channel]:
         """The channels of the capture that this panel shows and that have data, over the steps that are shown."""
         found = self._filled()
-        if not self.by_steps:
-            return found
-        answers = self._answering()
-        return [channel for channel in found if (channel.place in answers) is self.looking.answers]
+        return self.axes.own(self.capture, found) if self.by_steps else found
 
     def _filled(self) -> list[Channel]:
         if self.capture is None:
@@ -224,39 +226,26 @@ class Panel(QWidget):
             c for c in self.capture.channels.values() if self.accepts(c) and self.capture.revision(c.name, self.frame)
         ]
 
-    def _answering(self) -> frozenset[str]:
-        """Places that run over the answer's steps."""
-        return answering(self.capture) if self.capture is not None else frozenset()
+    # -- the step axis that is shown
 
-    # -- the input's steps or the answer's
-
-    def _settle_steps(self) -> None:
-        """Offer the choice where there is one, and show the answer where there is nothing else."""
-        answers = self._answering()
-        found = {channel.place in answers for channel in self._filled()} if self.by_steps else set()
-        self.whose.setVisible(len(found) == 2)
-        if found and self.looking.answers not in found:
-            self._use(ANSWER_DOMAIN if True in found else STEP_DOMAIN)
-
-    def _use(self, domain: str) -> None:
-        self.looking.domain = domain
-        self.whose.setCurrentText(next(word for word, known in WHOSE.items() if known == domain))
-        self.steps.use(domain)
-
-    @Slot(int)
-    def _choose_steps(self, _index: int) -> None:
-        self._use(WHOSE[self.whose.currentText()])
+    @Slot()
+    def _chosen_axis(self) -> None:
+        self.looking.focus()
         self.redraw()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Keys and the player walk along the axis that is shown here."""
+        self.looking.focus()
+        super().focusInEvent(event)
 
     def _turned(self, place: str) -> bool:
         """Turn to the steps of a place that is shown here; whether that changed anything."""
         if not self.by_steps or not any(channel.place == place for channel in self._filled()):
             return False
-        domain = ANSWER_DOMAIN if place in self._answering() else STEP_DOMAIN
-        if domain == self.looking.domain:
-            return False
-        self._use(domain)
-        return True
+        turned = self.axes.turn_to(place, self.capture)
+        if self.hasFocus():
+            self.looking.focus()
+        return turned
 
     def refresh(self, changed: frozenset[str]) -> None:
         """Called from the session's tick when the capture has grown; draws only if a channel of ours has."""
@@ -269,12 +258,13 @@ class Panel(QWidget):
         """Draw, or show the empty page, or the error page if drawing raises; the other panels go on."""
         self._drawn += 1
         try:
-            self._settle_steps()
+            if self.by_steps and self.capture is not None:
+                self.axes.settle(self.capture, self.frame, self._filled())
             if not self.channels():
                 self._show_empty()
                 return
             for plot in self.plots:
-                plot.name_steps(self.looking.domain)
+                plot.name_steps(self.axes.title(self.capture, self.frame))
             self.control_row.setVisible(True)
             with self.capture.noting() as self.read:  # type: ignore[union-attr]
                 self.update_contents()
@@ -300,18 +290,31 @@ class Panel(QWidget):
         drawn = self._drawn
         QTimer.singleShot(0, self, lambda: self._show_error(fault, details) if drawn == self._drawn else None)
 
+    def say_computed(self, computed: bool) -> None:
+        """Whether the run that is shown was asked for `extra`, then or later."""
+        if computed is not self.computed:
+            self.computed = computed
+            if self.state == "empty":
+                self._show_empty()
+
     def _show_empty(self) -> None:
         refusals = self.capture.refusals if self.capture is not None else ()
         reasons = refused(refusal for refusal in refusals if self.concerns(refusal.channel))
         self.control_row.setVisible(False)
         if self.capture is not None and self.extra and not reasons:
-            why = why_not(self.capture, self.extra)
+            why = why_not(self.capture, self.needs)
             done = "It was computed in this run, and nothing in this model is of that kind." if self.computed else ""
             reasons = [reason for reason in (why or done,) if reason]
         self._empty.show_reasons(
             self.hint, reasons, offer=self.capture is not None and bool(self.extra) and not reasons
         )
         self.stack.setCurrentIndex(0)
+
+    def know(self, entries: Sequence[Entry]) -> None:
+        """Take in what the worker says of the quantities in `extra`: what they need and what they cost."""
+        own = [entry for entry in entries if entry.key in self.extra]
+        self.needs = tuple(entry.needs for entry in own)
+        self._empty.tell_cost("; ".join(entry.cost for entry in own if entry.cost))
 
     def concerns(self, name: str) -> bool:
         """Whether a refused channel would have been shown here."""
@@ -372,15 +375,17 @@ class Panel(QWidget):
 
     def step_names(self) -> tuple[str, ...]:
         """The labels of the steps of the frame shown."""
-        return self.capture.labels(self.looking.domain, self.frame) if self.capture is not None else ()
+        return self.capture.labels(self.looking.axis, self.frame) if self.capture is not None else ()
 
     def told(self) -> list[tuple[str, str]]:
-        """The readout under the shared cursor; what is over the answer's steps, or a difference, says so."""
-        word = "answer: " if self.looking.answers else ""
+        """The readout under the shared cursor; what is not over the input's steps says so."""
+        word = self.axes.prefix(self.capture, self.frame) if self.by_steps else ""
         rows = self.readout(self.looking.position)
-        if self.differs:
-            rows = [(what if what.startswith("Δ ") or RATIO in what else f"Δ {what}", value) for what, value in rows]
         return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
+
+    def changed(self, channel: Channel) -> str:
+        """What stands before a name that is not the channel's title, where its numbers are differences of two runs."""
+        return "Δ " if self.differs and channel.compare == "difference" else ""
 
     def paint(self, painter: QPainter, rect: QRectF) -> None:
         """Draw the figure into any paint device, vectors as vectors; the background is painted too."""
@@ -389,4 +394,4 @@ class Panel(QWidget):
             raise CaptureError(f"{self.title} could not be drawn: {fault}.")
 
 
-__all__ = ["Panel", "caption", "chooser", "number", "set_options"]
+__all__ = ["Panel", "caption", "chooser", "measured", "number", "set_options"]

@@ -11,7 +11,7 @@ from inspector.gui.panel.base import Panel
 
 Array = npt.NDArray[Any]
 DIFFERENCE, RATIO, DERIVED = "difference", "ratio", "of_difference"
-"""Second minus first; second by first, of channels on a logarithmic scale; and what was found in a difference."""
+"""Second minus first, or second by first, as each channel says; and what was found in a difference."""
 LABEL = 60
 """Letters of a frame's label that are said."""
 
@@ -21,7 +21,7 @@ def meaning(source: Difference, name: str) -> str:
     known = [channel for channel in source.capture.channels.values() if name.startswith(channel.name)]
     if not known:
         return DERIVED
-    return RATIO if max(known, key=lambda channel: len(channel.name)).scale == "log" else DIFFERENCE
+    return max(known, key=lambda channel: len(channel.name)).compare
 
 
 def named_data(panel: Panel, found: dict[str, Array]) -> dict[str, Array]:
@@ -57,7 +57,7 @@ def in_words(panel: Panel) -> str:
     first, second = _frame(source, source.first), _frame(source, source.second)
     title = number_title(panel)
     return {RATIO: f"ratio: {second} / {first}", DIFFERENCE: f"difference: {second} − {first}"}.get(
-        title, f"{second} against {first}: differences, or ratios on logarithmic scales"
+        title, f"{second} against {first}: differences and ratios"
     )
 
 

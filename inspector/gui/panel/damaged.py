@@ -6,11 +6,11 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
-from PySide6.QtWidgets import QLabel
 
 from inspector.capture import Damage, listed
 from inspector.gui.panel.base import Panel
-from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
+from inspector.gui.widgets.cut_label import CutLabel
+from inspector.gui.widgets.plain_text import clean, tooltip
 
 MOST_LINES = 3
 """Lines of a note below a figure; what is left out is counted."""
@@ -55,9 +55,8 @@ class PanelNote(QObject):
     def __init__(self, panel: Panel) -> None:
         super().__init__(panel)
         self.panel = panel
-        self.label: QLabel = plain_label()
+        self.label = CutLabel()
         self.label.setContentsMargins(8, 2, 8, 2)
-        self.label.setMinimumWidth(1)
         self.label.hide()
         layout: Any = panel.layout()
         layout.insertWidget(layout.indexOf(panel.stack), self.label)
@@ -70,6 +69,6 @@ class PanelNote(QObject):
         self.label.setVisible(bool(found))
         if found:
             more = f" … and {len(found) - 1} more" if len(found) > 1 else ""
-            self.label.setText(clean(f"Damaged: {found[0].sentence}{more}"))
+            self.label.show_text(f"Damaged: {found[0].sentence}{more}")
             self.label.setToolTip(tooltip(" ".join(listed(found, MOST_TOLD))))
             self.label.setStyleSheet(f"color: {self.panel.theme.error};")

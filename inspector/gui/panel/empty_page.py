@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
-from inspector.gui.widgets.plain_text import clean, plain_label
+from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
 from inspector.records import Refusal
 
 MOST_REASONS, MOST_NAMES = 4, 4
+WHAT = "Computes this of the run that is shown and of those to come; Run ▸ Compute also lists all such quantities"
 
 
 class EmptyPage(QWidget):
@@ -24,7 +25,7 @@ class EmptyPage(QWidget):
         self.words.setWordWrap(True)
         self.words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.button = QPushButton("Compute it")
-        self.button.setToolTip("Computes this from now on and runs again; Run ▸ Compute also lists all such quantities")
+        self.button.setToolTip(WHAT)
         self.button.clicked.connect(self.asked)
         self.button.hide()
         middle = Qt.AlignmentFlag.AlignHCenter
@@ -35,6 +36,10 @@ class EmptyPage(QWidget):
         layout.addSpacing(8)
         layout.addWidget(self.button, alignment=middle)
         layout.addStretch(1)
+
+    def tell_cost(self, cost: str) -> None:
+        """Say on the button what computing it costs."""
+        self.button.setToolTip(tooltip(f"{WHAT}. Cost: {cost}" if cost else WHAT))
 
     def text(self) -> str:
         """What is said."""

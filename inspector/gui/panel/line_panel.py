@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy.typing as npt
 
-from inspector.gui.panel.base import Panel, number, set_options
+from inspector.gui.panel.base import Panel, measured, set_options
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.curves import Curves
 from inspector.gui.widgets.theme import Theme
@@ -77,9 +77,7 @@ class CurvePanel(Panel):
                 and step < self.capture.extent(channel.name, self.frame)[0]
             ):
                 value = self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0]
-                rows.append(
-                    (f"{channel.title} [{step}]  {channel.place}", f"{number(value)} {channel.unit}".removesuffix(" 1"))
-                )
+                rows.append((f"{channel.title} [{step}]  {channel.place}", measured(value, channel.unit)))
         return rows
 
     def data(self) -> dict[str, Array]:

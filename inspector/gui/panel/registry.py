@@ -1,4 +1,7 @@
-"""The registry of panels: one file each in `gui/panels`; they match channels by kind and dims, never by name."""
+"""The registry of panels: one file each in `gui/panels`; they match channels by kind and dims, never by name.
+
+A panel says on its class where it stands: `tab_order` among all, and `tab_row`, the upper or the lower one.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,8 @@ if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
 
 PANELS: Registry[type[Panel]] = Registry("panels", "inspector.gui.panels")
-ORDER = (
-    "states", "units", "gates", "openers", "dynamics", "attention", "outputs", "jacobians", "spectra", "lags", "paths",
-    "bptt", "truncation", "gradients", "influence", "depth", "clipping", "training", "health",
-)  # fmt: skip
-"""The order in which panels stand; panels of other packages follow by key."""
 
 
 def ordered() -> list[tuple[str, type[Panel]]]:
-    """All panels in the order in which they stand."""
-    return sorted(PANELS.items(), key=lambda item: (ORDER.index(item[0]) if item[0] in ORDER else len(ORDER), item[0]))
+    """All panels in the order in which they stand, as each of them says; of equal ones by key."""
+    return sorted(PANELS.items(), key=lambda item: (item[1].tab_order, item[0]))

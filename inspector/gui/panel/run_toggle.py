@@ -12,11 +12,6 @@ from inspector.capture import Difference
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.records import Channel
 
-APART = frozenset({
-    "bptt", "clipping", "fixed_point", "health", "influence", "lyapunov", "memory", "opener", "spectrum", "training",
-    "trajectory", "truncation",
-})  # fmt: skip
-"""Kinds of tables, spectra and verdicts of one run: numbers of two runs do not subtract to anything that is read."""
 RUNS = ("edited run", "run as it was")
 WHY = "What this panel shows belongs to one run and does not subtract: turn from one to the other to see what changed"
 
@@ -49,6 +44,7 @@ class RunChoice(QComboBox):
 
 def readable(source: Any, accepts: Callable[[Channel], bool]) -> tuple[Any, int | None]:
     """(what to read, None), or of a difference with something of one run that is accepted (its capture, the frame)."""
-    if isinstance(source, Difference) and any(c.kind in APART and accepts(c) for c in source.capture.channels.values()):
-        return source.capture, source.second
-    return source, None
+    if not isinstance(source, Difference):
+        return source, None
+    apart = any(channel.compare == "separate" and accepts(channel) for channel in source.capture.channels.values())
+    return (source.capture, source.second) if apart else (source, None)

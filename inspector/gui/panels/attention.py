@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox
 
-from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.base import KEYS, Panel, caption, chooser, measured, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.atlas import Atlas, thumbnail
@@ -31,10 +33,11 @@ UNBOUNDED = 16_777_215.0
 class Attention(Panel):
     """(head, query, key) channels of kind "attention", and (head, query) statistics of them."""
 
+    tab_order, tab_row = 60, "upper"
     key, title = "attention", "Attention"
     hint = "Attention maps of every head of every layer, and their entropy and distance. Needs a model with attention."
 
-    needs_height = 300
+    needs_height = 220
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -134,10 +137,21 @@ class Attention(Panel):
         known = self._thumbnails.get(channel.name)
         if known is None or known[0] != revision:
             heads = range(self._heads(channel))
-            blocks = [self.capture.block(channel.name, self.frame, (slice(h, h + 1),))[0] for h in heads]
+            blocks = [self._filled_block(channel, head) for head in heads]
             pictures = [thumbnail(np.abs(block) if self.differs else block) for block in blocks]
             known = self._thumbnails[channel.name] = (revision, pictures)
         return known[1]
+
+    def _filled_block(self, channel: Channel, head: int) -> Array:
+        """The weights of a head, 0 where they are not known: NaN there would say that the model made it."""
+        assert self.capture is not None
+        block: Array = self.capture.block(channel.name, self.frame, (slice(head, head + 1),))[0]
+        if self.capture.holes(channel.name, self.frame):
+            gaps = gaps_of(self.capture, channel.name, self.frame, x=2, y=1, at={0: head})
+            block = block.copy()
+            for keys, queries in (*gaps.missing, *gaps.damaged):
+                block[slice(*queries), slice(*keys)] = 0
+        return block
 
     def _map(self) -> Channel | None:
         """The maps of the chosen place."""
@@ -208,8 +222,8 @@ class Attention(Panel):
     def _key_names(self) -> tuple[str, ...]:
         """The labels of the keys: a decoder may look at the input from the steps of its answer."""
         channel = self._map()
-        if channel is None or self.capture is None or not self.looking.answers:
-            return self.step_names()
+        if channel is None or self.capture is None:
+            return ()
         return self.capture.labels(channel.domain("key"), self.frame)
 
     def _draw_strip(self, head: int, names: tuple[str, ...]) -> None:
@@ -222,7 +236,7 @@ class Attention(Panel):
         self.strip.mark_gaps(gaps_of(self.capture, channel.name, self.frame, x=1, y=None, at={0: head}))
         self.strip.label_left({"1": "", "step": "steps"}.get(channel.unit, channel.unit))
         self.strip.step_axis.set_names(names)
-        self.strip.vb.enableAutoRange(axis="y")
+        self.strip.fit_left(values, centred=self.differs)
 
     def _chosen(self, row: int, column: int) -> None:
         self.looking.move(place=self.maps()[row].place, head=column)
@@ -251,6 +265,19 @@ class Attention(Panel):
                 changes[name] = min(max(0, round(at)), count - 1)
         self.looking.move(**changes)
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """With Ctrl, left and right walk the keys (with Shift too by ten); without, the queries as everywhere."""
+        key, modifiers = Qt.Key(event.key()), event.modifiers()
+        channel = self._map()
+        if key not in KEYS or not modifiers & Qt.KeyboardModifier.ControlModifier or channel is None:
+            super().keyPressEvent(event)
+            return
+        assert self.capture is not None
+        many = 10 if modifiers & Qt.KeyboardModifier.ShiftModifier else 1
+        last = self.capture.extent(channel.name, self.frame)[2] - 1
+        now = self.looking.position.key
+        self.looking.move(key=0 if now is None else min(max(0, now + KEYS[key] * many), last))
+
     def walk(self, rows: int) -> None:
         """Up and down: the next head."""
         self.looking.move(head=max(0, self.head() + rows))
@@ -265,12 +292,13 @@ class Attention(Panel):
             if q < queries and k < keys:
                 cut = (slice(head, head + 1), slice(q, q + 1), slice(k, k + 1))
                 weight = self.capture.block(channel.name, self.frame, cut)[0, 0, 0]
-                rows.append((f"attention {q} → {k}, head {head}  {channel.place}", number(weight)))
+                what = f"{self.changed(channel)}attention {q} → {k}, head {head}  {channel.place}"
+                rows.append((what, measured(weight, channel.unit)))
         for channel in self.statistics():
             assert self.capture is not None
             if q is not None and q < self.capture.extent(channel.name, self.frame)[1]:
                 cell = self.capture.block(channel.name, self.frame, (slice(head, head + 1), slice(q, q + 1)))[0, 0]
-                rows.append((f"{channel.title} [{q}], head {head}", number(cell)))
+                rows.append((f"{channel.title} [{q}], head {head}", measured(cell, channel.unit)))
         return rows
 
     def data(self) -> dict[str, Array]:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.analysis.itemised_gradient import immediate_part, sum_verdict
-from inspector.gui.panel.base import Panel, number, set_options
+from inspector.gui.panel.base import Panel, measured, set_options
+from inspector.gui.panel.labelled import rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
@@ -28,13 +29,14 @@ MAP, LAG = ("step", "source"), ("statistic", "lag")
 FIRST = "weight_hh"
 DECADES = 8.0
 """What is shown of a map below its largest entry: farther down nothing can be seen beside the rest."""
-NAMES = ("norm of the sum", "sum of the norms")
+NAMES, ERROR = ("norm of the sum", "sum of the norms"), "standard error"
 
 
 @PANELS.register("bptt")
 class Bptt(Panel):
     """(step, source) maps of kind "bptt" of one place and parameter, with their (statistic, lag) sums below."""
 
+    tab_order = 120
     key, title = "bptt", "BPTT"
     hint = (
         "Backpropagation through time, itemised: how much each step's use of a parameter owes to each step's loss. "
@@ -138,7 +140,7 @@ class Bptt(Panel):
         self.plot.setVisible(channel is not None)
         if channel is None or self.capture is None:
             return
-        norm, norms, error = self.capture.array(channel.name, self.frame)[:3]
+        norm, norms, error = rows_of(channel, self.capture.array(channel.name, self.frame), *NAMES, ERROR)
         lag = np.arange(len(norm))
         for line, values in zip(self.lines, (norm, norms), strict=True):
             line.setData(lag, logarithm(values), **lone(logarithm(values)))
@@ -185,7 +187,7 @@ class Bptt(Panel):
         size = self.capture.extent(channel.name, self.frame)[0]
         if t is not None and k is not None and t < size and k < size:
             value = self.capture.block(channel.name, self.frame, (slice(t, t + 1), slice(k, k + 1)))[0, 0]
-            rows.append((f"gradient of loss {t} through the use at {k}, {what}", number(value)))
+            rows.append((f"gradient of loss {t} through the use at {k}, {what}", measured(value, channel.unit)))
         rows += self._sums_at_lag(what)
         rows.append((f"sum of all items against autograd, {what}", f"{self.scalar('check_error'):.1e}"))
         return rows
@@ -198,8 +200,9 @@ class Bptt(Panel):
         lag = self.marked.at(self.plot, self.capture.extent(channel.name, self.frame)[1])
         if lag is None:
             return []
-        values = self.capture.block(channel.name, self.frame, (slice(0, 2), slice(lag, lag + 1)))[:, 0]
-        return [(f"{name} [lag {lag}], {what}", number(value)) for name, value in zip(NAMES, values, strict=True)]
+        values = self.capture.block(channel.name, self.frame, (slice(None), slice(lag, lag + 1)))[:, 0]
+        named = zip(NAMES, rows_of(channel, values, *NAMES), strict=True)
+        return [(f"{name} [lag {lag}], {what}", measured(value[()], channel.unit)) for name, value in named]
 
     def data(self) -> dict[str, Array]:
         """Map and sums of the chosen place and parameter."""

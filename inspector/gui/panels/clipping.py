@@ -11,17 +11,24 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
 from inspector.analysis.clipping import clipped_steps, clipping_verdict, percent
-from inspector.gui.panel.base import Panel, number
+from inspector.capture import series
+from inspector.gui.panel.base import Panel, measured, number
+from inspector.gui.panel.labelled import coordinates, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
 from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.numbers import fixed
 from inspector.gui.widgets.stepplot import StepPlot, curve, decimated, logarithm
 from inspector.gui.widgets.theme import Theme
-from inspector.records import Channel
+from inspector.records import ITERATION_DOMAIN, Channel
 
 Array = npt.NDArray[Any]
 NORMS, BY_VALUE, HISTORY = ("statistic", "parameter"), ("statistic", "bin"), ("statistic", "iteration")
+ROWS: dict[tuple[str, ...], tuple[str, ...]] = {
+    NORMS: ("norm", "largest"), BY_VALUE: ("threshold", "share cut", "cosine"),
+}  # fmt: skip
+"""The statistics that are read of each table, in the order in which they are used here."""
 SHOWN = ("factor by norm, min(1, c / ‖g‖)", "cosine after cutting by value", "share of entries cut by value")
 CELLS = 1200
 NAME, ABOVE_NAMES, MOST_NAMES = 14, 120, 60
@@ -34,6 +41,7 @@ FARTHEST = 30.0
 class Clipping(Panel):
     """Channels of kind "clipping": norms by parameter, the table by threshold, and the norms of training."""
 
+    tab_order = 170
     key, title = "clipping", "Clipping"
     hint = (
         "The gradient of every parameter and what clipping it, by norm or by value, would do to this run. The model "
@@ -70,7 +78,7 @@ class Clipping(Panel):
     def _make_plots(self) -> None:
         """The three plots and their curves and dots."""
         self.effect = StepPlot(None, self.theme, label="after clipping", bottom="threshold c (drag the line)", log=True)
-        self.history = StepPlot(None, self.theme, label="‖g‖", bottom="training step")
+        self.history = StepPlot(None, self.theme, label="‖g‖", bottom=ITERATION_DOMAIN)
         self.history.setAxisItems({"left": LogAxis()})
         self.history.getAxis("left").setWidth(58)
         self.parameters = StepPlot(None, self.theme, bottom="gradient", log=True)
@@ -132,9 +140,11 @@ class Clipping(Panel):
         return next((channel for channel in self.channels() if channel.dims == dims), None)
 
     def values(self, dims: tuple[str, ...]) -> Array | None:
-        """Its numbers in the frame that is shown, or None."""
+        """The rows of `ROWS` of its numbers in the frame that is shown, or None."""
         channel = self.of_dims(dims)
-        return None if channel is None or self.capture is None else self.capture.array(channel.name, self.frame)
+        if channel is None or self.capture is None:
+            return None
+        return np.stack(rows_of(channel, self.capture.array(channel.name, self.frame), *ROWS[dims]))
 
     def scalar(self, signal: str) -> float:
         """A number of this frame, "gradient_norm" for example; NaN where there is none."""
@@ -144,17 +154,20 @@ class Clipping(Panel):
         return next((s.value for s in self.capture.scalars if s.name.endswith(wanted) and s.frame == frame), math.nan)
 
     def noted_norms(self) -> Array | None:
-        """(2, n) training step and gradient norm: of training itself, else of the frames of this capture."""
-        values = self.values(HISTORY)
-        if values is not None or self.capture is None:
-            return values
+        """(2, n) iteration and gradient norm: of training itself, else of the frames of this capture."""
+        channel = self.of_dims(HISTORY)
+        if channel is not None and self.capture is not None:
+            numbers, found = series(self.capture, channel, self.frame)
+            return np.stack((numbers, found["gradient norm"]))
+        if self.capture is None:
+            return None
         steps = {frame.index: frame.step if frame.step is not None else frame.index for frame in self.capture.frames}
-        found = [
+        by_frame = [
             (steps[s.frame], s.value)
             for s in self.capture.scalars
             if s.name.endswith("/gradient_norm") and s.frame in steps
         ]
-        return np.array(sorted(found)).T if len(found) > 1 else None
+        return np.array(sorted(by_frame)).T if len(by_frame) > 1 else None
 
     def update_contents(self) -> None:
         """Everything, with the threshold that training used or 1 to begin with."""
@@ -181,7 +194,7 @@ class Clipping(Panel):
         x = np.linspace(low, high, 400)
         self.lines[0].setData(x, np.minimum(1.0, 10**x / norm) if norm > 0 else np.ones_like(x))
         thresholds = logarithm(table[0])
-        for line, row, end in ((self.lines[1], table[3], 1.0), (self.lines[2], table[1], 0.0)):
+        for line, row, end in ((self.lines[1], table[2], 1.0), (self.lines[2], table[1], 0.0)):
             line.setData(np.append(thresholds, high), np.append(row, end))
         self.effect.vb.setXRange(low, high, padding=0)
         self.effect.vb.setYRange(-0.04, 1.06, padding=0)
@@ -205,7 +218,7 @@ class Clipping(Panel):
 
     def _draw_parameters(self, norms: Array) -> None:
         place = np.arange(norms.shape[1])
-        sizes = [logarithm(norms[0]), logarithm(norms[2])]
+        sizes = [logarithm(row) for row in norms]
         for dots, x in zip(self.dots, sizes, strict=True):
             seen = np.isfinite(x)
             dots.setData(x=x[seen], y=place[seen])
@@ -258,7 +271,7 @@ class Clipping(Panel):
         if self.threshold >= table[0, -1]:
             return 0.0, 1.0
         at = int(np.argmin(np.abs(np.log(table[0]) - math.log(self.threshold))))
-        return float(table[1, at]), float(table[3, at])
+        return float(table[1, at]), float(table[2, at])
 
     def on_this_run(self) -> tuple[str, str]:
         """What the threshold would do to the gradient of this run, in two lines."""
@@ -268,7 +281,7 @@ class Clipping(Panel):
         factor = min(1.0, self.threshold / norm) if norm > 0 else 1.0
         by_norm = f"scaled by {factor:.3g}" if factor < 1 else "as it is"
         share, cosine = self.by_value()
-        by_value = f"{percent(share)} cut, cosine {cosine:.3f}" if share else "nothing cut"
+        by_value = f"{percent(share)} cut, cosine {fixed(cosine, 3)}" if share else "nothing cut"
         return f"threshold c = {self.threshold:.3g}, ‖g‖ = {norm:.3g}", f"by norm {by_norm}; by value {by_value}"
 
     def clipped(self) -> tuple[int, int] | None:
@@ -295,9 +308,14 @@ class Clipping(Panel):
         if norms is None or at is None:
             return []
         return [
-            (f"{what}, gradient of {names[at]}", number(norms[row, at]))
-            for row, what in ((0, "norm"), (2, "largest entry"))
+            (f"{what}, gradient of {names[at]}", measured(row[at], self.unit()))
+            for row, what in zip(norms, ("norm", "largest entry"), strict=True)
         ]
+
+    def unit(self) -> str:
+        """The unit of the gradients, which are those of the loss."""
+        channel = self.of_dims(NORMS)
+        return "1" if channel is None else channel.unit
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The parameter that is marked, the threshold and what it does."""
@@ -306,7 +324,7 @@ class Clipping(Panel):
         rows = [
             *self._marked_rows(),
             ("clipping threshold", number(self.threshold)),
-            ("gradient norm", number(self.scalar("gradient_norm"))),
+            ("gradient norm", measured(self.scalar("gradient_norm"), self.unit())),
         ]
         counts = self.clipped()
         if counts is not None:
@@ -314,6 +332,7 @@ class Clipping(Panel):
         return rows
 
     def data(self) -> dict[str, Array]:
-        """All that is shown."""
+        """All that is shown, and the iterations of what was noted."""
         assert self.capture is not None
-        return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
+        found = {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
+        return {**found, **coordinates(self.capture, self.channels(), "iteration", self.frame)}

@@ -8,14 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.capture.difference import RATIO
-from inspector.gui.panel.base import Panel, number
+from inspector.gui.panel.base import Panel, measured
+from inspector.gui.panel.labelled import row_of, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
+from inspector.gui.widgets.centred import about_zero, is_centred
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.quantise import levels_of
+from inspector.gui.widgets.quantise import LOGARITHMIC, levels_of
 from inspector.gui.widgets.source import glance, overview_of
 from inspector.gui.widgets.stepplot import curve, logarithm, title_from_left
 from inspector.gui.widgets.theme import Theme
@@ -24,6 +25,8 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 SHAPES = (("statistic", "layer"), ("layer",), ("step", "layer"), ("statistic", "module"))
 UNBOUNDED = 16_777_215.0
+SIZE = "root mean square"
+"""The statistic of a module's gradients that is drawn: norms grow with the number of parameters."""
 FEW, MOST_MODULES, MOST_ROWS = 8, 12, 24
 ROW = 135
 """Pixels of height that a row of plots needs."""
@@ -35,7 +38,7 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
 
     def __init__(self, *, log: bool, over: str = "layer", named: int = FEW) -> None:
         super().__init__(axisItems={"left": LogAxis() if log else ValueAxis()}, enableMenu=False)
-        self.over, self.named = over, named
+        self.over, self.named, self.centred = over, named, False
         title_from_left(self)
         self.hideButtons()
         self.vb.setMouseEnabled(x=False, y=False)
@@ -66,12 +69,14 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
         self.vb.setXRange(-0.5, max(1, len(names)) - 0.5, padding=0)
 
     def fit(self, *rows: Array) -> None:
-        """The range of all rows; on a logarithmic axis the line 1 is not forced in."""
+        """The range of all rows; on a logarithmic axis the line 1 is not forced in, unless it is the middle."""
         values = np.concatenate([np.ravel(row) for row in rows])
         values = values[np.isfinite(values)]
         if len(values):
-            margin = 0.12 * (values.max() - values.min()) or 0.3
-            self.vb.setYRange(values.min() - margin, values.max() + margin, padding=0)
+            low, high = float(values.min()), float(values.max())
+            low, high = about_zero(low, high) if self.centred else (low, high)
+            margin = 0.12 * (high - low) or 0.3
+            self.vb.setYRange(low - margin, high + margin, padding=0)
 
 
 def brief(names: tuple[str, ...]) -> list[str]:
@@ -92,6 +97,7 @@ def curve_of() -> pg.PlotDataItem:
 class Depth(Panel):
     """Channels of kind "depth": (statistic, layer) and (layer,) above, then (statistic, module), the map below."""
 
+    tab_order = 160
     key, title = "depth", "Depth"
     hint = (
         "Gradients and states from layer to layer. Needs two or more recurrent layers in series, or, for the gradients "
@@ -145,7 +151,7 @@ class Depth(Panel):
 
     def of(self, dims: tuple[str, ...], *, log: bool = True) -> Channel | None:
         """The first channel of this shape whose axis runs like this."""
-        found = (c for c in self.channels() if c.dims == dims and (c.scale == "log") == log)
+        found = (c for c in self.channels() if c.dims == dims and (c.scale in LOGARITHMIC) is log)
         return next(found, None)
 
     def values(self, channel: Channel) -> Array:
@@ -167,6 +173,7 @@ class Depth(Panel):
         plot.setVisible(channel is not None)
         if channel is None:
             return None
+        plot.centred = is_centred([channel])
         plot.name_layers(channel.labels.get(channel.dims[-1], ()))
         unit = "" if channel.unit == "1" else f", {channel.unit}"
         plot.setTitle(f"{channel.title}{unit}".replace("<", "&lt;"), color=self.theme.text, size="9pt")
@@ -174,16 +181,16 @@ class Depth(Panel):
 
     def _draw_gradient(self, channel: Channel | None) -> None:
         values = self._begin(self.gradient, channel)
-        if values is None:
+        if values is None or channel is None:
             return
-        rows = logarithm(values)
-        x = np.arange(rows.shape[1])
+        mean, low, high = rows_of(channel, logarithm(values), "mean", "p10", "p90")
+        x = np.arange(len(mean))
         for item in (self.band, self.low, self.high):
             item.setVisible(not self.differs)  # ratios of quantiles are no band
-        self.gradient.show(rows[0])
-        self.low.setData(x, rows[1])
-        self.high.setData(x, rows[2])
-        self.gradient.fit(rows)
+        self.gradient.show(mean)
+        self.low.setData(x, low)
+        self.high.setData(x, high)
+        self.gradient.fit(mean, low, high)
 
     def _draw_ratio(self, channel: Channel | None) -> None:
         values = self._begin(self.ratio, channel)
@@ -209,10 +216,10 @@ class Depth(Panel):
 
     def _draw_parameters(self, channel: Channel | None) -> None:
         values = self._begin(self.parameters, channel)
-        if values is not None:
-            rows = logarithm(values[0])
-            self.parameters.show(rows)
-            self.parameters.fit(rows)
+        if values is not None and channel is not None:
+            (sizes,) = rows_of(channel, logarithm(values), SIZE)
+            self.parameters.show(sizes)
+            self.parameters.fit(sizes)
 
     def _draw_map(self, channel: Channel | None) -> None:
         for item in (self.row.plot, self.row.bar):
@@ -260,12 +267,11 @@ class Depth(Panel):
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The ratios, and the gradient of every layer at the step."""
         rows = []
-        of_runs = RATIO if self.differs else ""
         ratio, grid = self.of(("layer",)), self.of(("step", "layer"))
         if ratio is not None:
             names = ratio.labels.get("layer", ())
             rows = [
-                (f"gradient ratio {name}{of_runs}", number(value))
+                (f"{ratio.title} {name}", measured(value, ratio.unit))
                 for name, value in zip(names, self.values(ratio), strict=False)
             ]
         step = position.step
@@ -273,14 +279,16 @@ class Depth(Panel):
             values = self.capture.block(grid.name, self.frame, (slice(step, step + 1),))
             names = grid.labels.get("layer", ())
             rows += [
-                (f"‖∂L/∂h‖ [{step}]  {name}{of_runs}", number(value))
+                (f"‖∂L/∂h‖ [{step}]  {name}", measured(value, grid.unit))
                 for name, value in zip(names, values.reshape(-1), strict=False)
             ]
         modules = self.of(("statistic", "module"))
         if modules is not None:
-            named = zip(modules.labels.get("module", ()), self.values(modules)[0], strict=False)
+            sizes = self.values(modules)[row_of(modules, SIZE)]
+            named = zip(modules.labels.get("module", ()), sizes, strict=False)
             rows += [
-                (f"parameter gradient {i}  {name}{of_runs}", number(value)) for i, (name, value) in enumerate(named)
+                (f"parameter gradient {i}  {name}", measured(value, modules.unit))
+                for i, (name, value) in enumerate(named)
             ]
         return rows[:MOST_ROWS]
 

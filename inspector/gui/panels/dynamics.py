@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.analysis.lyapunov import lyapunov_verdict
-from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.colourbar import ColourBar
@@ -35,6 +35,7 @@ NUMBERS = {"kaplan_yorke": "Kaplan–Yorke dimension", "entropy_rate": "entropy 
 class Dynamics(Panel):
     """Channels of kinds "lyapunov", "trajectory" and "fixed_point"."""
 
+    tab_order, tab_row = 50, "upper"
     key, title = "dynamics", "Dynamics"
     hint = (
         "Lyapunov exponents and the trajectory of the state in its principal components, with its fixed points "
@@ -276,7 +277,7 @@ class Dynamics(Panel):
         if speed is not None and self.capture is not None:
             if step < self.capture.extent(speed.name, self.frame)[0]:
                 value = self.capture.block(speed.name, self.frame, (slice(step, step + 1),))[0]
-                rows.append((f"{speed.title} [{step}]  {speed.place}", number(value)))
+                rows.append((f"{speed.title} [{step}]  {speed.place}", measured(value, speed.unit)))
             if step < len(self.way):
                 rows.append((f"components [{step}]", ", ".join(number(v) for v in self.way[step])))
         return rows

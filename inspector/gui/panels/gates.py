@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.base import Panel, caption, chooser, measured, set_options
+from inspector.gui.panel.labelled import rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import ValueAxis, style_axis
@@ -33,6 +34,7 @@ NEAR = 9.0
 class Gates(Panel):
     """Every (step, unit) channel of kind "gate" of one place, with their (statistic, unit) saturation."""
 
+    tab_order, tab_row = 30, "upper"
     key, title = "gates", "Gates"
     hint = "Gates and candidates of gated layers (LSTM, GRU), unit by step, and their saturation."
 
@@ -125,11 +127,16 @@ class Gates(Panel):
         self.figure.ci.layout.setColumnMinimumWidth(2, SCATTER)
 
     def saturation(self, channel: Channel) -> Array | None:
-        """(3, unit) saturation of a gate, or None."""
+        """Saturation of a gate, whole, or None."""
         name = f"{channel.name}/saturation"
         if self.capture is None or name not in self.capture.channels or not self.capture.revision(name, self.frame):
             return None
         return self.capture.array(name, self.frame)
+
+    def shares(self, channel: Channel, saturation: Array) -> Array:
+        """(3, unit) shares of steps at which a unit is left-saturated, right-saturated and neither."""
+        assert self.capture is not None
+        return np.stack(rows_of(self.capture.channels[f"{channel.name}/saturation"], saturation, *SATURATION))
 
     def before_and_after(self, channel: Channel) -> tuple[Array | None, Array | None]:
         """(3, unit) saturation of a gate in the run as it was and in the one that is shown; the first of two runs only.
@@ -137,11 +144,13 @@ class Gates(Panel):
         Shares of two runs are drawn side by side and never subtracted: what is asked is where a unit's dot went.
         """
         if not self.differs:
-            return None, self.saturation(channel)
+            found = self.saturation(channel)
+            return None, None if found is None else self.shares(channel, found)
         name, both = f"{channel.name}/saturation", self.source
         if name not in both.channels:
             return None, None
-        return both.capture.array(name, both.first), both.capture.array(name, both.second)
+        before, after = (self.shares(channel, both.capture.array(name, frame)) for frame in (both.first, both.second))
+        return before, after
 
     def _draw_scatter(self, gates: list[Channel]) -> None:
         for item in (*self.dots, *self.moves):
@@ -219,7 +228,7 @@ class Gates(Panel):
             if position.step is not None and position.step < steps:
                 cut = (slice(position.step, position.step + 1), slice(position.unit, position.unit + 1))
                 value = self.capture.block(channel.name, self.frame, cut)[0, 0]
-                rows.append((f"{channel.title} [{position.step}, {position.unit}]", number(value)))
+                rows.append((f"{channel.title} [{position.step}, {position.unit}]", measured(value, channel.unit)))
             shown = [shares for shares in self.before_and_after(channel) if shares is not None]
             if shown:
                 texts = [" / ".join(f"{share:.2f}" for share in shares[:, position.unit]) for shares in shown]

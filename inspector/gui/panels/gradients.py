@@ -11,6 +11,7 @@ from inspector.records import Channel
 class Gradients(CurvePanel):
     """Every (step,) channel of kind "gradient"."""
 
+    tab_order = 140
     key, title = "gradients", "Gradients"
     hint = "Norms of the gradient of the loss at every state, from one backward pass. The model needs a loss for it."
     axis = "gradient norm"

@@ -10,12 +10,12 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
-from inspector.gui.panel.availability import answering
 from inspector.gui.panel.base import Panel
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.state.step_axes import places_along
 from inspector.gui.widgets.plain_text import clean
-from inspector.records import Channel
+from inspector.records import STEP_DOMAIN, Channel
 
 Array = npt.NDArray[Any]
 BAD = ("-inf", "+inf", "nan")
@@ -26,6 +26,7 @@ FIRST_BAD = "first_bad_step"
 class Health(Panel):
     """(count,) channels of kind "health", one row a tensor."""
 
+    tab_order = 190
     key, title = "health", "Health"
     hint = "Counts of −∞, negative, zero, positive, +∞ and NaN in every captured tensor. Run a model to see them."
 
@@ -108,9 +109,18 @@ class Health(Panel):
         channel, counts = self.rows()[row]
         assert self.capture is not None
         step = counts.get(FIRST_BAD)
-        place = {"place": channel.place} if channel.place not in ("input", "output") else {}
-        name = "answer" if channel.place in answering(self.capture) else "step"
-        self.looking.move(**place, **({name: step} if step is not None and step >= 0 else {}))
+        place = {"place": channel.place} if self._in_the_model(channel.place) else {}
+        own = "" if channel.place.startswith("input.") else STEP_DOMAIN  # an input of no steps has no cursor
+        axis = places_along(self.capture).get(channel.place, own)
+        self.looking.move(**place, steps={axis: step} if axis and step is not None and step >= 0 else {})
+
+    def _in_the_model(self, place: str) -> bool:
+        """Whether a place is one of the model's: what it reads ("input.NAME") and says is at none that panels show."""
+        assert self.capture is not None
+        if place.partition(".")[0] not in ("input", "output"):
+            return True
+        modules = (known.name for known in self.capture.start.places)
+        return any(name and f"{place}.".startswith(f"{name}.") for name in modules)  # modules may have these names
 
     def follow(self, new: Position, old: Position) -> None:
         """A table has no cursor line."""

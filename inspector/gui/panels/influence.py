@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.analysis.influence import INFLUENTIAL, VANISHED, influence_verdict
-from inspector.gui.panel.base import Panel, number
+from inspector.gui.panel.base import Panel, measured, number
+from inspector.gui.panel.labelled import rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis
@@ -30,6 +31,7 @@ ORDER = ("influence/loss", "gradient/lag", "influence/divergence")
 class Influence(Panel):
     """(statistic, lag) channels of kind "influence", each as a share of its own value at the reference lag."""
 
+    tab_order = 150
     key, title = "influence", "Influence"
     hint = (
         "Natural or vanished? Inputs are replaced and the change of each later loss is drawn by lag, beside the "
@@ -96,9 +98,12 @@ class Influence(Panel):
         return next((s.value for s in self.capture.scalars if s.name == name and s.frame == frame), math.nan)
 
     def means(self) -> dict[str, Array]:
-        """The statistics (statistic, lag) of every channel, by signal."""
+        """Mean and standard error (2, lag) of every channel, by signal."""
         assert self.capture is not None
-        return {channel.signal: self.capture.array(channel.name, self.frame) for channel in self.channels()}
+        return {
+            channel.signal: np.stack(rows_of(channel, self.capture.array(channel.name, self.frame), "mean", "error"))
+            for channel in self.channels()
+        }
 
     def update_contents(self) -> None:
         """Every curve relative to its reference lag, and the verdict."""
@@ -169,9 +174,10 @@ class Influence(Panel):
             assert self.capture is not None
             lag = self.marked.at(self.plot, self.capture.extent(channel.name, self.frame)[1])
             if lag is not None:
-                value, error = self.capture.block(channel.name, self.frame, (slice(0, 2), slice(lag, lag + 1)))[:, 0]
-                spread = f" ± {number(error)}" if math.isfinite(error) else ""
-                rows.append((f"{channel.title} [lag {lag}]", f"{number(value)}{spread}"))
+                column = self.capture.block(channel.name, self.frame, (slice(None), slice(lag, lag + 1)))[:, 0]
+                mean, error = (row[()] for row in rows_of(channel, column, "mean", "error"))
+                first, last = (f"{number(mean)} ± ", error) if math.isfinite(error) else ("", mean)
+                rows.append((f"{channel.title} [lag {lag}]", f"{first}{measured(last, channel.unit)}"))
         for what, name in (("influence on the loss ≥ 5 %", "influence"), ("gradient ≥ 10⁻³", "gradient")):
             value = self.scalar(f"input:{name}/reach")
             rows.append((f"{what} up to lag", number(value) if math.isfinite(value) else "none"))

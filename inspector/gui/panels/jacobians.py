@@ -11,6 +11,7 @@ from inspector.records import Channel
 class Jacobians(CurvePanel):
     """Every (step,) channel of kind "jacobian"."""
 
+    tab_order = 80
     key, title = "jacobians", "Jacobians"
     hint = "Norms of the Jacobian of each step of a recurrent layer: above 1 a step stretches, below 1 it shrinks."
     axis, mark_one = "norm of ∂sₜ/∂sₜ₋₁", True

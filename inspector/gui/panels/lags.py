@@ -11,11 +11,12 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.analysis.lag_norms import lag_verdict
-from inspector.capture.difference import RATIO
-from inspector.gui.panel.base import Panel, number, set_options
+from inspector.gui.panel.base import Panel, measured, number, set_options
+from inspector.gui.panel.labelled import find_row, row_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis
+from inspector.gui.widgets.centred import about_zero, is_centred, label_of
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import levels_of
@@ -25,12 +26,16 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 FLOOR = -300.0
+MOST_STARTS = 8
+"""Rows of a map that are named on its axis."""
+NORM = "norm of the product"
 
 
 @PANELS.register("lags")
 class Lags(Panel):
     """(statistic, lag) channels as a line with its band; any two-axis channel of kind "map" below it."""
 
+    tab_order = 100
     key, title = "lags", "Lags"
     hint = "Norms of products of step Jacobians by lag: how far back the past is still felt. Needs a recurrent layer."
 
@@ -51,7 +56,7 @@ class Lags(Panel):
         """The curve above the map."""
         self.where = self.add_choice("Layer", "Place in the model")
         self.which = self.add_choice("Map", "Which map")
-        self.plot = StepPlot(None, self.theme, label="norm of the product", bottom="lag in steps")
+        self.plot = StepPlot(None, self.theme, label=NORM, bottom="lag in steps")
         self.plot.setAxisItems({"left": LogAxis()})
         self.plot.getAxis("left").setWidth(58)
         self.mean = curve(self.theme, 0, width=1.8)
@@ -100,22 +105,28 @@ class Lags(Panel):
         values = np.clip(logarithm(norms), FLOOR, -FLOOR)
         lag = np.arange(values.shape[1])
         beyond = np.where(np.isposinf(norms), -FLOOR, values)  # what is infinite leaves the plot at its top
-        for item, row in ((self.mean, 0), (self.low, 1), (self.high, 2)):
-            item.setData(lag, beyond[row])
+        centre, edges = row_of(channel, "mean"), [find_row(channel, name) for name in ("p10", "p90")]
+        self.mean.setData(lag, beyond[centre])
+        for item, row in zip((self.low, self.high), edges, strict=True):
+            item.setData(*((lag, beyond[row]) if row is not None else ([], [])))
         for item in (self.band, self.low, self.high):
-            item.setVisible(not self.differs)  # ratios of quantiles are no band
-        finite = values[np.isfinite(values)]
-        if len(finite):
-            mean = values[0][np.isfinite(values[0])]
-            lowest = float(mean.min()) - 2 if len(mean) else -math.inf
-            bottom, top = max(float(finite.min()), lowest), float(finite.max())
-            self.plot.vb.setYRange(min(bottom, -0.5), max(top, 0.5), padding=0.04)
+            item.setVisible(not self.differs and None not in edges)  # ratios of quantiles are no band
+        self._fit(values, values[centre], centred=is_centred([channel]))
+        self.plot.label_left(label_of([channel], NORM))
         self.plot.vb.setXRange(0, max(1, values.shape[1] - 1), padding=0)
         horizon = self.horizon_of(channel)
         self.horizon.setVisible(math.isfinite(horizon))
         if math.isfinite(horizon):
             self.horizon.setPos(horizon)
-        self.plot.set_title(self.sentence(channel, values, horizon))
+        self.plot.set_title(self.sentence(channel, values[centre], horizon))
+
+    def _fit(self, values: Array, mean: Array, *, centred: bool) -> None:
+        """All of the mean in view, and of its band what is not far below; `centred` has 1 in the middle."""
+        finite, mean = values[np.isfinite(values)], mean[np.isfinite(mean)]
+        if len(finite):
+            lowest = float(mean.min()) - 2 if len(mean) else -math.inf
+            bottom, top = min(max(float(finite.min()), lowest), -0.5), max(float(finite.max()), 0.5)
+            self.plot.vb.setYRange(*(about_zero(bottom, top) if centred else (bottom, top)), padding=0.04)
 
     def horizon_of(self, channel: Channel) -> float:
         """The lag at which the mean passes 10⁻³ or 10³; NaN if it does not."""
@@ -126,11 +137,11 @@ class Lags(Panel):
         frame = self.capture.frame_of(channel.name, self.frame)
         return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
 
-    def sentence(self, channel: Channel, logs: Array, horizon: float) -> str:
-        """What the curve says, in words."""
+    def sentence(self, channel: Channel, mean: Array, horizon: float) -> str:
+        """What the curve says, in words; `mean` are logarithms."""
         if self.differs:
-            return f"{channel.place}: norm by lag{RATIO}"
-        return f"{channel.place}: {lag_verdict(logs[0], horizon).sentence} ({channel.method})"
+            return f"{channel.place}: {channel.title}"
+        return f"{channel.place}: {lag_verdict(mean, horizon).sentence} ({channel.method})"
 
     def _draw_map(self, channel: Channel | None) -> None:
         for item in (self.row.plot, self.row.bar):
@@ -147,12 +158,20 @@ class Lags(Panel):
             shown[np.isnan(shown) & self._beyond(channel, shown.shape)] = -np.inf
         gaps = gaps_of(self.capture, channel.name, self.frame, x=1, y=0)
         self.row.show_array(shown.T, levels, channel.unit, gaps=gaps)
+        self._name_rows(channel)
         self.row.plot.setLabel("left", channel.dims[0])
         self.row.plot.setLabel(
             "bottom", {"lag": "lag in steps", "source": "source step"}.get(channel.dims[1], channel.dims[1])
         )
         self.row.plot.set_title(channel.title)
         self.row.plot.step_axis.set_names(self.step_names() if channel.dims[1] == "source" else ())
+
+    def _name_rows(self, channel: Channel) -> None:
+        """Starts may be thinned out: their steps stand at the rows, not the numbers of the rows."""
+        starts = self._starts(channel) if channel.dims == ("start", "lag") else []
+        every = max(1, -(-len(starts) // MOST_STARTS))
+        ticks = [[(row, str(starts[row])) for row in range(0, len(starts), every)]]
+        self.row.plot.getAxis("left").setTicks(ticks if starts else None)
 
     def _beyond(self, channel: Channel, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
         """(start, lag) True where the sequence ends before the lag: there is nothing, rather than a NaN."""
@@ -224,16 +243,15 @@ class Lags(Panel):
             cut = tuple(slice(at, at + 1) for at in entry)
             value = self.capture.block(channel.name, self.frame, cut)[0, 0]
             where = f"[{position.step}, from {position.key}]"
-            rows.append((f"{channel.title} {where}  {channel.place}", number(value)))
+            rows.append((f"{channel.title} {where}  {channel.place}", measured(value, channel.unit)))
         for channel in self.of_kind("lag"):
             assert self.capture is not None
             lag = self.marked.at(self.plot, self.capture.extent(channel.name, self.frame)[1])
             if lag is None:
                 continue
             values = self.capture.block(channel.name, self.frame, (slice(None), slice(lag, lag + 1)))[:, 0]
-            names = channel.labels.get("statistic", ("mean", "p10", "p90"))
-            for name, value in zip(names, values, strict=False):
-                rows.append((f"{channel.title}, {name} [lag {lag}]", number(value)))
+            for name, value in zip(channel.labels.get("statistic", ()), values, strict=False):
+                rows.append((f"{channel.title}, {name} [lag {lag}]", measured(value, channel.unit)))
         for channel in self.of_kind("lag") if not self.differs else ():
             horizon = self.horizon_of(channel)
             rows.append(

@@ -11,12 +11,14 @@ from PySide6.QtWidgets import QSpinBox
 from inspector.analysis.gate_summary import gate_sentence, memory_sentence, timescale_sentence
 from inspector.analysis.retention import LIMIT, at_step, largest_of, look
 from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.labelled import row_of, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.loghistogram import LogHistogram
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.marks import Marks
+from inspector.gui.widgets.numbers import fixed
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.sentences import Sentences
 from inspector.gui.widgets.source import glance, overview_of
@@ -42,6 +44,7 @@ WANTED = {
 class Openers(Panel):
     """Tables (token, unit) and (feature, unit) of kind "opener", gates, memory runs and timescales of one place."""
 
+    tab_order, tab_row = 40, "upper"
     key, title = "openers", "Gate openers"
     hint = (
         "Which inputs open each gate, what a unit keeps over a span of steps, its memory timescale, and runs of "
@@ -53,7 +56,7 @@ class Openers(Panel):
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Openers, memory, gates, and what is known of units in steps or in shares."""
-        if channel.kind == "unit" and channel.unit != "step" and channel.labels.get("statistic", ("",))[0] != "left":
+        if channel.kind == "unit" and channel.unit != "step" and "left" not in channel.labels.get("statistic", ()):
             return False
         return (channel.kind, channel.dims) in WANTED
 
@@ -201,7 +204,7 @@ class Openers(Panel):
         correlation = "correlation" if one else "|correlation|"
         what = "mean of the gate" if channel.dims[0] == "token" else correlation
         self.bars.show(names, values, counts, mean, what)
-        overall = f"; over all steps {mean:.2f} (dashed)" if np.isfinite(mean) else ""
+        overall = f"; over all steps {fixed(mean)} (dashed)" if np.isfinite(mean) else ""
         self.bars.plot.set_title(f"{channel.title}, {channel.place}: {what}, {who}{overall}")
 
     def _draw_retention(self) -> None:
@@ -238,8 +241,10 @@ class Openers(Panel):
     def _draw_marks(self, steps: int, units: int) -> bool:
         """Mark the runs of memory over the retention; False where there are none."""
         memory = next(iter(self.of("memory", ("step", "unit"))), None)
-        runs = self.values(next(iter(self.of("memory", ("statistic", "unit"))), None))
-        there = memory is not None and (runs is None or bool((runs[2] > 0).any()))
+        table = next(iter(self.of("memory", ("statistic", "unit"))), None)
+        runs = self.values(table)
+        found = runs is None or table is None or bool((runs[row_of(table, "runs")] > 0).any())
+        there = memory is not None and found
         self.marks.setVisible(there)
         if memory is not None and there:
             assert self.capture is not None
@@ -279,9 +284,12 @@ class Openers(Panel):
         lines = []
         for gate in self.of("gate", ("step", "unit")):
             name = f"{gate.name}/saturation"
-            shares = self.values(next((c for c in self.of("unit", ("statistic", "unit")) if c.name == name), None))
-            if shares is not None and gate.limits != (-1, 1) and (unit is None or unit < shares.shape[1]):
-                left, right = shares[:2].mean(1) if unit is None else shares[:2, unit]
+            table = next((c for c in self.of("unit", ("statistic", "unit")) if c.name == name), None)
+            shares = self.values(table)
+            known = table is not None and shares is not None and (unit is None or unit < shares.shape[1])
+            if table is not None and shares is not None and known and gate.limits != (-1, 1):
+                both = rows_of(table, shares, "left", "right")
+                left, right = (row.mean() if unit is None else row[unit] for row in both)
                 keeps = float(keeping[1]) if keeping is not None and keeping[0].name == gate.name else None
                 lines.append(gate_sentence(gate.signal, float(left), float(right), keeps))
         lines += self._memory_words(unit)
@@ -298,14 +306,16 @@ class Openers(Panel):
         if channel is None or values is None or (unit is not None and unit >= values.shape[1]):
             return []
         condition = channel.title.partition("(")[2].removesuffix(")")
+        rows = rows_of(channel, values, "longest", "longest_start", "runs")
+        longest, _, runs = rows
         if unit is None:
-            best = int(values[0].argmax())
-            held = int((values[2] > 0).sum())
+            best = int(longest.argmax())
+            held = int((runs > 0).sum())
             return [
                 f"{held} of {values.shape[1]} units hold long-term memory",
-                f"longest in unit {best}: {memory_sentence('', *values[:3, best])}",
+                f"longest in unit {best}: {memory_sentence('', *(float(row[best]) for row in rows))}",
             ]
-        return [memory_sentence(condition, *values[:3, unit])]
+        return [memory_sentence(condition, *(float(row[unit]) for row in rows))]
 
     # -- cursor, readout, numbers
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.panel.base import Panel, number
+from inspector.gui.panel.base import Panel, measured, number
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.curves import Curves
@@ -30,6 +30,7 @@ LEAST_WIDTH, LEAST_HEIGHT = 16, 11
 class Outputs(Panel):
     """(step,) lines and (step, rank) tables of kind "output"."""
 
+    tab_order, tab_row = 70, "upper"
     key, title = "outputs", "Outputs"
     hint = "Loss and surprise by step, and the most probable outputs. Needs a model with a loss or a vocabulary."
 
@@ -46,7 +47,7 @@ class Outputs(Panel):
 
     def build(self) -> None:
         """Lines above the table of ranks."""
-        self.curves = Curves(self.steps, self.theme, label="nat", log=False)
+        self.curves = Curves(self.steps, self.theme, label="", log=False)
         self.figure.addItem(self.curves.plot, row=0, col=0)
         self.row = MapRow(self.figure, 1, self.steps, self.theme, label="rank")
         self.plots = [self.curves.plot, self.row.plot]
@@ -79,7 +80,8 @@ class Outputs(Panel):
         frames = [self.capture.frame_of(self.channels()[0].name, self.frame)]
         if self.differs:
             frames = [self.source.first, self.source.second]
-        words = {"loss/mean": "mean loss {} nat", "perplexity": "perplexity {}"}
+        unit = next((channel.unit for channel in self.lines() if channel.signal == "loss"), "nat")
+        words = {"loss/mean": f"mean loss {{}} {unit}".removesuffix(" 1"), "perplexity": "perplexity {}"}
         said = []
         for name, text in words.items():
             found = {s.frame: s.value for s in self.capture.scalars if s.name == f"output:{name}"}
@@ -93,6 +95,7 @@ class Outputs(Panel):
         lines = self.lines()
         self.curves.plot.setVisible(bool(lines))
         self.curves.plot.step_axis.set_names(self.step_names())
+        self.curves.label = ", ".join(dict.fromkeys(channel.unit for channel in lines if channel.unit != "1"))
         self.curves.plot.set_title(self.summary())
         self.curves.show(self.capture, lines, self.frame, self.steps.bounds)
         values, tokens = self.ranked()
@@ -146,7 +149,7 @@ class Outputs(Panel):
         for channel in self.lines():
             if step < self.capture.extent(channel.name, self.frame)[0]:
                 value = self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0]
-                rows.append((f"{channel.title} [{step}]", f"{number(value)} {channel.unit}".removesuffix(" 1")))
+                rows.append((f"{channel.title} [{step}]", measured(value, channel.unit)))
         values, tokens = self.ranked()
         if values is not None and tokens is not None and step < self.capture.extent(values.name, self.frame)[0]:
             names = self.capture.labels(tokens.value_domain, self.frame)
@@ -154,7 +157,7 @@ class Outputs(Panel):
             ids = self.capture.block(tokens.name, self.frame, (slice(step, step + 1),))[0]
             for rank, (share, one) in enumerate(zip(shares, ids, strict=False)):
                 name = named(names, one, str(one))
-                rows.append((f"output {rank + 1} [{step}]: {name}", number(share)))
+                rows.append((f"{self.changed(values)}output {rank + 1} [{step}]: {name}", number(share)))
         return rows
 
     def data(self) -> dict[str, Array]:

@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inspector.capture.difference import RATIO
-from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
+from inspector.gui.panel.labelled import find_row, row_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.centred import is_centred, label_of
 from inspector.gui.widgets.curves import Curves
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.lagplot import LagCurve, LagPlot
 from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.quantise import LOGARITHMIC
 from inspector.gui.widgets.source import glance, overview_of
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -27,6 +29,7 @@ MOST_STEPS = 1000
 """Steps from which on one cell of the picture may stand for several."""
 MOST_ROWS = 128
 """Rows of a mask that are told apart; more units are averaged, since the largest of many would always be open."""
+PRODUCT = "product"
 SPOKEN = 20
 """The lag of which the title speaks, where the sequence is long enough."""
 NAMED = (1, 10, 100)
@@ -40,6 +43,7 @@ ROW = 150
 class Paths(Panel):
     """Channels of kind "path" and "mask": over steps, over (step, unit), over lags, over (lag, unit)."""
 
+    tab_order = 110
     key, title = "paths", "Paths"
     hint = (
         "What a step copies past its nonlinearities (an LSTM's carousel, a GRU's z) against what goes through them, "
@@ -65,7 +69,7 @@ class Paths(Panel):
         self.norms = Curves(self.steps, self.theme, label="norm", log=True, one=True)
         self.open_units = MapRow(self.figure, 1, self.steps, self.theme, label="unit")
         self.shares = Curves(self.steps, self.theme, label="share", log=False)
-        self.lags = LagPlot(self.theme, label="product")
+        self.lags = LagPlot(self.theme, label=PRODUCT)
         self.figure.removeItem(self.open_units.bar)
         self.figure.removeItem(self.open_units.plot)
         self.plots = [self.norms.plot, self.open_units.plot, self.shares.plot, self.lags.plot]
@@ -93,7 +97,7 @@ class Paths(Panel):
 
     def by_step(self, *, log: bool) -> list[Channel]:
         """Lines over the steps: the norms, or the shares."""
-        return [channel for channel in self.shown(("step",)) if (channel.scale == "log") is log]
+        return [channel for channel in self.shown(("step",)) if (channel.scale in LOGARITHMIC) is log]
 
     def update_contents(self) -> None:
         """Every picture that the chosen place has."""
@@ -165,13 +169,13 @@ class Paths(Panel):
         found = [(channel, self.capture.array(channel.name, self.frame)) for channel in self.shown(*BY_LAG)]
         curves = []
         for channel, values in found:
-            three = values if values.ndim == 2 else values[None]
-            names = () if self.differs else channel.labels.get("statistic", ())  # ratios of quantiles are no band
-            edges = [three[names.index(name)] if name in names else None for name in ("p10", "p90")]
-            low, high = edges
-            title = channel.title.removesuffix(RATIO)
-            curves.append(LagCurve(title, three[0], low, high, COLOURS.get(channel.signal)))
-        self.lags.show(curves)
+            mean = values if values.ndim == 1 else values[row_of(channel, "mean")]
+            edges = [None if self.differs else find_row(channel, name) for name in ("p10", "p90")]
+            low, high = (None if row is None else values[row] for row in edges)  # ratios of quantiles are no band
+            curves.append(LagCurve(channel.title, mean, low, high, COLOURS.get(channel.signal)))
+        shown = [channel for channel, _ in found]
+        self.lags.show(curves, centred=is_centred(shown))
+        self.lags.plot.label_left(label_of(shown, PRODUCT))
         self._mark_unit(self.looking.position.unit)
         if curves:
             estimated = any(not channel.method.startswith("exact") for channel, _ in found)
@@ -181,8 +185,8 @@ class Paths(Panel):
         """What the first curves say at one lag, in words."""
         lag = min(SPOKEN, *(len(one.mean) - 1 for one in curves))
         said = ", ".join(f"{one.title} {one.mean[lag]:.2g}" for one in curves[:3])
-        what = RATIO if self.differs else ""
-        return f"{self.where.currentText()}: {lag} step{'' if lag == 1 else 's'} on{what}, {said}"
+        unit = ", ×" if self.differs else ""
+        return f"{self.where.currentText()}: {lag} step{'' if lag == 1 else 's'} on{unit}, {said}"
 
     def mask_word(self, value: float) -> str:
         """Whether a unit is open, or what an edit did to it."""
@@ -235,7 +239,7 @@ class Paths(Panel):
                 continue
             if len(extent) == 1:
                 value = self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0]
-                rows.append((f"{channel.title} [{step}]", number(value)))
+                rows.append((f"{channel.title} [{step}]", measured(value, channel.unit)))
             elif unit is not None and unit < extent[1]:
                 value = self.capture.block(channel.name, self.frame, (slice(step, step + 1), slice(unit, unit + 1)))[
                     0, 0

@@ -10,9 +10,11 @@ import numpy.typing as npt
 
 from inspector.analysis.spectrum import bound_verdict, eigenvalue_verdict
 from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.labelled import row_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.fan import Fan, subscript
+from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plane import Plane
 from inspector.gui.widgets.rankplot import RankPlot
 from inspector.gui.widgets.theme import Theme
@@ -20,6 +22,7 @@ from inspector.gui.widgets.words import Words
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
+PARTS = ("re", "im")
 SCALARS = {
     "spectral_radius": "ρ",
     "spectral_norm": "σ₁",
@@ -33,6 +36,7 @@ SCALARS = {
 class Spectra(Panel):
     """Channels of kind "spectrum": (step, rank), (step,), (rank,), (eigenvalue, part) and (step, eigenvalue, part)."""
 
+    tab_order = 90
     key, title = "spectra", "Spectra"
     hint = "Singular values and eigenvalues of step Jacobians and recurrent weights. Needs a recurrent layer."
 
@@ -138,16 +142,22 @@ class Spectra(Panel):
         return frames.get(self.frame, frames[max(frames)] if frames and self.frame < 0 else missing)
 
     def eigenvalues(self) -> tuple[Array, str]:
-        """(eigenvalue, part) of what is shown, and its title."""
+        """(eigenvalue, 2) real and imaginary parts of what is shown, and its title."""
         channel = self.matrix()
-        if channel is None or self.capture is None:
+        if channel is None:
             return np.zeros((0, 2)), ""
+        title = channel.title if channel.dims[0] != "step" else f"{channel.title} at step {self.step_shown(channel)}"
+        values = self.as_stored(channel)
+        return np.stack([values[:, row_of(channel, part, "part")] for part in PARTS], -1), title
+
+    def as_stored(self, channel: Channel) -> Array:
+        """(eigenvalue, part) of a matrix, or of the step that is shown, as they lie in the capture."""
+        assert self.capture is not None
         if channel.dims[0] != "step":
-            return self.capture.array(channel.name, self.frame), channel.title
+            return self.capture.array(channel.name, self.frame)
         step = self.step_shown(channel)
-        return self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[
-            0
-        ], f"{channel.title} at step {step}"
+        found: Array = self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0]
+        return found
 
     def singular_values(self) -> Array:
         """Singular values of the matrix that is shown, as many as were kept."""
@@ -216,7 +226,7 @@ class Spectra(Panel):
         if not numbers:
             return f"{self.symbol()}: {eigenvalue_verdict(values, singular).sentence}."
         bound = numbers.pop("γσ₁", math.nan)
-        text = f"{self.symbol()}: {', '.join(f'{symbol} = {value:.3g}' for symbol, value in numbers.items())}."
+        text = f"{self.symbol()}: {', '.join(f'{symbol} = {short(value)}' for symbol, value in numbers.items())}."
         if math.isnan(bound):
             return text
         return f"{text} {bound_verdict(bound).sentence}."
@@ -291,7 +301,7 @@ class Spectra(Panel):
         channel = self.matrix()
         if channel is not None:
             at = f"[{self.step_shown(channel)}]" if channel.dims[0] == "step" else ""
-            found[f"{channel.name}{at}"] = self.eigenvalues()[0]
+            found[f"{channel.name}{at}"] = self.as_stored(channel)
             if not at:
                 found[f"{channel.name.rpartition('/')[0]}/singular_values"] = self.singular_values()
         return found

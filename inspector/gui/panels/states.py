@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.base import Panel, caption, chooser, measured, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.centred import DIFFERENCE, is_centred
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.ordering import ORDERS, order_units
@@ -26,6 +27,7 @@ Array = npt.NDArray[Any]
 class States(Panel):
     """Any (step, unit) channel of kind "state"."""
 
+    tab_order, tab_row = 10, "upper"
     key, title = "states", "States"
     hint = "Hidden and cell states of recurrent layers, unit by step. Run a model with a recurrent layer to see them."
 
@@ -120,6 +122,8 @@ class States(Panel):
         stride = max(1, steps // 4000)
         values = self.capture.block(channel.name, self.frame, (slice(None), slice(unit, unit + 1)))[::stride, 0]
         self.line.setData(np.arange(0, steps, stride), values, **lone(values))
+        self.trace.label_left(DIFFERENCE if self.differs else "value")
+        self.trace.fit_left(values, centred=is_centred([channel]) and self.differs)
         self.trace.mark_gaps(gaps_of(self.capture, channel.name, self.frame, y=None, at={1: unit}))
         self.trace.set_title(f"unit {unit}")
         self.row.show_row(self.row_of(unit) if self.looking.position.unit is not None else None)
@@ -164,7 +168,8 @@ class States(Panel):
             step, unit = position.step or 0, position.unit or 0
             if step < extent[0] and unit < extent[1]:
                 cell = self.capture.block(channel.name, self.frame, (slice(step, step + 1), slice(unit, unit + 1)))
-                rows.append((f"{channel.signal}[{step}, {unit}]  {channel.place}", number(cell[0, 0])))
+                what = f"{self.changed(channel)}{channel.signal}[{step}, {unit}]  {channel.place}"
+                rows.append((what, measured(cell[0, 0], channel.unit)))
         return rows
 
     def data(self) -> dict[str, Array]:

@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt
 
 from inspector.analysis.truncation import truncation_verdict
 from inspector.gui.panel.base import Panel, number, set_options
+from inspector.gui.panel.labelled import row_of, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, style_axis
@@ -22,7 +23,9 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 CURVE, BY_STEP = ("statistic", "truncation"), ("statistic", "step")
+NUMBERS = ("K", "relative error", "cosine", "share of the cost")
 TOLERANCES = ((0.1, "10 %"), (0.01, "1 %"))
+BY_TOLERANCE = tuple(text.replace(" ", "") for _, text in TOLERANCES)
 WHOLE = "all parameters"
 LOWEST = -6.0
 """log10 of the smallest error that the axis shows."""
@@ -32,6 +35,7 @@ LOWEST = -6.0
 class Truncation(Panel):
     """(statistic, truncation) channels of kind "truncation", with the (statistic, step) channel of the same place."""
 
+    tab_order = 130
     key, title = "truncation", "Truncation"
     hint = (
         "What truncated backpropagation through time would lose if each loss were sent back only K − 1 steps. Needs a "
@@ -121,7 +125,7 @@ class Truncation(Panel):
             plot.setVisible(channel is not None)
         if channel is None or self.capture is None:
             return
-        ks, error, cosine, cost = self.capture.array(channel.name, self.frame)[:4]
+        ks, error, cosine, cost = rows_of(channel, self.capture.array(channel.name, self.frame), *NUMBERS)
         x = logarithm(ks)
         for line, values in zip(self.lines, (logarithm(error), cosine, cost), strict=True):
             line.setData(x, values, **lone(values))
@@ -156,9 +160,9 @@ class Truncation(Panel):
         self.by_step.setVisible(channel is not None)
         if channel is None or self.capture is None:
             return
-        values = self.capture.array(channel.name, self.frame)
+        values = np.stack(rows_of(channel, self.capture.array(channel.name, self.frame), *BY_TOLERANCE))
         steps = np.arange(values.shape[1])
-        for trail, row in zip(self.trails, values, strict=False):
+        for trail, row in zip(self.trails, values, strict=True):
             trail.setData(steps, row.astype(np.float64), **lone(row))
         finite = values[np.isfinite(values)]
         top = float(finite.max()) if len(finite) else 1.0
@@ -177,7 +181,7 @@ class Truncation(Panel):
         if plot is self.by_step:
             self.looking.move(step=max(0, round(x)))
         elif channel is not None and self.capture is not None:
-            known = logarithm(self.capture.array(channel.name, self.frame)[0])
+            known = logarithm(self.capture.array(channel.name, self.frame)[row_of(channel, "K")])
             at = int(np.argmin(np.abs(known - x)))
             for each in (self.error, self.rest):
                 self.marked.set(each, at, float(known[at]))
@@ -194,7 +198,8 @@ class Truncation(Panel):
             assert self.capture is not None
             if step is not None and step < self.capture.extent(channel.name, self.frame)[1]:
                 values = self.capture.block(channel.name, self.frame, (slice(None), slice(step, step + 1)))[:, 0]
-                rows.append((f"smallest K [{step}] 10 % / 1 %", " / ".join(number(v) for v in values)))
+                shown = " / ".join(number(value[()]) for value in rows_of(channel, values, *BY_TOLERANCE))
+                rows.append((f"smallest K [{step}] {' / '.join(text for _, text in TOLERANCES)}", shown))
         return rows
 
     def _at_k(self, channel: Channel | None) -> list[tuple[str, str]]:
@@ -204,9 +209,9 @@ class Truncation(Panel):
         at = self.marked.at(self.error, self.capture.extent(channel.name, self.frame)[1])
         if at is None:
             return []
-        k, error, cosine, cost = self.capture.array(channel.name, self.frame)[:4, at]
-        named = (("relative error", error), ("cosine", cosine), ("share of the cost", cost))
-        return [(f"{name} [K = {k:g}]  {channel.place}", number(value)) for name, value in named]
+        k, *values = rows_of(channel, self.capture.array(channel.name, self.frame)[:, at], *NUMBERS)
+        named = zip(NUMBERS[1:], values, strict=True)
+        return [(f"{name} [K = {k:g}]  {channel.place}", number(value[()])) for name, value in named]
 
     def data(self) -> dict[str, Array]:
         """The curve that is shown, and the smallest K by step."""

@@ -23,7 +23,7 @@ from inspector.analysis.unit_matching import (
     word_at,
 )
 from inspector.capture.pyramid import reduce_rows, shrink
-from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.gaps import gaps_of
@@ -51,6 +51,7 @@ BEGIN, END = "First step of the range", "Last step of the range"
 class Units(Panel):
     """Any (step, unit) channel of kind "state" or "gate"."""
 
+    tab_order, tab_row = 20, "upper"
     key, title = "units", "Units"
     hint = "Which units are on exactly in a chosen range of steps, and where else. Run a model with a recurrent layer."
 
@@ -369,7 +370,8 @@ class Units(Panel):
         steps, units = self.capture.extent(channel.name, self.frame)
         if unit is not None and unit < units and step < steps:
             value = self.capture.block(channel.name, self.frame, (slice(step, step + 1), slice(unit, unit + 1)))[0, 0]
-            rows.append((f"{channel.signal}[{step}, {unit}]  {channel.place}", f"{number(value)}, {self.word(value)}"))
+            what = f"{self.changed(channel)}{channel.signal}[{step}, {unit}]  {channel.place}"
+            rows.append((what, f"{measured(value, channel.unit)}, {self.word(value)}"))
         if 0 <= step - self._offset < len(self._values) and self.searched:
             on = self.on(self._values[step - self._offset : step - self._offset + 1])
             rows.append((f"searched units that are on [{step}]", f"{int(on.sum())} of {len(self.searched)}"))

@@ -1,17 +1,19 @@
-"""The shared cursor: step, place, unit and head, moved from any panel and followed by all.
+"""The shared cursor: a step on every axis, place, unit and head, moved from any panel and followed by all.
 
-Where the answer of a model has steps of its own, the cursor has a step there too. Who shows the answer looks through
-`Looking`, for which the answer's step is the step.
+A run has a step axis for every sequence in it (the input, a second input, the answer, the layers of a stack). Who shows
+one of them looks through `Looking`, for which the step on that axis is the step.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
+from inspector.records import STEP_DOMAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +23,10 @@ class Position:
     Attributes:
         frame: index of the frame of the capture; -1 for the newest.
         place: channel place ("rnn.l0"); "" for the whole model.
-        step: sequence step (of the query, for attention).
+        step: position along `axis` (of the query, for attention).
         unit: hidden unit; head: attention head; key: key position of an attention map, or source step of a matrix.
-        answer: step of the answer, where it has steps of its own.
+        axis: the step axis that is looked along.
+        elsewhere: the position along every other axis that has one, by the axis' name.
     """
 
     frame: int = -1
@@ -32,7 +35,32 @@ class Position:
     unit: int | None = None
     head: int | None = None
     key: int | None = None
-    answer: int | None = None
+    axis: str = STEP_DOMAIN
+    elsewhere: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "elsewhere", MappingProxyType(dict(self.elsewhere)))
+
+    @property
+    def steps(self) -> Mapping[str, int]:
+        """The position along every axis that has one."""
+        own = {} if self.step is None else {self.axis: self.step}
+        return MappingProxyType({**self.elsewhere, **own})
+
+    def at(self, axis: str) -> int | None:
+        """The position along an axis."""
+        return self.steps.get(axis)
+
+    def along(self, axis: str) -> Position:
+        """The same position, looked at along another axis."""
+        if axis == self.axis:
+            return self
+        others = {name: step for name, step in self.steps.items() if name != axis}
+        return replace(self, axis=axis, step=self.at(axis), elsewhere=others)
+
+    def moved(self, axis: str, step: int | None) -> Position:
+        """The position with another step on one axis."""
+        return replace(self.along(axis), step=step).along(self.axis)
 
 
 class Cursor(QObject):
@@ -43,103 +71,113 @@ class Cursor(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._position = Position()
-        self._length = self._answer_length = 0
+        self._lengths: dict[str, int] = {}
+        self._focus = STEP_DOMAIN
         self._pulled: dict[str, int] = {}
-        """Where the cursor was before a sequence that is still growing was too short for it."""
+        """Where the cursor was on an axis before a sequence that is still growing was too short for it."""
 
     @property
     def position(self) -> Position:
-        """The present position."""
+        """The present position, along the input."""
         return self._position
 
     @property
     def length(self) -> int:
-        """Number of steps that the cursor can walk over."""
-        return self._length
+        """Number of steps of the input."""
+        return self.length_of(STEP_DOMAIN)
 
-    @property
-    def answer_length(self) -> int:
-        """Number of steps of an answer that has its own, else 0."""
-        return self._answer_length
+    def length_of(self, axis: str) -> int:
+        """Number of steps that the cursor can walk over on an axis; 0 where there is no such axis."""
+        return self._lengths.get(axis, 0)
 
-    def set_length(self, steps: int, answer: int = 0) -> None:
-        """Tell how long the sequence and the answer are; a step beyond the end is pulled back until they are longer.
+    def set_length(self, steps: int, axis: str = STEP_DOMAIN) -> None:
+        """Tell how long one axis is."""
+        self.set_lengths({**self._lengths, axis: steps})
+
+    def set_lengths(self, lengths: Mapping[str, int]) -> None:
+        """Tell the axes there are and how long they are; a step beyond an end is pulled back until that is farther.
 
         So a run that is made again, with an edit for example, is looked at where the one before was.
         """
-        self._length, self._answer_length = max(0, steps), max(0, answer)
-        for name, length in (("step", self._length), ("answer", self._answer_length)):
-            step = getattr(self._position, name)
-            wanted = self._pulled.get(name, step)
+        before, self._lengths = self._lengths, {axis: max(0, length) for axis, length in lengths.items()}
+        for axis in dict.fromkeys((*before, *self._lengths)):
+            length, wanted = self.length_of(axis), self._pulled.get(axis, self._position.at(axis))
             if wanted is None:
                 continue
-            self.move(**{name: min(wanted, length - 1) if length else None})
+            self.move(steps={axis: min(wanted, length - 1) if length else None})
             if wanted >= length:
-                self._pulled[name] = wanted
+                self._pulled[axis] = wanted
 
     def move(self, **changes: Any) -> None:
-        """Change some coordinates; steps are clamped to the sequence."""
-        for name in ("step", "answer"):
-            if name in changes:
-                self._pulled.pop(name, None)
-        for name, length in (("step", self._length), ("answer", self._answer_length)):
-            step = changes.get(name)
-            if step is not None and length:
-                changes[name] = min(max(0, int(step)), length - 1)
+        """Change some coordinates: `step` on the input, `steps` (axis → step) on any; they are clamped to the axis."""
+        wanted: dict[str, int | None] = dict(changes.pop("steps", {}))
+        if "step" in changes:
+            wanted[STEP_DOMAIN] = changes.pop("step")
         new = replace(self._position, **changes)
+        for axis, step in wanted.items():
+            self._pulled.pop(axis, None)
+            new = new.moved(axis, self._clamped(axis, step))
         if new != self._position:
             old, self._position = self._position, new
             self.moved.emit(new, old)
 
-    def advance(self, steps: int) -> None:
-        """Walk some steps forward or back, from the first step if there is none yet."""
-        self.move(step=(self._position.step if self._position.step is not None else 0) + steps)
+    def _clamped(self, axis: str, step: int | None) -> int | None:
+        length = self.length_of(axis)
+        return step if step is None or not length else min(max(0, int(step)), length - 1)
+
+    def advance(self, steps: int, axis: str = STEP_DOMAIN) -> None:
+        """Walk some steps forward or back on an axis, from its first step if there is none yet."""
+        self.move(steps={axis: (self._position.at(axis) or 0) + steps})
+
+    def focus(self, axis: str) -> None:
+        """What has the keyboard shows this axis: keys and the player walk along it from now on."""
+        self._focus = axis
+
+    @property
+    def focused(self) -> str:
+        """The axis that keys and the player walk along: the one in focus, else the first that has steps."""
+        if self.length_of(self._focus):
+            return self._focus
+        return next((axis for axis, length in self._lengths.items() if length), STEP_DOMAIN)
 
 
 class Looking(QObject):
-    """The shared cursor as somebody sees it who shows either the input's steps or the answer's.
+    """The shared cursor as somebody sees it who shows one axis: `step` is the position along that.
 
-    It is used as a Cursor is; over the answer, `step` means the answer's.
+    It is used as a Cursor is.
     """
 
     moved = Signal(object, object)
 
-    def __init__(self, cursor: Cursor | Looking, domain: str = STEP_DOMAIN, parent: QObject | None = None) -> None:
+    def __init__(self, cursor: Cursor | Looking, axis: str = STEP_DOMAIN, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.cursor: Cursor = cursor.cursor if isinstance(cursor, Looking) else cursor
-        self.domain = domain
+        self.axis = axis
         self.cursor.moved.connect(self._pass_on)
-
-    @property
-    def answers(self) -> bool:
-        """Whether the steps are those of the answer."""
-        return self.domain == ANSWER_DOMAIN
-
-    def seen(self, position: Position) -> Position:
-        """A position with the step that counts here."""
-        return replace(position, step=position.answer) if self.answers else position
 
     @property
     def position(self) -> Position:
         """The present position."""
-        return self.seen(self.cursor.position)
+        return self.cursor.position.along(self.axis)
 
     @property
     def length(self) -> int:
         """Number of steps that can be walked over here."""
-        return self.cursor.answer_length if self.answers else self.cursor.length
+        return self.cursor.length_of(self.axis)
 
     def move(self, **changes: Any) -> None:
-        """Change some coordinates."""
-        if self.answers and "step" in changes:
-            changes["answer"] = changes.pop("step")
-        self.cursor.move(**changes)
+        """Change some coordinates; `step` is that on the axis."""
+        own = {self.axis: changes.pop("step")} if "step" in changes else {}
+        self.cursor.move(**{**changes, "steps": {**changes.get("steps", {}), **own}})
 
     def advance(self, steps: int) -> None:
         """Walk some steps forward or back, from the first step if there is none yet."""
-        step = self.position.step
-        self.move(step=(step if step is not None else 0) + steps)
+        self.cursor.advance(steps, self.axis)
+
+    def focus(self) -> None:
+        """What has the keyboard looks along here."""
+        self.cursor.focus(self.axis)
 
     @Slot(object, object)
     def _pass_on(self, new: Position, old: Position) -> None:
-        self.moved.emit(self.seen(new), self.seen(old))
+        self.moved.emit(new.along(self.axis), old.along(self.axis))

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from inspector.records import Failure, Load, Loaded, Log, NeedsTrust
+from inspector.records import Failure, Load, Loaded, Log, NeedsTrust, Run
 
 
 class Worker(Protocol):
-    """The parent's end of a worker (streams.process.WorkerProcess)."""
+    """The parent's end of a worker (transport.process.WorkerProcess)."""
 
     @property
     def alive(self) -> bool:
@@ -37,9 +37,17 @@ class Changes:
     another_capture: bool = False
     state: bool = False
     lines: list[Log] = field(default_factory=list)
+    begun: tuple[Log, ...] = ()
+    """Lines that have begun and not ended, as far as they have come."""
     failure: Failure | None = None
     consent: Loaded | None = None
     untrusted: NeedsTrust | None = None
     loaded: Loaded | None = None
+    computed: bool = False
+    """More was computed of the run that is shown."""
+    needs_run: str = ""
+    """Why what was asked of the run that is shown needs a new one."""
     not_opened: Load | None = None
     """The model that could not be opened, or was not in the end; the one before is open still."""
+    refused: Run | None = None
+    """The run that could not be made as it was asked for; what was shown before is shown still."""

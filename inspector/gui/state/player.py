@@ -1,4 +1,4 @@
-"""Walks the steps by itself, one after the other."""
+"""Walks an axis by itself, one step after the other."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ PLAY_MS = 120
 
 
 class Player(QObject):
-    """Moves the shared cursor on until the last step."""
+    """Moves the shared cursor on until the last step of the axis that was in focus when it began."""
 
     def __init__(self, looking: Cursor, parent: QObject) -> None:
         super().__init__(parent)
         self.looking = looking
+        self.axis = looking.focused
         self._timer = QTimer(self, interval=PLAY_MS)
         self._timer.timeout.connect(self._on)
 
@@ -23,8 +24,9 @@ class Player(QObject):
         if self._timer.isActive():
             self.stop()
             return
+        self.axis = self.looking.focused
         if self._at_end():
-            self.looking.move(step=0)
+            self.looking.move(steps={self.axis: 0})
         self._timer.start()
 
     def stop(self) -> None:
@@ -32,12 +34,12 @@ class Player(QObject):
         self._timer.stop()
 
     def _at_end(self) -> bool:
-        step = self.looking.position.step
-        return step is None or step >= self.looking.length - 1
+        step = self.looking.position.at(self.axis)
+        return step is None or step >= self.looking.length_of(self.axis) - 1
 
     @Slot()
     def _on(self) -> None:
         if self._at_end():
             self.stop()
         else:
-            self.looking.advance(1)
+            self.looking.advance(1, self.axis)

@@ -1,13 +1,15 @@
 """The steps that are in view, shared by every panel: zooming one along the sequence zooms all.
 
-An answer with steps of its own has a range of its own, shared by all that shows the answer.
+Every step axis has a range of its own, shared by all that shows that axis.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from PySide6.QtCore import QObject, Signal, Slot
 
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
+from inspector.records import STEP_DOMAIN
 
 
 class StepRange(QObject):
@@ -20,8 +22,25 @@ class StepRange(QObject):
         self._length = 0
         self._low, self._high = -0.5, 0.5
         self._whole = True
-        self.answer: StepRange | None = None
-        """The range of the answer's steps, where somebody keeps one."""
+        self._beside: dict[str, StepRange] = {}
+
+    def along(self, axis: str) -> StepRange:
+        """The range of another axis, kept beside that of the input, which is this one; made when first asked for."""
+        if axis == STEP_DOMAIN:
+            return self
+        if axis not in self._beside:
+            self._beside[axis] = StepRange(self)
+        return self._beside[axis]
+
+    @property
+    def every(self) -> Mapping[str, StepRange]:
+        """The ranges of all axes by name, the input's first."""
+        return {STEP_DOMAIN: self, **self._beside}
+
+    def set_lengths(self, lengths: Mapping[str, int]) -> None:
+        """Tell how long every axis is; those that are not named have no steps."""
+        for axis in dict.fromkeys((STEP_DOMAIN, *self._beside, *lengths)):
+            self.along(axis).set_length(lengths.get(axis, 0))
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -63,29 +82,28 @@ class StepRange(QObject):
             self.changed.emit(low, high)
 
 
-class EitherRange(StepRange):
-    """The shared range of the input's steps or that of the answer's, whichever is being shown."""
+class AxisRange(StepRange):
+    """The shared range of one axis, which is another one from time to time."""
 
     def __init__(self, steps: StepRange, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.input = steps
-        self.answer = steps.answer if steps.answer is not None else StepRange(self)
+        self.shared = steps
+        self.axis = STEP_DOMAIN
         self._shown = steps
-        for shared in (self.input, self.answer):
-            shared.changed.connect(self._pass_on)
+        steps.changed.connect(self._pass_on)
 
-    def use(self, domain: str) -> None:
-        """Follow the range of a label domain of steps."""
-        assert self.answer is not None
-        before = self.bounds
-        self._shown = self.answer if domain == ANSWER_DOMAIN else self.input
+    def use(self, axis: str) -> None:
+        """Follow the range of an axis."""
+        before, self.axis = self.bounds, axis
+        self._shown.changed.disconnect(self._pass_on)
+        self._shown = self.shared.along(axis)
+        self._shown.changed.connect(self._pass_on)
         if self.bounds != before:
             self.changed.emit(*self.bounds)
 
-    @property
-    def domain(self) -> str:
-        """Whose steps are followed."""
-        return STEP_DOMAIN if self._shown is self.input else ANSWER_DOMAIN
+    def along(self, axis: str) -> StepRange:
+        """The shared range of an axis, whatever is followed here."""
+        return self.shared.along(axis)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -115,5 +133,4 @@ class EitherRange(StepRange):
 
     @Slot(float, float)
     def _pass_on(self, low: float, high: float) -> None:
-        if self.sender() is self._shown:
-            self.changed.emit(low, high)
+        self.changed.emit(low, high)

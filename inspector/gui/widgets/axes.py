@@ -17,6 +17,10 @@ CLOSE = 0.7
 """The part of a tick's usual room that two neighbours need at least."""
 
 
+FEW = 10
+"""Steps that are all numbered where no two round numbers are in view."""
+
+
 class StepAxis(pg.AxisItem):  # type: ignore[misc]
     """A horizontal or vertical axis of steps; shows the token of each step where there is room for it."""
 
@@ -43,7 +47,9 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
             return [(1.0, [float(step) for step in range(first, last + 1)])]
         levels: list[tuple[float, list[float]]] = super().tickValues(low, high, size)
         whole = [(gap, [v for v in values if float(v).is_integer()]) for gap, values in levels if gap >= 1]
-        return whole or [(1.0, [float(first)])]
+        if sum(len(values) for _, values in whole) < 2:  # so few steps that round numbers of them are all but one out
+            return [(1.0, [float(step) for step in range(first, min(last, first + FEW) + 1)])]
+        return whole
 
     def _fits(self, first: int, last: int, size: float) -> bool:
         count = last - first + 1

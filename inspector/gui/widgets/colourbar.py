@@ -10,16 +10,12 @@ from PySide6.QtWidgets import QSizePolicy, QStyleOptionGraphicsItem, QWidget
 
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.hatching import paint_gaps
+from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
 
 WIDTH, BAR = 98.0, 12.0
 MISSING, DAMAGED = "not there", "damaged"
-
-
-def short(value: float) -> str:
-    """A number in few characters."""
-    return f"{value:.3g}"
 
 
 class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]

@@ -1,12 +1,10 @@
-"""Small controls that all panels use, and how a number is written beside them."""
+"""Small controls that all panels use, and how a number is written beside them (numbers.py)."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 from PySide6.QtWidgets import QComboBox, QLabel, QWidget
 
+from inspector.gui.widgets.numbers import measured, number
 from inspector.gui.widgets.plain_text import clean, plain_label
 
 
@@ -45,13 +43,4 @@ def caption(text: str) -> QLabel:
     return plain_label(text)
 
 
-def number(value: Any) -> str:
-    """A number with all digits that its type holds."""
-    if isinstance(value, (np.floating, float)):
-        if np.isnan(value):
-            return "NaN"
-        if np.isinf(value):
-            return "∞" if value > 0 else "−∞"
-        digits = {2: 4, 4: 7, 8: 10}.get(getattr(np.asarray(value).dtype, "itemsize", 8), 7)
-        return f"{float(value):.{digits}g}"
-    return str(value)
+__all__ = ["caption", "chooser", "keep_room", "measured", "number", "set_options"]

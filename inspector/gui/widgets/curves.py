@@ -8,9 +8,9 @@ import numpy as np
 import pyqtgraph as pg
 
 from inspector.capture import Capture
-from inspector.capture.difference import RATIO
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis
+from inspector.gui.widgets.centred import about_zero, is_centred, label_of
 from inspector.gui.widgets.gaps import NONE, gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.source import line_of
@@ -45,13 +45,17 @@ class Curves:
         self.one = pg.InfiniteLine(0 if log else 1, angle=0)
         if one:
             self.plot.addItem(self.one, ignoreBounds=True)
+        self.centre = pg.InfiniteLine(0, angle=0)
+        self.centre.hide()
+        self.plot.addItem(self.centre, ignoreBounds=True)
         self.set_theme(theme)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self.theme = theme
         self.plot.set_theme(theme)
-        self.one.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
+        for middle in (self.one, self.centre):
+            middle.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
         self.legend.set_theme(theme)
         for name, line in self.lines.items():
             colour = theme.series[self._numbers[name] % len(theme.series)]
@@ -64,8 +68,7 @@ class Curves:
         if names != list(self.lines) or titles != self._titles:
             self._remake(channels)
             self._titles = titles
-        ratios = bool(titles) and all(title.endswith(RATIO) for title in titles)
-        self.plot.label_left(RATIO.removeprefix(", ") if ratios else self.label)
+        self.plot.label_left(label_of(channels, self.label))
         low, high = [], []
         self.unseen = []
         gaps = NONE
@@ -79,17 +82,20 @@ class Curves:
             self.points[channel.name].setData(x=x[alone], y=y[alone])
             finite = y[np.isfinite(y)]
             if not len(finite) and not own:
-                self.unseen.append(channel.title.removesuffix(RATIO))
+                self.unseen.append(channel.title)
             elif len(finite):
                 low.append(float(finite.min()))
                 high.append(float(finite.max()))
         self.plot.mark_gaps(gaps)
-        self._fit(low, high)
+        self.centre.setVisible(is_centred(channels))
+        self._fit(low, high, centred=is_centred(channels))
 
-    def _fit(self, low: list[float], high: list[float]) -> None:
+    def _fit(self, low: list[float], high: list[float], *, centred: bool) -> None:
         if not low:
             return
         bottom, top = min(low), max(high)
+        if centred:
+            bottom, top = about_zero(bottom, top)
         if self.log and self.one.scene() is not None:
             bottom, top = min(bottom, 0.0), max(top, 0.0)
         margin = 0.06 * (top - bottom) or (0.5 if self.log else 0.5 * abs(top) or 0.5)
@@ -106,8 +112,7 @@ class Curves:
             number = self._numbers[channel.name]
             line = curve(self.theme, number, dashed=number >= len(self.theme.series))
             self.plot.addItem(line)
-            title = channel.title.removesuffix(RATIO)
-            self.legend.addItem(line, f"{title}  {channel.place}" if several else title)
+            self.legend.addItem(line, f"{channel.title}  {channel.place}" if several else channel.title)
             self.lines[channel.name] = line
             dots = self.points[channel.name] = pg.ScatterPlotItem(size=7, pen=None, brush=line.opts["pen"].color())
             self.plot.addItem(dots)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.widgets.axes import LogAxis
+from inspector.gui.widgets.centred import about_zero
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
 from inspector.gui.widgets.theme import Theme
@@ -46,6 +47,7 @@ class LagPlot:
         self.plot.addItem(self.marked, ignoreBounds=True)
         self.items: list[Any] = []
         self.curves: list[LagCurve] = []
+        self._centred = False
         self.set_theme(theme)
 
     def set_theme(self, theme: Theme) -> None:
@@ -56,10 +58,11 @@ class LagPlot:
         self.marked.setPen(pg.mkPen(theme.cursor, width=1.4, style=pg.QtCore.Qt.PenStyle.DotLine))
         self.legend.set_theme(theme)
         if self.curves:
-            self.show(self.curves)
+            self.show(self.curves, centred=self._centred)
 
-    def show(self, curves: list[LagCurve]) -> None:
-        """Draw these curves instead of what was there."""
+    def show(self, curves: list[LagCurve], *, centred: bool = False) -> None:
+        """Draw these curves instead of what was there; `centred` has the line 1 in the middle."""
+        self._centred = centred
         for item in self.items:
             self.plot.removeItem(item)
         self.legend.clear()
@@ -108,6 +111,8 @@ class LagPlot:
         values = values[np.isfinite(values)]
         top = min(MOST_DECADES, max(0.0, float(values.max()))) if len(values) else 0.0
         bottom = max(-MOST_DECADES, float(values.min())) if len(values) else -1.0
+        if self._centred:
+            bottom, top = about_zero(min(bottom, -0.3), top)
         margin = 0.06 * (top - bottom) or 0.5
         self.plot.vb.setYRange(min(bottom, -0.3) - margin, top + margin, padding=0)
 

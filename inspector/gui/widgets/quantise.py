@@ -13,6 +13,8 @@ from inspector.gui.widgets.theme import INFINITE, LAST, MASKED, NOT_A_NUMBER
 Array = npt.NDArray[Any]
 ROBUST = (0.5, 99.5)
 SAMPLE = 50_000
+LOGARITHMIC, CENTRED = ("log", "ratio"), ("diverging", "ratio")
+"""Scales whose axis and colours go with the logarithm; and those with a middle: 0, or for ratios 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +55,20 @@ class Levels:
 
 
 def levels_of(values: Array, scale: str, limits: tuple[float, float] | None) -> Levels:
-    """The declared limits, or the middle 99 % of the finite numbers; diverging ones are symmetric about zero."""
+    """The declared limits, or the middle 99 % of the finite numbers; diverging ones are symmetric about zero, and
+    ratios, as logarithms, about 1."""
     if limits is not None:
         return Levels(limits[0], limits[1], scale)
     flat = values.reshape(-1)
     if flat.size > SAMPLE:
         flat = flat[:: -(-flat.size // SAMPLE)]
     data = flat[np.isfinite(flat)].astype(np.float64)
-    log = scale == "log"
+    log = scale in LOGARITHMIC
     if log:
         data = np.log10(data[data > 0])
     if data.size == 0:
         return Levels(0.0, 1.0, scale)
-    if scale == "diverging":
+    if scale in CENTRED:
         reach = float(np.percentile(np.abs(data), ROBUST[1])) or float(np.abs(data).max()) or 1.0
         low, high = -reach, reach
     else:
@@ -79,11 +82,15 @@ def levels_of(values: Array, scale: str, limits: tuple[float, float] | None) -> 
 
 
 def extreme(low: Array, high: Array, scale: str) -> Array:
-    """What a cell of several numbers shows: the one farther from zero on diverging maps, else the largest."""
+    """What a cell of several numbers shows: the one farther from the middle where there is one, else the largest."""
     if low is high:
         return low
     if scale == "diverging":
         with np.errstate(all="ignore"):
             chosen: Array = np.copysign(np.maximum(high, -low), low + high)  # low ≤ high; four times as fast as where
         return chosen
+    if scale == "ratio":
+        with np.errstate(all="ignore"):
+            farther: Array = np.where(high * low >= 1, high, low)  # |log high| ≥ |log low|
+        return farther
     return high

@@ -14,32 +14,15 @@ from PySide6.QtGui import QPen
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis, StepAxis, ValueAxis, style_axis
 from inspector.gui.widgets.gaps import GapBands, Gaps
-from inspector.gui.widgets.plain_text import escaped
+from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import Theme
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
+from inspector.gui.widgets.title import TITLE_POINTS, title_from_left
+from inspector.records import STEP_DOMAIN
 
 Array = npt.NDArray[Any]
 POINTS = 2400
 WIDE, SMOOTH, CALM = 150, 1000, 10.0
 """Points up to which every line is as wide as was asked, up to which a busy one is smoothed; what is not yet busy."""
-
-
-class Title(pg.LabelItem):  # type: ignore[misc]
-    """A title from the left edge of its plot: however long, it never makes the plot wider than the window."""
-
-    def __init__(self, parent: Any) -> None:
-        super().__init__("", size="9pt", justify="left", parent=parent)
-
-    def updateMin(self) -> None:
-        """The text's height, and no width of its own."""
-        height = self.itemRect().height()
-        self.setMinimumSize(0, height)
-        hints = Qt.SizeHint
-        self._sizeHint = {
-            hints.MinimumSize: (0, height), hints.PreferredSize: (0, height), hints.MaximumSize: (-1, -1),
-            hints.MinimumDescent: (0, 0),
-        }  # fmt: skip
-        self.updateGeometry()
 
 
 class StepPlot(pg.PlotItem):  # type: ignore[misc]
@@ -67,6 +50,8 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self._bands = GapBands(theme)
         self.addItem(self._bands, ignoreBounds=True)
         self._labels = (label, bottom)
+        self._shared = steps is not None and bottom == STEP_DOMAIN
+        """Whether the axis counts the steps that are shared, whose word is another one on another axis."""
         self.set_theme(theme)
         if steps is not None:
             self.vb.setXRange(*steps.bounds, padding=0)
@@ -92,16 +77,26 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
             self._labels = (text, self._labels[1])
             style_axis(self.getAxis("left"), self.theme, text)
 
+    def fit_left(self, values: Array, *, centred: bool) -> None:
+        """Fit the vertical axis to some values: with 0 in its middle, or as the plot does it by itself."""
+        finite = values[np.isfinite(values)]
+        reach = float(np.abs(finite).max()) if centred and len(finite) else 0.0
+        if reach > 0:
+            self.vb.setYRange(-1.06 * reach, 1.06 * reach, padding=0)
+        else:
+            self.vb.enableAutoRange(axis="y")
+
     def name_steps(self, word: str) -> None:
-        """Say whose steps the axis counts ("step", "answer step"), where it counts those that are shared."""
-        if self.steps is not None and self._labels[1] in (STEP_DOMAIN, ANSWER_DOMAIN) and self._labels[1] != word:
+        """Say what the axis counts ("step", "answer step", "layer"), where it counts the steps that are shared."""
+        if self._shared and self._labels[1] != word:
             self._labels = (self._labels[0], word)
             style_axis(self._bottom, self.theme, word)
 
     def set_title(self, text: str, second: str = "") -> None:
         """A title that is never read as HTML, with a second line where there is one; it does not widen the plot."""
-        lines = "<br>".join(escaped(line) for line in (text, second) if line)
-        self.setTitle(lines, color=self.theme.text, size="9pt")
+        self.titleLabel.lines = tuple(line for line in (text, second) if line)
+        self.setTitle(self.titleLabel.elided(), color=self.theme.text, size=f"{TITLE_POINTS:g}pt")
+        self.titleLabel.setToolTip(tooltip(" ".join(self.titleLabel.lines)))
         height = 36 if second else 22
         self.titleLabel.setMaximumHeight(height)
         self.layout.setRowFixedHeight(0, height)
@@ -130,16 +125,6 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         if self.steps is not None:
             self.steps.changed.disconnect(self._follow)
             self.steps = None
-
-
-def title_from_left(plot: pg.PlotItem) -> None:
-    """Give a plot the kind of title that all plots here have."""
-    given: pg.LabelItem = plot.layout.itemAt(0, 1)
-    plot.layout.removeItem(given)
-    given.setParentItem(None)
-    plot.titleLabel = Title(plot)
-    plot.layout.addItem(plot.titleLabel, 0, 1)
-    plot.setTitle(None)
 
 
 def decimated(low: Array, high: Array, first: float, width: float) -> tuple[Array, Array]:

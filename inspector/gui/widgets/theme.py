@@ -12,8 +12,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication
 
-MAPS = {"sequential": "viridis", "diverging": "CET-D1A", "log": "inferno", "attention": "magma"}
-"""Perceptually uniform colour maps by the scale of a channel; diverging ones are centred on zero."""
+MAPS = {
+    "sequential": "viridis", "diverging": "CET-D1A", "log": "inferno", "ratio": "CET-D1A", "attention": "magma",
+}  # fmt: skip
+"""Perceptually uniform colour maps by the scale of a channel; two have a middle, at 0 and for ratios at 1."""
 SERIES_LIGHT = ("#1f6fb2", "#c8502d", "#2c8a57", "#8a4fa3", "#a8791a", "#3a8f9c", "#b03a6b", "#5b6770")
 SERIES_DARK = ("#6db3f2", "#f08a65", "#6fcf97", "#c79be0", "#e5c07b", "#76d3df", "#f28ab2", "#a9b7c2")
 
@@ -80,6 +82,7 @@ class Theme:
             f"#dockbar QToolButton:hover {{ background: {self.grid}; }}"
             f"QTreeView, QTableView, QPlainTextEdit, QListView {{ border: none; background: {self.base}; }}"
             f"QHeaderView::section {{ background: {self.raised}; color: {self.muted}; border: none; padding: 3px; }}"
+            f"#problem {{ color: {self.error}; }}"
             f"QStatusBar {{ background: {self.raised}; }}"
         )
 

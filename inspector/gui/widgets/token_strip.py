@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PySide6.QtCore import QRect, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.widgets.plain_text import clean, token, tooltip
 from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.theme import Theme
+from inspector.records import STEP_DOMAIN
 
 SHADES = 64
 DOUBLE = " · double-click to put in another token"
@@ -30,6 +31,8 @@ class TokenStrip(QWidget):
     def __init__(self, cursor: Cursor | Looking, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.cursor_, self.theme = cursor, theme
+        self.word, self.editable = STEP_DOMAIN, True
+        """What a position is called; whether another token can be put in here."""
         self._names: Sequence[str] = ()
         self._steps = 0
         self._edges: npt.NDArray[np.int64] = np.zeros(1, np.int64)
@@ -96,27 +99,27 @@ class TokenStrip(QWidget):
             return
         first = max(0, int(np.searchsorted(self._edges, self._left, side="right")) - 1)
         last = min(len(self._edges) - 2, int(np.searchsorted(self._edges, self._left + self.width())))
-        low = QColor(self.theme.base)
         for step in range(first, last + 1):
-            box = QRect(
-                int(self._edges[step]) - self._left,
-                3,
-                int(self._edges[step + 1] - self._edges[step]),
-                self.height() - 6,
-            )
-            share = self._share(step)
-            high = QColor(self.theme.series[1] if share is not None and share < 0 else self.theme.accent)
-            share = None if share is None else abs(share)
-            painter.fillRect(
-                box.adjusted(1, 0, -1, 0), _mixed(low, high, share) if share is not None else QColor(self.theme.raised)
-            )
-            light = share is not None and share > 0.55 and not self.theme.dark
-            painter.setPen(QColor("#ffffff" if light else self.theme.text))
-            name = token(self._names[step])[:24] if step < len(self._names) else str(step)
-            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, name)
-            if step == self.cursor_.position.step:
-                painter.setPen(QColor(self.theme.cursor))
-                painter.drawRect(box.adjusted(0, 0, -1, -1))
+            left, right = int(self._edges[step]) - self._left, int(self._edges[step + 1]) - self._left
+            self.paint_step(painter, step, QRect(left, 3, right - left, self.height() - 6), 1, self.name_of(step))
+
+    def name_of(self, step: int) -> str:
+        """What stands in a step's box: its token, else its number."""
+        return token(self._names[step])[:24] if step < len(self._names) else str(step)
+
+    def paint_step(self, painter: QPainter, step: int, box: QRect, gap: int, text: str) -> None:
+        """One step: its colour, its text, and a frame where the cursor is."""
+        low, share = QColor(self.theme.base), self._share(step)
+        high = QColor(self.theme.series[1] if share is not None and share < 0 else self.theme.accent)
+        share = None if share is None else abs(share)
+        colour = _mixed(low, high, share) if share is not None else QColor(self.theme.raised)
+        painter.fillRect(box.adjusted(gap, 0, -gap, 0), colour)
+        light = share is not None and share > 0.55 and not self.theme.dark
+        painter.setPen(QColor("#ffffff" if light else self.theme.text))
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+        if step == self.cursor_.position.step:
+            painter.setPen(QColor(self.theme.cursor))
+            painter.drawRect(box.adjusted(0, 0, -1, -1))
 
     def _share(self, step: int) -> float | None:
         """Where a step's number stands: 0 … 1, or −1 … 1 on a diverging scale; None where it is not finite."""
@@ -136,9 +139,18 @@ class TokenStrip(QWidget):
                 self._left = min(last, right - self.width() + beside)
         self.update()
 
+    def at(self, point: QPoint) -> int | None:
+        """The step under a point, or None."""
+        return self.step_at(point.x())
+
+    def named(self, step: int) -> str:
+        """A step as the tooltip says it: "step 3 'a'"."""
+        name = clean(repr(self._names[step])) if step < len(self._names) else ""
+        return f"{self.word} {step} {name}".strip()
+
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """A click moves the cursor."""
-        step = self.step_at(event.position().toPoint().x())
+        step = self.at(event.position().toPoint())
         if step is not None:
             self._go_to(step)
 
@@ -150,19 +162,24 @@ class TokenStrip(QWidget):
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """A double-click asks for another token where the cursor went with its first click."""
-        if event.button() == Qt.MouseButton.LeftButton and self.step_at(event.position().toPoint().x()) is not None:
+        on_step = self.at(event.position().toPoint()) is not None
+        if self.editable and on_step and event.button() == Qt.MouseButton.LeftButton:
             self.editing.emit()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """The cursor follows a drag; a tooltip tells what is pointed at."""
-        step = self.step_at(event.position().toPoint().x())
+        step = self.at(event.position().toPoint())
         if step is None:
             return
-        name = clean(repr(self._names[step])) if step < len(self._names) else ""
-        whose = "answer " if isinstance(self.cursor_, Looking) and self.cursor_.answers else ""
-        self.setToolTip(tooltip(f"{whose}step {step} {name} {self._caption}{'' if whose else DOUBLE}".strip()))
+        self.setToolTip(tooltip(f"{self.named(step)} {self._caption}{DOUBLE if self.editable else ''}".strip()))
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._go_to(step)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Keys and the player walk along this axis from now on."""
+        if isinstance(self.cursor_, Looking):
+            self.cursor_.focus()
+        super().focusInEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll along the sequence."""

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from inspector.capture import Capture
+from inspector.gui.widgets.plain_text import clean
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
@@ -19,16 +20,16 @@ MOST_ROWS = 12
 def rows_of(
     capture: Capture | None, panels: Mapping[str, Panel], seen: Container[str], strips: Iterable[SequenceRow]
 ) -> list[Row]:
-    """The steps of input and answer, then the title of each panel that is seen, (title, ""), and its numbers."""
+    """The position along every axis, then the title of each panel that is seen, (title, ""), and its numbers."""
     from inspector.gui.panel.compared import in_short
 
     rows: list[Row] = []
     for strip in strips:
         position = strip.looking.position
         if position.step is not None and strip.looking.length:
-            names = capture.labels(strip.domain, position.frame) if capture is not None else ()
+            names = capture.labels(strip.axis, position.frame) if capture is not None else ()
             name = f"  {names[position.step]!r}" if position.step < len(names) else ""
-            rows.append((strip.domain, f"{position.step}{name}"))
+            rows.append((clean(strip.described.title), f"{position.step}{name}"))
     for key, panel in panels.items():
         if panel.state != "figure" or key not in seen:
             continue

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
 
 SIDE = Qt.DockWidgetArea
-ABOVE = ("states", "units", "gates", "openers", "dynamics", "attention", "outputs")
-"""Panels of the upper row: what the model does. Below stands how gradients travel and what training sees."""
 NARROW = 1360
 """Width of a window below which the bars at the sides are narrower, so that all tabs are seen."""
+NARROWEST, MOST_SHARE = 180, 0.19
+"""Pixels of the left bar at least, and its part of the window's width at most."""
 
 
 class Docking:
@@ -39,6 +39,7 @@ class Docking:
         self._hidden: list[QDockWidget] = []
         self._heights: list[tuple[QDockWidget, int]] = []
         self._first = QByteArray()
+        self._first_of_rows: list[str] = []
         window.setDockNestingEnabled(True)
         window.setCorner(Qt.Corner.BottomLeftCorner, SIDE.LeftDockWidgetArea)
         window.setCorner(Qt.Corner.BottomRightCorner, SIDE.RightDockWidgetArea)
@@ -193,26 +194,26 @@ class Docking:
     # -- arranging
 
     def _arrange(self, panels: Mapping[str, Panel]) -> None:
-        above = [key for key in ABOVE if key in self.docks]
+        above = [key for key, panel in panels.items() if panel.tab_row == "upper"]
         below = [key for key in panels if key not in above]
+        self._first_of_rows = [row[0] for row in (above, below) if row]
         if above and below:
             self.window.splitDockWidget(self.docks[above[0]], self.docks[below[0]], Qt.Orientation.Vertical)
-        for group in (above, below):
+        for group in (above, [*below, "log"]):
             for first, second in pairwise(group):
                 self.window.tabifyDockWidget(self.docks[first], self.docks[second])
             if group:
                 self.docks[group[0]].raise_()
-        if below:
-            self.window.splitDockWidget(self.docks[below[0]], self.docks["log"], Qt.Orientation.Vertical)
         self.docks["log"].hide()
 
     def _proportions(self) -> None:
         """How the room is shared out; only sizes that are on screen can be set, so this comes after the arranging."""
-        rows = [self.docks[key] for key in ("states", "jacobians") if key in self.docks]
+        rows = [self.docks[key] for key in self._first_of_rows]
         sides = [self.docks["open"], self.docks["model"]]
-        wide = self.window.width() >= NARROW
-        self.window.resizeDocks(rows, [355, 375][: len(rows)], Qt.Orientation.Vertical)
-        widths = [230, 270] if wide else [180, 230]
+        width = self.window.width()
+        self.window.resizeDocks(rows, [370, 360][: len(rows)], Qt.Orientation.Vertical)
+        wanted = sides[0].widget().sizeHint().width()  # so that what can be opened is read whole
+        widths = [max(NARROWEST, min(wanted, int(MOST_SHARE * width))), 270 if width >= NARROW else 230]
         self.window.resizeDocks([sides[0], self.docks["numbers"]], widths, Qt.Orientation.Horizontal)
         self.window.resizeDocks(sides, [300, 400], Qt.Orientation.Vertical)
 

@@ -9,16 +9,18 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
     QHBoxLayout,
-    QLineEdit,
     QPushButton,
     QSpinBox,
     QToolButton,
+    QVBoxLayout,
     QWidget,
 )
 
 from inspector.gui.widgets.controls import keep_room
+from inspector.gui.widgets.cut_label import CutLabel
+from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.plain_text import clean
-from inspector.records import InputSpec, Loaded
+from inspector.records import InputSpec, Loaded, Run
 
 SIGNALS = ("noise", "impulse", "constant", "sine")
 FILES = "Sequences (*.txt *.ids *.npy *.npz *.csv *.wav *.flac);;All files (*)"
@@ -47,7 +49,7 @@ class InputBar(QWidget):
         self.go.clicked.connect(self._pressed)
         self.examples.activated.connect(self._chosen)
         self.browse.clicked.connect(self._browse)
-        self._busy = False
+        self._busy = self._cancelling = False
         self._loaded: Loaded | None = None
         self.typed = False
         """Whether the line holds text that was typed and has not been run yet."""
@@ -56,7 +58,7 @@ class InputBar(QWidget):
     def _make_fields(self) -> None:
         """What kind of sequence, its fields, the line, and the button that runs or cancels."""
         self.kind, self.examples, self.signal = QComboBox(), QComboBox(), QComboBox()
-        self.line, self.steps = QLineEdit(), QSpinBox()
+        self.line, self.steps = LineField(), QSpinBox()
         self.signal.addItems(list(SIGNALS))
         self.steps.setRange(1, 1_000_000)
         self.steps.setValue(100)
@@ -69,8 +71,14 @@ class InputBar(QWidget):
             "What kind of sequence", "Ready sequences of the model", "Made signal", "Steps of the made signal",
             "Choose a file", "The sequence; Enter runs it",
         )  # fmt: skip
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(8, 4, 8, 4)
+        self.problem = CutLabel()
+        self.problem.setObjectName("problem")
+        self.problem.setAccessibleName("Why it does not run")
+        self.problem.hide()
+        both, layout = QVBoxLayout(self), QHBoxLayout()
+        both.setContentsMargins(8, 4, 8, 4)
+        both.addLayout(layout)
+        both.addWidget(self.problem)
         for widget, name in zip(self.fields, names, strict=True):
             widget.setAccessibleName(name)
             layout.addWidget(widget, int(widget is self.line))
@@ -107,17 +115,27 @@ class InputBar(QWidget):
         self._arrange()
         self._show_go()
 
-    def set_busy(self, busy: bool) -> None:
+    def set_busy(self, busy: bool, cancelling: bool = False) -> None:
         """The button runs, or cancels what goes on: a run, or the opening of a model."""
-        if busy != self._busy:
-            self._busy = busy
+        if (busy, cancelling) != (self._busy, self._cancelling):
+            self._busy, self._cancelling = busy, cancelling
             self._show_go()
 
     def _show_go(self) -> None:
         self.go.setText("Cancel" if self._busy else "Run")
-        self.go.setEnabled(self._busy or self._loaded is not None)
+        self.go.setEnabled(not self._cancelling if self._busy else self._loaded is not None)
+
+    def say(self, sentence: str) -> None:
+        """Tell below the fields why what stands there does not run; "" once it does, or something else stands there."""
+        self.problem.show_text(sentence)
+        self.problem.setVisible(bool(sentence))
+
+    def is_of(self, run: Run) -> bool:
+        """Whether a run was asked for with what stands here."""
+        return not run.edits and run.input == self.spec()
 
     def _arrange(self) -> None:
+        self.say("")
         kind = self.kind.currentText()
         self.examples.setVisible(kind == "Example")
         self.signal.setVisible(kind == "Signal")
@@ -163,6 +181,7 @@ class InputBar(QWidget):
     @Slot()
     def _edit(self) -> None:
         self.typed = bool(self.line.text())
+        self.say("")
 
     @Slot()
     def _chosen(self) -> None:

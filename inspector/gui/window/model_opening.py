@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Slot
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog, QHeaderView, QTreeView, QWidget
 
 from inspector.capture import PACKED_SUFFIX, SUFFIX
 from inspector.gui.dialogs.dialogs import ReportDialog
@@ -75,6 +75,10 @@ class OpenDialog(QFileDialog):
         self.chosen = ""
         self.setOption(QFileDialog.Option.DontUseNativeDialog)
         self.setFileMode(QFileDialog.FileMode.ExistingFile)
+        self.resize(820, 480)
+        columns = self.findChild(QTreeView)
+        if columns is not None:
+            columns.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)  # dates are read whole
         kinds = " ".join(f"*{suffix}" for suffix in (PACKED_SUFFIX, SUFFIX, ".py", *CHECKPOINTS, *SEQUENCES))
         self.setNameFilters(
             [f"What can be opened ({kinds})", f"Captures (*{SUFFIX} *{PACKED_SUFFIX})", "All files (*)"]
@@ -104,6 +108,7 @@ class OpenDialog(QFileDialog):
 
     def _take(self, path: str) -> None:
         self.chosen = path
+        self.setDirectory(str(Path(path).parent))  # the next one begins beside the capture, not in its pages
         self.done(int(QFileDialog.DialogCode.Accepted.value))
 
 

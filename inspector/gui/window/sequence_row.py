@@ -1,71 +1,107 @@
-"""The sequence above the panels, and its answer below it: the tokens, and by which quantity they are coloured."""
+"""One sequence above the panels: its tokens, patches or layers, and by which quantity they are coloured."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
 
 from inspector.capture import Capture
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.settings import Settings
-from inspector.gui.widgets.plain_text import plain_label
+from inspector.gui.state.step_axes import own_axis
+from inspector.gui.widgets.grid_strip import GridStrip
+from inspector.gui.widgets.plain_text import clean, plain_label
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.token_strip import TokenStrip
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Axis
 
 COLOURINGS = ("output:surprise", "output:loss")
 """Quantities that are offered first."""
 NONE = "no colour"
 UNIT, UNITS = "unit of ", ("state", "gate")
 """Before a state or gate: coloured by the unit under the cursor (Karpathy, Johnson & Fei-Fei 2015)."""
+SETTINGS = {STEP_DOMAIN: "colour", ANSWER_DOMAIN: "colour of the answer"}
 
 
 class SequenceRow(QWidget):
-    """The strip of tokens with its choice of colouring; the choice is remembered.
+    """The strip of one step axis with its choice of colouring; the choice is remembered.
 
-    There is one for the input and one for the answer, which is seen where the answer has steps of its own; then both
-    say which they are.
+    `editing()` after a double-click on a token of the input, where another one is to be put in.
     """
 
-    def __init__(self, cursor: Cursor, theme: Theme, settings: Settings, domain: str = STEP_DOMAIN) -> None:
+    editing = Signal()
+
+    def __init__(self, cursor: Cursor, theme: Theme, settings: Settings, axis: str = STEP_DOMAIN) -> None:
         super().__init__()
-        self.looking, self.settings, self.domain = Looking(cursor, domain, self), settings, domain
-        what = "answer" if self.looking.answers else "sequence"
-        self.setting = "colour" if domain == STEP_DOMAIN else "colour of the answer"
-        self.strip = TokenStrip(self.looking, theme)
-        self.strip.setAccessibleName(f"The {what}, step by step")
-        self.name = plain_label("Answer" if self.looking.answers else "Input")
-        self.name.setFixedWidth(self.name.fontMetrics().horizontalAdvance("Answer ") + 4)
+        self.looking, self.settings, self.theme = Looking(cursor, axis, self), settings, theme
+        self.setting = SETTINGS.get(axis, f"colour of {axis}")
+        self.described = Axis(name=axis)
+        self.name = plain_label("")
         self.name.hide()
-        if self.looking.answers:
-            self.hide()
         self.colour_by = QComboBox()
-        self.colour_by.setAccessibleName(f"Colour the {what} by")
-        self.colour_by.setToolTip(f"Colour the {what} by")
         self.colour_by.setMinimumContentsLength(16)
         self.colour_by.currentTextChanged.connect(self._recolour)
         self.looking.moved.connect(self._moved)
         self.colour_by.textActivated.connect(lambda name: settings.set_text(self.setting, name))
         self._capture: Capture | None = None
         self._name = ""
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 2, 8, 2)
-        row.addWidget(self.name)
-        row.addWidget(self.strip, 1)
-        row.addWidget(self.colour_by)
+        self.row = QHBoxLayout(self)
+        self.row.setContentsMargins(8, 2, 8, 2)
+        self.row.addWidget(self.name)
+        self.strip = self._put_in(self._strip_for(self.described))
+        self.row.addWidget(self.colour_by)
+        self.call("sequence" if axis == STEP_DOMAIN else axis)
 
-    def grown(self, capture: Capture, length: int, changed: frozenset[str]) -> None:
-        """Show a capture's sequence, or what came to it."""
+    @property
+    def axis(self) -> str:
+        """The axis whose positions are shown."""
+        return self.looking.axis
+
+    def call(self, word: str) -> None:
+        """What the row is called."""
+        self.name.setText(clean(word[:1].upper() + word[1:]))
+        self.colour_by.setAccessibleName(f"Colour the {clean(word)} by")
+        self.colour_by.setToolTip(f"Colour the {clean(word)} by")
+        self.strip.setAccessibleName(f"The {clean(word)}, step by step")
+
+    def _strip_for(self, described: Axis) -> TokenStrip:
+        """What draws an axis of this layout."""
+        if described.layout == "grid" and described.grid is not None:
+            return GridStrip(self.looking, self.theme, described.grid[1])
+        if described.layout == "hypotheses":
+            return GridStrip(self.looking, self.theme, 1, texts=True)
+        return TokenStrip(self.looking, self.theme)
+
+    def _put_in(self, strip: TokenStrip) -> TokenStrip:
+        strip.editing.connect(self.editing)
+        strip.editable = self.axis == STEP_DOMAIN
+        self.row.insertWidget(1, strip, 1)
+        return strip
+
+    def describe(self, described: Axis) -> None:
+        """How the axis is laid out and what its positions are called; another layout is drawn by another strip."""
+        if (described.layout, described.grid) != (self.described.layout, self.described.grid):
+            before, name = self.strip, self.strip.accessibleName()
+            self.strip = self._put_in(self._strip_for(described))
+            self.strip.setAccessibleName(name)
+            self.row.removeWidget(before)
+            before.hide()
+            before.deleteLater()
+            self._name = ""
+        self.described = described
+        self.strip.word = clean(described.title)
+
+    def grown(self, capture: Capture, length: int, changed: frozenset[str], *, several: bool = False) -> None:
+        """Show a capture's sequence, or what came to it; with `several` rows each says its name."""
         self._capture = capture
-        answered = any(channel.step_domain == ANSWER_DOMAIN for channel in capture.channels.values())
-        self.name.setVisible(answered)
-        if self.looking.answers:
-            self.setVisible(answered)
+        frame = self.looking.position.frame
+        self.describe(capture.axis(self.axis, frame))
+        self.name.setVisible(several)
         policy = QComboBox.SizeAdjustPolicy  # strips of equal width stand below each other
         self.colour_by.setSizeAdjustPolicy(
-            policy.AdjustToMinimumContentsLengthWithIcon if answered else policy.AdjustToContentsOnFirstShow
+            policy.AdjustToMinimumContentsLengthWithIcon if several else policy.AdjustToContentsOnFirstShow
         )
-        names = capture.labels(self.domain, self.looking.position.frame)
+        names = capture.labels(self.axis, frame)
         self.strip.set_sequence(names, len(names) or length)
         self._offer(capture)
         if self._name.removeprefix(UNIT) in changed:
@@ -75,10 +111,15 @@ class SequenceRow(QWidget):
         """The capture is closed, or there is another one."""
         self._capture = None
 
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.theme = theme
+        self.strip.set_theme(theme)
+
     def _offer(self, capture: Capture) -> None:
         from inspector.gui.panel.base import set_options
 
-        own = [channel for channel in capture.channels.values() if self._is_own(channel)]
+        own = [channel for channel in capture.channels.values() if own_axis(channel) == self.axis]
         names = [c.name for c in own if c.dims == ("step",) and not c.value_domain]
         names.sort(key=lambda name: COLOURINGS.index(name) if name in COLOURINGS else len(COLOURINGS))
         units = [UNIT + c.name for c in own if c.kind in UNITS and c.dims == ("step", "unit")]
@@ -88,10 +129,6 @@ class SequenceRow(QWidget):
         self.colour_by.setCurrentText(wanted if wanted in options else names[0] if names else NONE)
         if self.colour_by.currentText() != self._name:
             self._recolour(self.colour_by.currentText())
-
-    def _is_own(self, channel: Channel) -> bool:
-        """Whether a channel is over the steps that are shown here."""
-        return channel.step_domain == self.domain
 
     @Slot(object, object)
     def _moved(self, new: Position, old: Position) -> None:

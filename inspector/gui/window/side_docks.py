@@ -1,17 +1,15 @@
-"""The side and bottom bars: what can be opened, the model as a tree, the exact numbers, the log."""
+"""The bars at the sides: what can be opened, the model as a tree, the exact numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QFont, QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
-    QLineEdit,
-    QPlainTextEdit,
     QTableWidget,
     QTableWidgetItem,
     QTreeWidget,
@@ -21,8 +19,8 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Capture
-from inspector.gui.widgets.plain_text import clean, clean_block, tooltip
-from inspector.records import Log
+from inspector.gui.widgets.line_field import LineField
+from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.workspace.samples import Sample, step_of
 
 DATA = Qt.ItemDataRole.UserRole
@@ -46,8 +44,14 @@ class Opener(QTreeWidget):
         super().__init__()
         self.setHeaderHidden(True)
         self.setIndentation(INDENT)
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)  # names that begin alike differ at their ends
         self.setAccessibleName("What can be opened")
         self.itemActivated.connect(self._activated)
+
+    def sizeHint(self) -> QSize:
+        """As wide as the names that are listed, with the bar that scrolls them."""
+        frame = 2 * self.frameWidth() + self.verticalScrollBar().sizeHint().width()
+        return QSize(self.sizeHintForColumn(0) + frame + 4, super().sizeHint().height())
 
     def fill(self, samples: Sequence[Sample], recent: Sequence[str]) -> None:
         """List samples by their row, then what was open lately."""
@@ -55,7 +59,7 @@ class Opener(QTreeWidget):
         top = QTreeWidgetItem(self, ["Samples"])
         for sample in samples:
             item = QTreeWidgetItem(top, [clean(f"{sample.row}  {sample.name}")])
-            item.setToolTip(0, tooltip(f"{sample.title}: {sample.task}. Look for: {sample.shows}"))
+            item.setToolTip(0, tooltip(f"{sample.name}: {sample.title}: {sample.task}. Look for: {sample.shows}"))
             item.setData(0, DATA, ("sample", sample.name, ""))
             for path in sample.checkpoints:
                 step = step_of(path)
@@ -89,12 +93,13 @@ class ModelTree(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.filter = QLineEdit()
+        self.filter = LineField()
         self.filter.setPlaceholderText("Filter modules")
         self.filter.setClearButtonEnabled(True)
         self.filter.setAccessibleName("Filter modules")
         self.tree = QTreeWidget()
         self.tree.setHeaderLabels(["Module", "n"])
+        self.tree.setIndentation(INDENT)
         self.tree.headerItem().setToolTip(1, tooltip("channels captured here"))
         self.tree.setAccessibleName("Modules of the model")
         self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
@@ -222,23 +227,3 @@ class Readout(QTableWidget):
             QGuiApplication.clipboard().setText(self.selected_text())
             return
         super().keyPressEvent(event)
-
-
-class LogPane(QPlainTextEdit):
-    """What the worker, the model and the window said; plain text, bounded."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setReadOnly(True)
-        self.setMaximumBlockCount(5_000)
-        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.setAccessibleName("Log")
-        font = QFont("monospace")
-        font.setStyleHint(QFont.StyleHint.Monospace)
-        self.setFont(font)
-
-    def add(self, lines: Sequence[Log]) -> None:
-        """Append lines; each is cleaned and cut."""
-        if lines:
-            shown = [f"{line.source}: {clean_block(line.text, 20_000)}" for line in lines]
-            self.appendPlainText("\n".join(shown))

@@ -2,42 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton, QSizePolicy, QStatusBar
+from PySide6.QtWidgets import QProgressBar, QPushButton, QStatusBar
 
 from inspector.gui.state.session import Session
-from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
-
-
-class CutLabel(QLabel):
-    """One line of plain text that is cut where there is no room for it: it never makes the window wider."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.whole = ""
-
-    def show_text(self, text: str) -> None:
-        """Other text; all of it stands in the tip."""
-        if clean(text) != self.whole:
-            self.whole = clean(text)
-            self.setToolTip(tooltip(self.whole))
-            self._cut()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """More or less room."""
-        super().resizeEvent(event)
-        self._cut()
-
-    def minimumSizeHint(self) -> QSize:
-        """A line's height, and no width of its own."""
-        return QSize(0, super().minimumSizeHint().height())
-
-    def _cut(self) -> None:
-        line = " ".join(self.whole.split("\n"))
-        self.setText(self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, max(0, self.width() - 2)))
+from inspector.gui.widgets.cut_label import CutLabel
+from inspector.gui.widgets.plain_text import clean, plain_label
 
 
 class StatusRow:
@@ -65,7 +34,8 @@ class StatusRow:
         self.sentence.show_text(text)
         self.elapsed.setText(f"{session.seconds:.1f} s" if session.seconds else "")
         self.bar.setVisible(session.busy)
-        self.stop.setVisible(session.busy)
+        self.stop.setVisible(session.waited_for)
+        self.stop.setEnabled(not session.cancelling)
         if progress is not None and progress.total:
             self.bar.setRange(0, 1000)
             self.bar.setValue(round(1000 * progress.done / progress.total))

@@ -134,14 +134,14 @@ def test_in_python_and_on_the_command_line(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "mine.py").write_text(SUBJECT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2] / "support"), prepend=":")
-    words = ["run", "mine.py:make", "--text", "src=abcde", "--text", "tgt=ABC", "--with", "states", "--with", "input"]
+    words = ["run", "mine.py:make", "--text", "src=abcde", "--text", "tgt=ABC", "--only", "states,input"]
     cli.main([*words, "--out", "c.inspect"], standalone_mode=False)
     with inspector.open_capture("c.inspect") as theirs:
         assert theirs.labels("answer step") == ("A", "B", "C") and theirs.labels("step") == tuple("abcde")
         subject = translation()
-        with inspector.run(subject, {"src": "abcde", "tgt": "ABC"}, quantities=["states", "input"]) as ours:
+        with inspector.run(subject, {"src": "abcde", "tgt": "ABC"}, only=["states", "input"]) as ours:
             assert list(ours.channels) == list(theirs.channels)
             np.testing.assert_allclose(ours.array("decoder.l0:h"), theirs.array("decoder.l0:h"), atol=1e-12)
         assert json.dumps(theirs.start.title) and theirs.start.title.endswith("abcde")
-    with inspector.run("mine.py:make", quantities=["input"]) as example:
+    with inspector.run("mine.py:make", only=["input"]) as example:
         assert example.labels("step") == ("a", "b", "c") and example.array("input.tgt:token").tolist() == [0, 1]

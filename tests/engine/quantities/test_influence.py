@@ -15,7 +15,14 @@ from inspector.engine.analyses import rerun as copies
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.gradient import influence as module
-from inspector.engine.quantities.gradient.influence import Plan, by_lag, divergence, reach, reference, replacements
+from inspector.engine.quantities.gradient.influence import (
+    InfluenceSamples,
+    by_lag,
+    divergence,
+    reach,
+    reference,
+    replacements,
+)
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 from inspector.records import Channel
@@ -319,9 +326,9 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(fault: str) -> None:
 
 
 def test_long_sequences_are_thinned_and_longer_ones_refused() -> None:
-    def plan(steps: int) -> Plan:
+    def plan(steps: int) -> InfluenceSamples:
         trace = Trace(Subject(nn.Identity()), Batch(torch.zeros(1, steps, 1), torch.tensor([steps])))
-        return Plan(trace)
+        return InfluenceSamples(trace)
 
     short, long = plan(20), plan(100_000)
     assert short.positions == list(range(20)) and "every step of 20" in short.method

@@ -170,7 +170,7 @@ def test_with_shut_gates_the_difference_is_all_that_arrives(kind: str, weights: 
     shown = {name: kept.array(f"rnn.l0:path/lag_{name}") for name in ("direct", "whole", "difference")}
     assert (shown["direct"][:, 0] == 1).all() and (shown["direct"][:, 1:] == 0).all()
     np.testing.assert_allclose(shown["difference"][:, 1:], shown["whole"][:, 1:], rtol=1e-12)
-    found = path_walk.walk(trace.recurrences[0], 0, Emitter(Kept()))
+    found = path_walk.path_products(trace.recurrences[0], 0, Emitter(Kept()))
     assert found is not None
     there = torch.isfinite(found.logs["whole"][:, 1:])
     assert there[0].all() and (float(found.logs["whole"][0, -1]) < -745) is (weights < 0.1)

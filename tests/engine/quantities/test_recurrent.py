@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.gates.units import unit_statistics
-from inspector.engine.quantities.jacobian.lags import Plan, by_lag, horizon
+from inspector.engine.quantities.jacobian.lags import LagBudget, by_lag, horizon
 from inspector.records import Refusal
 
 D = torch.float64
@@ -273,7 +273,7 @@ def test_one_step_and_nan_are_shown_as_they_are() -> None:
 
 
 def test_thinned_and_estimated_lags_say_so_and_are_close() -> None:
-    exact, thin = Plan(300, 20), Plan(2000, 600)
+    exact, thin = LagBudget(300, 20), LagBudget(2000, 600)
     assert "exact; every start" in exact.method
     assert thin.directions < 600 and "evenly spaced starts" in thin.method and "random orthonormal" in thin.method
     assert thin.starts[0] == 0 and thin.starts[-1] == 1998

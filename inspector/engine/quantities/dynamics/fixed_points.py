@@ -16,6 +16,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, over_recurrences, per_run
 from inspector.engine.trace.trace import Recurrence, Trace
+from inspector.records.catalogue import RECURRENCE
 
 LARGEST, STARTS, FEWEST = 512, 64, 4
 OTHERS = 4
@@ -35,7 +36,7 @@ SOURCE = "Sussillo & Barak 2013; Golub & Sussillo 2018"
 @QUANTITIES.register("fixed_points")
 @per_run(
     summary="fixed and slow points with the input held (mean, zero, frequent inputs), and their stability", order=90,
-    default=False,
+    default=False, needs=(RECURRENCE,), cost="a search from some 64 states for each input that is held: seconds",
 )  # fmt: skip
 def fixed_points(trace: Trace, emit: Emitter) -> None:
     """Write `fixed_points` (point, component), and of every point its state, statistics and eigenvalues.

@@ -13,6 +13,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, all_samples, dtype_name, per_run, refusal
 from inspector.engine.trace.trace import Recurrence, Trace
+from inspector.records.catalogue import RECURRENCE
 
 MOST_TOKENS = 512
 """Tokens that are told apart, the most frequent ones."""
@@ -21,7 +22,7 @@ LARGEST = 1 << 24
 
 
 @QUANTITIES.register("openers")
-@per_run(summary="which tokens, or which input features, open each gate", order=24)
+@per_run(summary="which tokens, or which input features, open each gate", order=24, needs=(RECURRENCE,))
 def openers(trace: Trace, emit: Emitter) -> None:
     """Write, over every real step of every sample, for every gate and candidate of every recurrence:
 

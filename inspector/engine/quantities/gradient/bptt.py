@@ -24,6 +24,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.records.catalogue import LOSS
 
 LONGEST = 4096
 """Steps up to which the step × step map is made: 64 MB of float32 a parameter."""
@@ -43,6 +44,8 @@ LAG = "‖Σ_t a_tᵀ J_{t:t−ℓ} ∂⁺s_{t−ℓ}/∂θ‖_F (norm of the su
     summary="backpropagation through time by loss step and source step",
     order=90,
     default=False,
+    needs=(LOSS,),
+    cost="time and memory grow with the square of the steps; up to 4,096 steps",
 )
 def bptt(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write, for each parameter θ, `bptt/θ` (step, source), `bptt/θ/lag` (statistic, lag) and its scalars.

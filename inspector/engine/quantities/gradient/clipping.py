@@ -11,8 +11,10 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.model.training_log import column, read_history, unreadable
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.iteration_axis import describe_iterations
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.trace import Trace
+from inspector.records.catalogue import LOSS
 
 PLACE, DOMAIN = "parameters", "trained parameter"
 THRESHOLDS, DECADES = 241, 8.0
@@ -33,16 +35,20 @@ BY_VALUE = Describe(
     method="exact at the thresholds that are shown",
     labels={"statistic": ("threshold", "share cut", "norm after", "cosine")},
 )  # fmt: skip
+
 HISTORY = Describe(
     kind="clipping", compare="separate",
     title="gradient norm during training", source="history.json beside the checkpoint", scale="log",
     formula="‖g‖₂ of each training step's batch, before clipping; NaN or inf as it was", unit="nat",
-    labels={"statistic": ("step", "gradient norm")},
+    labels={"statistic": ("gradient norm",)},
 )  # fmt: skip
 
 
 @QUANTITIES.register("clipping")
-@per_run(summary="gradient of every parameter, and what clipping would do", order=26, parameter_gradients=True)
+@per_run(
+    summary="gradient of every parameter, and what clipping would do", order=26,
+    parameter_gradients=True, needs=(LOSS,),
+)  # fmt: skip
 def clipping(trace: Trace, emit: Emitter) -> None:
     """Write `parameters:clipping/norms` (statistic, parameter), `…/by_value` (statistic, bin), `…/history`, scalars.
 
@@ -129,7 +135,9 @@ def _history(checkpoint: str, emit: Emitter) -> None:
         return
     if not len(norms):
         return
-    table = torch.stack((steps, norms))
-    emit.array(HISTORY.channel(name, ("statistic", "iteration"), tuple(table.shape), "float64"), table)
+    domains = describe_iterations(emit, steps)
+    emit.array(
+        HISTORY.channel(name, ("statistic", "iteration"), (1, len(norms)), "float64", domains=domains), norms[None]
+    )
     if math.isfinite(used):
         emit.scalar(f"{PLACE}:clipping/used", used)

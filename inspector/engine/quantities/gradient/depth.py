@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +15,11 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter, to_numpy
 from inspector.engine.trace.quantity import Describe, dtype_name, per_run, refusal
 from inspector.engine.trace.trace import Recurrence, Trace
-from inspector.records import STEP_DOMAIN
+from inspector.records import LAYER_DOMAIN, STEP_DOMAIN, Axis
 
 Array = npt.NDArray[np.float64]
+BETWEEN = "layer and the next"
+"""Axis of what is between neighbouring layers: one position fewer than there are layers."""
 SOURCE = "Schoenholz, Gilmer, Ganguli & Sohl-Dickstein 2017 (depth in place of time)"
 ALL = "over all real steps and samples; L = Σ_t ℓ_t of each sample; both directions of a layer count as one state"
 GRADIENT = Describe(
@@ -84,8 +88,9 @@ def depth(trace: Trace, emit: Emitter) -> None:
         return
     names = tuple(layer.name for layer in layers)
     labels, count = {"layer": names}, len(layers)
+    domains = {"layer": describe_layers(names, emit)}
     rms = np.sqrt([layer.mean_square() for layer in layers])
-    emit.array(RMS.channel("layers:h/depth_rms", ("layer",), (count,), "float64", labels=labels), rms)
+    emit.array(RMS.channel("layers:h/depth_rms", ("layer",), (count,), "float64", labels=labels, domains=domains), rms)
     gradients = [_everywhere(layer) for layer in layers]
     if any(values is None for values in gradients):
         return
@@ -93,23 +98,34 @@ def depth(trace: Trace, emit: Emitter) -> None:
     statistics = np.array([[v.mean(), np.quantile(v, 0.1), np.quantile(v, 0.9)] for v in known]).T
     labelled = {**GRADIENT.labels, **labels}
     emit.array(
-        GRADIENT.channel("layers:gradient/depth", ("statistic", "layer"), (3, count), "float64", labels=labelled),
+        GRADIENT.channel(
+            "layers:gradient/depth", ("statistic", "layer"), (3, count), "float64", labels=labelled, domains=domains
+        ),
         statistics,
     )
     squares = np.array([np.mean(values**2) for values in known])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = squares[:-1] / squares[1:]
     pairs = {"layer": tuple(f"{below} / {above}" for below, above in pairwise(names))}
-    emit.array(RATIO.channel("layers:gradient/depth_ratio", ("layer",), (count - 1,), "float64", labels=pairs), ratio)
-    _write_map(layers, trace.look_at, labels, emit)
+    between = {"labels": pairs, "domains": {"layer": BETWEEN}}
+    emit.array(RATIO.channel("layers:gradient/depth_ratio", ("layer",), (count - 1,), "float64", **between), ratio)
+    _write_map(layers, trace.look_at, emit, labels=labels, domains=domains)
 
 
-def _write_map(layers: list[Layer], sample: int, labels: dict[str, tuple[str, ...]], emit: Emitter) -> None:
+def describe_layers(names: tuple[str, ...], emit: Emitter) -> str:
+    """The axis of stacked recurrent layers: "layer", unless a recurrence over the depth of the model has that name."""
+    axis = LAYER_DOMAIN if LAYER_DOMAIN not in emit.axes else f"recurrent {LAYER_DOMAIN}"
+    emit.axis(Axis(name=axis, title=LAYER_DOMAIN, length=len(names), layout="layers"))
+    emit.labels(axis, names)
+    return axis
+
+
+def _write_map(layers: list[Layer], sample: int, emit: Emitter, **axes: Mapping[str, Any]) -> None:
     """‖∂L/∂h_t‖ of every layer and step of one sample, in the model's own precision."""
     dtype = dtype_name(layers[0].directions[0].states)
     rows = [layer.gradient(sample) for layer in layers]
     values = np.stack([row for row in rows if row is not None], axis=1).astype(dtype)
-    channel = MAP.channel("layers:gradient/depth_map", ("step", "layer"), values.shape, dtype, labels=labels)
+    channel = MAP.channel("layers:gradient/depth_map", ("step", "layer"), values.shape, dtype, **axes)
     domain = layers[0].directions[0].domain
     emit.array(channel if domain == STEP_DOMAIN else channel.over(domain), values)
 

@@ -17,6 +17,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.trace import Trace
+from inspector.records.catalogue import LOSS
 
 NAME = "layers:parameter/gradient"
 ABOUT = Describe(
@@ -29,7 +30,10 @@ _LAYER = re.compile(r"_l(\d+)(_reverse)?$")
 
 
 @QUANTITIES.register("depth/parameters")
-@per_run(summary="gradients of the parameters, module by module in depth order", order=85, default=False)
+@per_run(
+    summary="gradients of the parameters, module by module in depth order", order=85, default=False,
+    needs=(LOSS,), cost="a second forward and backward pass",
+)  # fmt: skip
 def depth_parameters(trace: Trace, emit: Emitter) -> None:
     """Write `layers:parameter/gradient`, (statistic, module). Without a loss there is nothing to write."""
     if trace.loss is None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from inspector.engine.registries import QUANTITIES
-from inspector.engine.trace.embedding_calls import KEY, length_over, sequences
+from inspector.engine.trace.embedding_calls import EmbeddingCalls, length_over, sequences
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_run
 from inspector.engine.trace.trace import Trace
 from inspector.records import STEP_DOMAIN
+from inspector.records.catalogue import LOSS
 
 SIGNAL = "gradient/embedding_norm"
 CHANGED = "The model changed what {} returned in place, so the gradient that reached it is not known."
@@ -19,13 +20,13 @@ NORM = Describe(
 
 
 @QUANTITIES.register("gradients/embedding")
-@per_run(summary="‖∂L/∂e(xₜ)‖, the gradient at the embedding of every token", order=26)
+@per_run(summary="‖∂L/∂e(xₜ)‖, the gradient at the embedding of every token", order=26, needs=(LOSS,))
 def embedding_gradients(trace: Trace, emit: Emitter) -> None:
     """Write `PLACE:gradient/embedding_norm`, (step,), of the sample looked at; a place read again gets `#2`, `#3`, ….
 
     Only of embeddings that read the tokens of the input, or those of an answer with steps of its own.
     """
-    for place, calls in trace.extra.get(KEY, {}).items():
+    for place, calls in trace.findings.of(EmbeddingCalls).by_place.items():
         for count, (domain, call) in enumerate(sequences(trace, calls), 1):
             name = place if count == 1 else f"{place}#{count}"
             if call.changed:

@@ -8,6 +8,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.records.catalogue import LOSS
 
 BUDGET = 4e11
 ABOUT = Describe(
@@ -19,7 +20,12 @@ ABOUT = Describe(
 
 
 @QUANTITIES.register("gradient/lag_map")
-@per_recurrence(signal="gradient/lag_map", summary="how far back the loss of each step is felt (step × step)", order=80)
+@per_recurrence(
+    signal="gradient/lag_map",
+    summary="how far back the loss of each step is felt (step × step)",
+    order=80,
+    needs=(LOSS,),
+)
 def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `gradient/lag_map`, (step, source): row t, column k ≤ t. Without a loss there is nothing to write."""
     if recurrence.arriving is None:

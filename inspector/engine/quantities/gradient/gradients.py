@@ -8,6 +8,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.records.catalogue import LOSS
 
 DESCRIBE = {
     "h": Describe(
@@ -25,7 +26,7 @@ SIGNALS = {"h": "gradient/state_norm", "c": "gradient/cell_norm"}
 
 
 @QUANTITIES.register("gradients")
-@per_recurrence(signal="gradient/state_norm", summary="‖∂L/∂hₜ‖ and ‖∂L/∂cₜ‖ at every step", order=25)
+@per_recurrence(signal="gradient/state_norm", summary="‖∂L/∂hₜ‖ and ‖∂L/∂cₜ‖ at every step", order=25, needs=(LOSS,))
 def gradients(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write the norms, (step,). Without a loss there is nothing to write and nothing is refused."""
     if recurrence.delta is None:

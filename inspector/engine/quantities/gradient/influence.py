@@ -20,6 +20,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.trace import Trace
+from inspector.records import Option
 
 POSITIONS, DRAWS, LONGEST = 64, 4, 512
 MOST_STEPS = 1 << 20
@@ -37,9 +38,14 @@ SOURCE = "occlusion: Li, Monroe & Jurafsky 2016; by lag: Khandelwal et al. 2018"
 
 @QUANTITIES.register("influence")
 @per_run(
-    summary="natural or vanished: how the loss depends on inputs by lag, beside its gradient", order=90, default=False
-)
-def influence(trace: Trace, emit: Emitter) -> None:
+    summary="natural or vanished: how the loss depends on inputs by lag, beside its gradient", order=90, default=False,
+    cost="the model runs again for every step that is replaced, some 20 s of a small LSTM",
+    options=(
+        Option(name="draws", type="int", default=DRAWS, low=1, high=64, help="Replacements drawn for each step."),
+        Option(name="positions", type="int", default=POSITIONS, low=1, high=4096, help="Most steps that are replaced."),
+    ),
+)  # fmt: skip
+def influence(trace: Trace, emit: Emitter, draws: int = DRAWS, positions: int = POSITIONS) -> None:
     """Write `input:influence/loss`, `input:influence/divergence`, `input:gradient/lag`, each (statistic, lag).
 
     Statistics are the mean over positions, its standard error and the number of positions; lag = t − k ≥ 0. Scalars:
@@ -52,7 +58,7 @@ def influence(trace: Trace, emit: Emitter) -> None:
     name = "input:influence/loss" if trace.loss is not None else "input:influence/divergence"
     with undisturbed(trace.subject.model):
         try:
-            plan = Plan(trace)
+            plan = InfluenceSamples(trace, draws, positions)
             curves = occlusion(trace, plan, emit)
         except Unsupported as reason:
             emit.refuse(name, str(reason))
@@ -90,10 +96,10 @@ ABOUT = {
 }  # fmt: skip
 
 
-class Plan:
+class InfluenceSamples:
     """Which steps are replaced, how often, and whose loss is differentiated. Raises Unsupported."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, draws: int = DRAWS, positions: int = POSITIONS) -> None:
         if trace.answer is not None:
             raise Unsupported("The answer has steps of its own, so no input lies a lag before a loss.")
         padded, length = trace.batch.steps, trace.batch.length
@@ -109,9 +115,9 @@ class Plan:
                 f"{MOST_STEPS:,} steps are run in all, so a shorter sequence has its influence measured."
             )
         self.last = last = int(told[-1])
-        self.draws = min(DRAWS, max(1, affordable // 8))
-        self.positions = _spread(torch.arange(last + 1), min(POSITIONS, affordable // self.draws))
-        self.targets = _spread(told, min(POSITIONS, affordable))
+        self.draws = min(draws, max(1, affordable // 8))
+        self.positions = _spread(torch.arange(last + 1), min(positions, affordable // self.draws))
+        self.targets = _spread(told, min(positions, affordable))
         self.lags = min(last, LONGEST)
         which = "every step" if len(self.positions) == last + 1 else f"{len(self.positions)} evenly spaced steps"
         self.method = (
@@ -163,7 +169,7 @@ class _Table:
         self.there[number, : len(found)] = known
 
 
-def occlusion(trace: Trace, plan: Plan, emit: Emitter) -> dict[str, Tensor]:
+def occlusion(trace: Trace, plan: InfluenceSamples, emit: Emitter) -> dict[str, Tensor]:
     """{signal: (statistic, lag)} of the influence on the loss and on the outputs. Raises Unsupported.
 
     Every call holds the plain sequence as its first row: rounding is the same for all rows of a call, and a network
@@ -210,7 +216,7 @@ def _noise(loss: Tensor | None, scores: Tensor | None) -> float:
     return float(divergence(scores[0], scores[-1]).mean()) if scores is not None else 0.0
 
 
-def _chunks(plan: Plan, trace: Trace) -> Iterator[list[tuple[int, int, Tensor]]]:
+def _chunks(plan: InfluenceSamples, trace: Trace) -> Iterator[list[tuple[int, int, Tensor]]]:
     """(number of the position, step, new input) of every copy, as many at once as memory allows."""
     size, pieces = max(1, chunk(trace) - 1), list[tuple[int, int, Tensor]]()
     for number, step in enumerate(plan.positions):
@@ -239,7 +245,7 @@ def by_lag(values: Tensor, there: Tensor) -> Tensor:
     return torch.stack((mean, torch.where(count > 1, error, torch.nan), count))
 
 
-def gradient(trace: Trace, plan: Plan, emit: Emitter) -> Tensor:
+def gradient(trace: Trace, plan: InfluenceSamples, emit: Emitter) -> Tensor:
     """(statistic, lag) of ‖∂ℓ_t/∂x_{t−ℓ}‖ over the losses of the plan: one copy and one loss term each."""
     table = _Table.empty(len(plan.targets), plan.lags)
     size = chunk(trace)

@@ -15,6 +15,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.records.catalogue import LOSS
 
 BAND_BYTES = 256 << 20
 """Memory for the gradients of all bands of lags of one parameter; beyond, fewer K are looked at."""
@@ -33,8 +34,9 @@ ADAPTIVE = "smallest K with ‖g_{t,K} − g_t‖ ≤ tolerance · ‖g_t‖, g_
 
 @QUANTITIES.register("truncation")
 @per_recurrence(
-    signal="truncation", summary="truncated backpropagation: error, cosine and cost by K", order=91, default=False
-)
+    signal="truncation", summary="truncated backpropagation: error, cosine and cost by K", order=91, default=False,
+    needs=(LOSS,), cost="a backward sweep for each K that is looked at, up to some 20 s",
+)  # fmt: skip
 def truncation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `truncation/θ` and `truncation/all`, (statistic, truncation), their scalars, and `truncation/adaptive`.
 

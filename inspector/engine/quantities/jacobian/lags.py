@@ -33,50 +33,42 @@ def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     Norms are ‖J_{k+ℓ} … J_{k+1}‖_F / √S (1 at lag 0); their mean over starts is geometric. Starts and, for large
     states, directions are thinned out to a stated budget; the method says by how much.
     """
-    plan = Plan(recurrence.length(sample), recurrence.cell.state_size)
+    plan = LagBudget(recurrence.length(sample), recurrence.cell.state_size)
     logs = log_norms(recurrence, sample, plan, emit)
     values = torch.exp(logs)
     statistics = torch.stack([by_lag(logs[:, lag]) for lag in range(logs.shape[1])], dim=1)
-    place, module = recurrence.place, recurrence.module
-    about = Describe(
-        kind="lag",
-        compare="ratio",
-        title="norm by lag",
-        formula=FORMULA,
-        source=SOURCE,
-        scale="log",
-        method=plan.method,
-    )
-    names = ("mean", "p10", "p90")
-    emit.array(
-        about.channel(
-            f"{place}:jacobian/lag", ("statistic", "lag"), tuple(statistics.shape), "float64",
-            labels={"statistic": names}, module=module,
-        ),
-        statistics,
-    )  # fmt: skip
     starts = tuple(map(str, _in_sequence(plan.starts, recurrence, sample)))
     order = list(range(len(starts)))[:: -1 if recurrence.reverse else 1]
-    map_about = Describe(
-        kind="map",
-        compare="ratio",
-        title="norm by start and lag",
-        formula=FORMULA,
-        source=SOURCE,
-        scale="log",
+    _write_statistics(recurrence, plan, statistics, emit)
+    _write_map(recurrence, plan, tuple(starts[i] for i in order), values[order], emit)
+    emit.scalar(f"{recurrence.place}:jacobian/lag_horizon", horizon(statistics[0]))
+
+
+def _write_statistics(recurrence: Recurrence, plan: LagBudget, statistics: Tensor, emit: Emitter) -> None:
+    about = Describe(
+        kind="lag", compare="ratio", title="norm by lag", formula=FORMULA, source=SOURCE, scale="log",
         method=plan.method,
-    )
-    emit.array(
-        map_about.channel(
-            f"{place}:jacobian/lag_map", ("start", "lag"), tuple(values.shape), "float64",
-            labels={"start": tuple(starts[i] for i in order)}, domains={"start": "start"}, module=module,
-        ),
-        values[order],
     )  # fmt: skip
-    emit.scalar(f"{place}:jacobian/lag_horizon", horizon(statistics[0]))
+    channel = about.channel(
+        f"{recurrence.place}:jacobian/lag", ("statistic", "lag"), tuple(statistics.shape), "float64",
+        labels={"statistic": ("mean", "p10", "p90")}, module=recurrence.module,
+    )  # fmt: skip
+    emit.array(channel, statistics)
 
 
-class Plan:
+def _write_map(recurrence: Recurrence, plan: LagBudget, starts: tuple[str, ...], values: Tensor, emit: Emitter) -> None:
+    about = Describe(
+        kind="map", compare="ratio", title="norm by start and lag", formula=FORMULA, source=SOURCE, scale="log",
+        method=plan.method,
+    )  # fmt: skip
+    channel = about.channel(
+        f"{recurrence.place}:jacobian/lag_map", ("start", "lag"), tuple(values.shape), "float64",
+        labels={"start": starts}, domains={"start": "start"}, module=recurrence.module,
+    )  # fmt: skip
+    emit.array(channel, values)
+
+
+class LagBudget:
     """Which starts, how many lags, and how many directions fit the budget, for t steps and s state entries."""
 
     def __init__(self, t: int, s: int) -> None:
@@ -101,7 +93,7 @@ class Plan:
         return range(bisect_left(self.starts, t - self.lags), bisect_left(self.starts, t))
 
 
-def log_norms(recurrence: Recurrence, sample: int, plan: Plan, emit: Emitter) -> Tensor:
+def log_norms(recurrence: Recurrence, sample: int, plan: LagBudget, emit: Emitter) -> Tensor:
     """ln of the norms, (start, lag), in processing order, float64; NaN where the sequence ends before the lag."""
     s = recurrence.cell.state_size
     dtype = recurrence.states.dtype

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.path_products import CURVES, Walk, walk
+from inspector.engine.analyses.path_products import CURVES, PathProducts, path_products
 from inspector.engine.errors import NotApplicable
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -32,7 +32,7 @@ def path_lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     `path/retention` (lag, unit) is the mean over starts of ∏ f or ∏ z over the lag; `path/retention_band`
     (statistic, lag) its mean and band over the units. Curves are geometric means over starts with 10 % and 90 %.
     """
-    found = walk(recurrence, sample, emit)
+    found = path_products(recurrence, sample, emit)
     if found is None:
         raise NotApplicable("A step without a carry has no direct path.")
     if found.refused:
@@ -44,7 +44,7 @@ def path_lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     _write_retention(recurrence, emit, found)
 
 
-def _write(recurrence: Recurrence, emit: Emitter, name: str, values: Tensor, found: Walk) -> None:
+def _write(recurrence: Recurrence, emit: Emitter, name: str, values: Tensor, found: PathProducts) -> None:
     title, formula = TITLES[name]
     about = Describe(
         kind="path", compare="ratio", title=title, formula=formula, source=SOURCE, scale="log",
@@ -57,7 +57,7 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, values: Tensor, fou
     emit.array(channel, values)
 
 
-def _write_retention(recurrence: Recurrence, emit: Emitter, found: Walk) -> None:
+def _write_retention(recurrence: Recurrence, emit: Emitter, found: PathProducts) -> None:
     about = Describe(
         kind="path", title="retention of a unit", source="QUANTITIES A5", method=found.starts_method,
         formula="mean over starts k of ∏_{t=k+1…k+ℓ} d_t[u], d = f (LSTM) or z (GRU)",

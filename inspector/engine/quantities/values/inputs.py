@@ -68,4 +68,5 @@ def _channel(place: str, title: str, one: NamedInput, values: Tensor, domain: st
     return Channel(
         name=f"{place}:{signal}", kind="input", dims=own, shape=shape, dtype=dtype, title=title,
         scale=scale,  # type: ignore[arg-type]
+        domains={"layer": f"layer of {place}"} if "layer" in own else {},  # times directions: not the layers of a stack
     )  # fmt: skip

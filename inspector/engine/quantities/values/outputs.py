@@ -13,6 +13,7 @@ from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.trace import Trace
+from inspector.records import catalogue
 
 TOP = 8
 OWN_STEPS = (
@@ -37,11 +38,12 @@ ENTROPY = Describe(kind="output", unit="nat", title="output entropy", formula="â
 PROBABILITY = Describe(
     kind="output", title=f"the {TOP} likeliest", formula="softmax of the scores, largest first", limits=(0.0, 1.0)
 )
+
 TOKEN = Describe(kind="output", title=f"which are the {TOP} likeliest", formula="indices of the largest scores")
 
 
 @QUANTITIES.register("output/loss")
-@per_run(summary="loss of every step, its mean and the perplexity", order=5)
+@per_run(summary="loss of every step, its mean and the perplexity", order=5, needs=(catalogue.LOSS,))
 def loss(trace: Trace, emit: Emitter) -> None:
     """â„“_t of the sample looked at: (step,), NaN where a step carries none; scalars mean and exp(mean).
 

@@ -6,6 +6,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_run, rows_per_page
 from inspector.engine.trace.trace import Recurrence, Trace
+from inspector.records.catalogue import RECURRENCE
 
 DESCRIBE = {
     "h": Describe(kind="state", title="hidden state", formula="h_t", scale="diverging", source="Elman 1990"),
@@ -17,7 +18,7 @@ DESCRIBE = {
 
 
 @QUANTITIES.register("states")
-@per_run(summary="hidden and cell states of every recurrent layer", order=0)
+@per_run(summary="hidden and cell states of every recurrent layer", order=0, needs=(RECURRENCE,))
 def states(trace: Trace, emit: Emitter) -> None:
     """Write `place:h` and `place:c`, (step, unit), for the sample looked at; what a probe drew live is left alone.
 

@@ -1,4 +1,4 @@
-"""Calls of fused recurrent modules: what a hook keeps of each, which calls are one walk, and all of it in one layout.
+"""Calls of fused recurrent modules: what a hook keeps of each, which calls are one chain, and all of it in one layout.
 
 Everything downstream works in the layout (t, b, …), whatever batch_first, unbatched or packed input a call had.
 """
@@ -121,7 +121,7 @@ def packed_like(packed: PackedSequence, data: Tensor) -> PackedSequence:
 
 @dataclass(slots=True)
 class Segment:
-    """One call of a walk: its steps start … stop-1, the gradients that reached what it returned, h and c by name."""
+    """One call of a chain: its steps start … stop-1, the gradients that reached what it returned, h and c by name."""
 
     start: int
     stop: int
@@ -131,7 +131,7 @@ class Segment:
 
 @dataclass(slots=True)
 class Unfolded:
-    """A walk in the layout (t, b, …): inputs, steps of each sample, initial and final states by part, where known.
+    """A chain in the layout (t, b, …): inputs, steps of each sample, initial and final states by part, where known.
 
     `lengths` are real steps; `ran` the steps that the kernel computed: over padding too, unless the input was packed.
     `masks` are what dropout multiplied each lower layer's output with, () where it was not active.
@@ -156,7 +156,7 @@ class Unfolded:
         return {name: self.output.new_zeros(b, part.stop - part.start) for name, part in cell.parts.items()}
 
     def one_sample(self, index: int, sample: int) -> Unfolded:
-        """The same walk with column `index` only, which is sample `sample` of the batch."""
+        """The same chain with column `index` only, which is sample `sample` of the batch."""
         cut = slice(index, index + 1)
 
         def state(parts: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -172,9 +172,9 @@ class Unfolded:
 
 
 def unfold(stack: Stack, calls: list[FusedCall], lengths: Tensor) -> Unfolded:
-    """A walk of one or several calls, padded with zeros, samples in the caller's order.
+    """A chain of one or several calls, padded with zeros, samples in the caller's order.
 
-    `lengths` are those of the batch; they count where the walk has the batch's size and its number of steps.
+    `lengths` are those of the batch; they count where the chain has the batch's size and its number of steps.
     """
     parts = [_one_call(stack, call) for call in calls]
     whole = parts[0]
@@ -197,7 +197,7 @@ def unfold(stack: Stack, calls: list[FusedCall], lengths: Tensor) -> Unfolded:
 
 
 def _one_after_another(segments: list[Segment]) -> list[Segment]:
-    """The calls of a walk, each beginning where the one before ended."""
+    """The calls of a chain, each beginning where the one before ended."""
     moved: list[Segment] = []
     for one in segments:
         start = moved[-1].stop if moved else 0

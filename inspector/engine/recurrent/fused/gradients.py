@@ -49,7 +49,7 @@ def spread(
 ) -> tuple[float, float]:
     """Fill `arriving` and `delta` of every layer and direction.
 
-    Calls of a walk are taken one by one, the last first: the gradient of what a call returned is autograd's own and
+    Calls of a chain are taken one by one, the last first: the gradient of what a call returned is autograd's own and
     holds whatever came later. Returns (largest relative difference from autograd, what is allowed) for one column.
     """
     assert plain.arriving is not None
@@ -123,7 +123,7 @@ def _one_segment(
 
 
 def _store(item: Recurrence, arriving: Tensor, segment: Segment, flowing: Tensor | None) -> None:
-    """Keep what arrives from outside: without what flowed back from the next call of the same walk."""
+    """Keep what arrives from outside: without what flowed back from the next call of the same chain."""
     assert item.arriving is not None
     item.arriving[segment.start : segment.stop] = arriving
     if flowing is not None:

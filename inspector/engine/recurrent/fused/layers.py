@@ -1,4 +1,4 @@
-"""Laying a walk of a fused recurrent module open: layers, directions, states, gates, and the check on them.
+"""Laying a chain of calls of a fused recurrent module open: layers, directions, states, gates, and the check on them.
 
 Everything here works in the layout (t, b, …); see `calls.py` for how a call gets into it. What differs from one family
 of cells to the next is in its own file (engine/cells/).
@@ -39,7 +39,7 @@ GRADIENT = "gradient/state_norm"
 
 
 @dataclass(slots=True)
-class Walk:
+class CallChain:
     """Calls of one module that follow each other: the state that each was given is the one returned before."""
 
     place: str
@@ -58,13 +58,13 @@ class Walk:
         return self.calls[0]
 
 
-def lay_open(walk: Walk, lengths: Tensor, sample: int, emit: Emitter, *, only: bool) -> list[Recurrence]:
+def lay_open(chain: CallChain, lengths: Tensor, sample: int, emit: Emitter, *, only: bool) -> list[Recurrence]:
     """One Recurrence for every layer and direction, lowest layer first; with `only`, of that sample alone."""
-    place = walk.place
-    if any(call.overwritten() for call in walk.calls):
+    place = chain.place
+    if any(call.overwritten() for call in chain.calls):
         emit.refuse(f"{place}:h", OVERWRITTEN.format(place))
         return []
-    whole = unfold(walk.stack, walk.calls, lengths)
+    whole = unfold(chain.stack, chain.calls, lengths)
     columns = whole.x.shape[1]
     column = column_of(sample, lengths.numel(), columns)
     if column is None:
@@ -75,13 +75,13 @@ def lay_open(walk: Walk, lengths: Tensor, sample: int, emit: Emitter, *, only: b
         whole.base = sample
     one = only and columns > 1
     plain = whole.one_sample(column, sample) if one else whole
-    layers = _layers(walk, plain)
+    layers = _layers(chain, plain)
     if one and not _all_passed(layers):  # the kernel rounds otherwise for one row: where that grows, take them all
-        again = _layers(walk, whole)
+        again = _layers(chain, whole)
         layers, plain = (again, whole) if _all_passed(again) else (layers, plain)
-    if len(layers) < walk.stack.layers:
+    if len(layers) < chain.stack.layers:
         emit.refuse(f"{place}.l{len(layers)}:h", DROPPED.format(place))
-    _gradients(walk, layers, plain, column if plain is whole else 0, emit)
+    _gradients(chain, layers, plain, column if plain is whole else 0, emit)
     return [recurrence for row in layers for recurrence in row]
 
 
@@ -89,14 +89,14 @@ def _all_passed(layers: list[list[Recurrence]]) -> bool:
     return all(item.check is not None and item.check.passed for row in layers for item in row)
 
 
-def _layers(walk: Walk, plain: Unfolded) -> list[list[Recurrence]]:
+def _layers(chain: CallChain, plain: Unfolded) -> list[list[Recurrence]]:
     """Every layer from below: each one's output is the next one's input. Ends where dropout cannot be redone."""
-    stack, layers = walk.stack, []
+    stack, layers = chain.stack, []
     below = plain.x
     for layer in range(stack.layers):
-        if layer and walk.first.dropping and not plain.masks:
+        if layer and chain.first.dropping and not plain.masks:
             break
-        row = [_direction(walk, plain, below, layer, d) for d in range(stack.directions)]
+        row = [_direction(chain, plain, below, layer, d) for d in range(stack.directions)]
         layers.append([item.recurrence for item in row])
         if layer < stack.layers - 1:
             below = torch.cat([forward_order(item.given, item.recurrence) for item in row], dim=-1)
@@ -104,19 +104,19 @@ def _layers(walk: Walk, plain: Unfolded) -> list[list[Recurrence]]:
     return layers
 
 
-def _gradients(walk: Walk, layers: list[list[Recurrence]], plain: Unfolded, column: int, emit: Emitter) -> None:
+def _gradients(chain: CallChain, layers: list[list[Recurrence]], plain: Unfolded, column: int, emit: Emitter) -> None:
     """Fill `arriving` and `delta`, or say why not. Without a loss there is nothing to say."""
-    if plain.arriving is None or len(layers) < walk.stack.layers:
+    if plain.arriving is None or len(layers) < chain.stack.layers:
         return
     reason = ""
-    if any(call.gradients_lost() for call in walk.calls):
-        reason = CHANGED.format(walk.place)
+    if any(call.gradients_lost() for call in chain.calls):
+        reason = CHANGED.format(chain.place)
     elif not _all_passed(layers):
-        reason = UNREPRODUCED.format(walk.place)
+        reason = UNREPRODUCED.format(chain.place)
     else:
-        error, allowed = spread(walk.family, walk.module, walk.first.weights, layers, plain, column)
+        error, allowed = spread(chain.family, chain.module, chain.first.weights, layers, plain, column)
         if not error <= allowed:
-            reason = DISAGREEING.format(walk.place, error, allowed)
+            reason = DISAGREEING.format(chain.place, error, allowed)
     if reason:
         for item in (item for row in layers for item in row):
             item.arriving = item.delta = None
@@ -137,11 +137,11 @@ def class_name(module: nn.Module) -> str:
     return type(module).__name__.removeprefix("Parametrized")
 
 
-def _direction(walk: Walk, plain: Unfolded, below: Tensor, layer: int, direction: int) -> _Opened:
+def _direction(chain: CallChain, plain: Unfolded, below: Tensor, layer: int, direction: int) -> _Opened:
     """One layer in one direction on its input: the module's own output (top layer) or one more run of it."""
-    stack, reverse = walk.stack, direction == 1
+    stack, reverse = chain.stack, direction == 1
     number = layer * stack.directions + direction
-    cell = walk.family.from_module(walk.module, walk.first.weights, layer, direction)
+    cell = chain.family.from_module(chain.module, chain.first.weights, layer, direction)
     lengths = plain.ran if reverse else plain.lengths
     x = flip_each(below, lengths) if reverse else below
     start = plain.start(cell, number)
@@ -149,16 +149,16 @@ def _direction(walk: Walk, plain: Unfolded, below: Tensor, layer: int, direction
         given = plain.output.chunk(stack.directions, dim=-1)[direction]
         given = flip_each(given, lengths) if reverse else given
     else:
-        given = _run_layer(walk, cell, layer, direction, x, start)
+        given = _run_layer(chain, cell, layer, direction, x, start)
     dtype = cell.dtype
     x, output = x.to(dtype), given.to(dtype)
     found = cell.recompute(x, {name: value.to(dtype) for name, value in start.items()}, output)
     finals = {name: value[number].to(dtype) for name, value in plain.final.items()}
-    check = _check(cell, x, found, output, finals, plain.ran, _resolution(walk.first, plain))
+    check = _check(cell, x, found, output, finals, plain.ran, _resolution(chain.first, plain))
     known = () if sum(value.nbytes for value in found.known) > KEPT_BYTES else found.known
-    name = f"{walk.place}.l{layer}" + (".reverse" if reverse else "")
+    name = f"{chain.place}.l{layer}" + (".reverse" if reverse else "")
     recurrence = Recurrence(
-        name, class_name(walk.module), cell, x, found.states, lengths.clone(), reverse, check, base=plain.base,
+        name, class_name(chain.module), cell, x, found.states, lengths.clone(), reverse, check, base=plain.base,
         known=known,
     )  # fmt: skip
     return _Opened(recurrence, given)
@@ -208,14 +208,14 @@ def forward_order(values: Tensor, recurrence: Recurrence) -> Tensor:
     return flip_each(values, recurrence.lengths) if recurrence.reverse else values
 
 
-def _run_layer(walk: Walk, cell: Cell, layer: int, direction: int, x: Tensor, start: dict[str, Tensor]) -> Tensor:
+def _run_layer(chain: CallChain, cell: Cell, layer: int, direction: int, x: Tensor, start: dict[str, Tensor]) -> Tensor:
     """What one layer gives in one direction, run once more with the weights of the call: (t, b, o)."""
     if not cell.gives_state:
         x = x.to(cell.dtype)
         return cell.emit(x, cell.unroll(x, [value.to(cell.dtype) for value in start.values()]))
-    call = walk.first
-    weights = walk.family.layer_weights(call.weights, layer, direction)
+    call = chain.first
+    weights = chain.family.layer_weights(call.weights, layer, direction)
     states = [value.contiguous() for value in start.values()]
     same = torch.autocast(*call.autocast) if call.autocast is not None else nullcontext()
     with same:
-        return walk.family.run(walk.module, cell, weights, x.contiguous(), states)[0][..., cell.parts[cell.main]]
+        return chain.family.run(chain.module, cell, weights, x.contiguous(), states)[0][..., cell.parts[cell.main]]

@@ -13,6 +13,7 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.model.subject import Batch
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, GraphStep
 from inspector.engine.recurrent.traced.cells.replayed import LARGEST, ReplayRecurrence, ReplayStep
+from inspector.engine.recurrent.traced.layer_names import within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import gates_of, numbered, stacked
 from inspector.engine.recurrent.traced.program.inner_cells import inner_gates
@@ -88,7 +89,7 @@ def _inner_name(flow: Flow, slot: Slot) -> str:
     return names[0] if whole and len(names) == 1 else ""
 
 
-def place_of(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> str:
+def place_of_step(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> str:
     """The module in which the step is computed: the longest common part of its operations' places.
 
     Two iterations are looked at: the first may do without a state. Counter-example: a branch into another module that
@@ -103,13 +104,7 @@ def place_of(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> str:
         for j, (_, op) in enumerate(flow.loop.iterations[i][: last + 1]):
             if flow.reach[i][j] & bits:
                 places.add(names.get(id(op.owner), "") or ROOT)
-    paths = [place.split(".") for place in places if place != ROOT] if ROOT not in places else []
-    common: list[str] = []
-    for level in zip(*paths, strict=False):
-        if len(set(level)) > 1:
-            break
-        common.append(level[0])
-    return ".".join(common) or ROOT
+    return (within(places) if ROOT not in places else "") or ROOT
 
 
 def _use(

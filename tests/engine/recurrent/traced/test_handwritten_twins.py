@@ -23,7 +23,7 @@ from inspector.engine.recurrent.traced.loops import iteration_classes as twins
 from inspector.engine.recurrent.traced.loops.carried_state import analyse
 from inspector.engine.recurrent.traced.loops.detection import find_loops
 from inspector.engine.recurrent.traced.loops.state_choice import states
-from inspector.engine.recurrent.traced.record.recorder import Recorder
+from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
 from inspector.engine.trace.trace import Recurrence, Trace
 
 D = torch.float64
@@ -344,7 +344,7 @@ def test_twins_give_what_every_iteration_gives(case: str, monkeypatch: pytest.Mo
 
 def kinds(model: nn.Module) -> list[list[int]]:
     """Steps by what they did, in the first loop that has a state."""
-    recorder = Recorder()
+    recorder = OperationRecorder()
     recorder.begin()
     model(torch.randn(B, T, X, dtype=D))
     recorder.end()

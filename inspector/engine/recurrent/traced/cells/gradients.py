@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import Unsupported
-from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, GraphStep
+from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, GraphStep, no_way_back
 from inspector.engine.recurrent.traced.cells.replayed import ReplayBlock, ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.slicing import Slicer
@@ -49,7 +49,10 @@ class Wanted:
             self.found[slot, i] = gradient.detach()
 
     def fill(self, recurrence: Known) -> None:
-        """δ of every state, and what arrives at it from outside the recurrence (not where a gradient was cut)."""
+        """δ of every state, and what arrives at it from outside the recurrence (not where a gradient was cut).
+
+        Raises Unsupported where autograd's graph, which it needs, is not there any more.
+        """
         if not self.found:
             return
         self.graph = isinstance(recurrence, GraphRecurrence)
@@ -143,12 +146,14 @@ class Wanted:
 
 
 def _on_the_graph(value: Tensor, later: Sequence[Slot], known: dict[int, Tensor], i: int) -> Tensor:
-    """Σ_q D(q, p)ᵀ δ_q, the total derivatives within one step as autograd's graph has them."""
+    """Σ_q D(q, p)ᵀ δ_q, total derivatives within one step as autograd's graph has them. Raises Unsupported."""
     outputs = [other.values[i + 1] for other in later]
-    with torch.enable_grad():
-        found = torch.autograd.grad(
-            outputs, [value], [known[other.index] for other in later], retain_graph=True, allow_unused=True
-        )[0]
+    given = [known[other.index] for other in later]
+    try:
+        with torch.enable_grad():
+            found = torch.autograd.grad(outputs, [value], given, retain_graph=True, allow_unused=True)[0]
+    except RuntimeError as problem:
+        raise no_way_back(problem) from None
     return torch.zeros_like(value) if found is None else found.detach()
 
 

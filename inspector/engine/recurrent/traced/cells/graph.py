@@ -23,6 +23,18 @@ from inspector.engine.recurrent.traced.loops.carried_state import Slot
 from inspector.engine.recurrent.traced.program.state_layout import Part
 from inspector.engine.trace.trace import Recurrence
 
+LET_GO = (
+    "The derivatives of this recurrence are read off autograd's graph, which the backward pass has let go; "
+    "backward(retain_graph=True) keeps it."
+)
+
+
+def no_way_back(problem: RuntimeError) -> Unsupported:
+    """The sentence about a derivative that autograd refuses."""
+    text = " ".join(str(problem).split())[:160]
+    gone = "a second time" in text
+    return Unsupported(LET_GO if gone else f"Autograd cannot go back through this step ({text}).")
+
 
 class GraphStep(RecordedStep):
     """The cell of a recurrence whose derivatives are read off the graph of the run."""
@@ -125,8 +137,7 @@ class GraphBlock(MatrixBlock):
                     for n in range(t)
                 ]
         except RuntimeError as problem:
-            text = " ".join(str(problem).split())[:160]
-            raise Unsupported(f"Autograd cannot go back through this step ({text}).") from None
+            raise no_way_back(problem) from None
         return torch.stack(rows).view(t, b, s, s).to(self.following.dtype)
 
     def input_vjp(self, u: Tensor) -> Tensor:

@@ -69,7 +69,7 @@ def clamp(value: Tensor, edit: Any) -> tuple[Any, tuple[Any, ...]]:
     return torch.index_fill, (value, -1, torch.tensor([edit.unit], device=value.device), edit.value)
 
 
-class Recorder(SwitchedMode):
+class OperationRecorder(SwitchedMode):
     """Notes what is called while `listening`; `full` and `broken` say why the recording ended early, if it did."""
 
     def __init__(self, editor: Editing | None = None) -> None:

@@ -1,0 +1,29 @@
+"""Channels of captures that are older than a field of theirs: the one table of what the field is taken to be.
+
+`Channel.compare` is the first such field. Captures of format 1 made before it was there have neither it nor a mark that
+it is missing: what two runs of a channel make was then decided by these kinds, and by a logarithmic scale.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from inspector.records import Channel, Comparison
+
+SEPARATE = frozenset({
+    "bptt", "clipping", "fixed_point", "health", "influence", "lyapunov", "memory", "opener", "spectrum", "training",
+    "trajectory", "truncation",
+})  # fmt: skip
+"""Kinds of tables, spectra and verdicts of one run: numbers of two runs do not subtract to anything that is read."""
+
+
+def compared(channel: Channel, text: str) -> Channel:
+    """A channel read from a record's text, with `compare` derived where the text does not say it."""
+    return channel if "compare" in json.loads(text) else replace(channel, compare=_derived(channel))
+
+
+def _derived(channel: Channel) -> Comparison:
+    if channel.kind in SEPARATE:
+        return "separate"
+    return "ratio" if channel.scale == "log" else "difference"

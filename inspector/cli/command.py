@@ -1,0 +1,110 @@
+"""The group of commands, and the entry point that turns every failure into one sentence and an exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+
+import click
+
+from inspector.capture import CaptureError
+from inspector.cli.catalogue import catalogue
+from inspector.cli.demo import demo, no_qt
+from inspector.cli.diagnose import diagnose_
+from inspector.cli.export import export
+from inspector.cli.fault import Fault
+from inspector.cli.listing import list_
+from inspector.cli.pack import pack_
+from inspector.cli.run import run
+from inspector.cli.samples import samples
+from inspector.transport.terminal import complain, say_details
+from inspector.version import __version__
+
+COMMANDS = (samples, run, list_, export, diagnose_, pack_, catalogue, demo)
+
+
+class PathsAllowed(click.Group):
+    """A group that takes a path where a command could stand: then the window opens it."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A known command, or the hidden `open` with all arguments."""
+        if args and args[0] not in self.commands and (Path(args[0]).exists() or "." in args[0] or "/" in args[0]):
+            return "open", self.commands["open"], args
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=PathsAllowed, invoke_without_command=True)
+@click.version_option(__version__, prog_name="inspector")
+@click.option("--python", default=None, help="Interpreter, or environment folder, that runs models.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.pass_context
+def cli(ctx: click.Context, python: str | None, debug: bool) -> None:
+    """See, step by step, what happens inside a sequence model. Without a command: the window."""
+    ctx.obj = python
+    if ctx.invoked_subcommand is None:
+        ctx.exit(_window([], python))
+
+
+def _window(paths: list[str], python: str | None) -> int:
+    from inspector.gui.app import run
+
+    return run(paths, python=python)
+
+
+@cli.command("open", hidden=True)
+@click.argument("paths", nargs=-1)
+@click.pass_obj
+def open_(python: str | None, paths: tuple[str, ...]) -> None:
+    """Open the window on some files."""
+    for path in paths:
+        if not Path(path).exists():
+            known = ", ".join(str(command.name) for command in COMMANDS)
+            raise Fault(f"There is no file {path}, and no command of that name; there are {known}.")
+    raise SystemExit(_window(list(paths), python))
+
+
+for command in COMMANDS:
+    cli.add_command(command)
+
+
+def main() -> int:
+    """Entry point of the command `inspector`."""
+    try:
+        return _main()
+    except Exception as fault:  # noqa: BLE001 - a fault of ours is told in one sentence too
+        if "--debug" in sys.argv:
+            say_details(traceback.format_exc())
+            return 1
+        text = " ".join(str(fault).split())[:200]
+        told = f"inspector met a fault of its own ({type(fault).__name__}: {text}); inspector --debug … shows where."
+        if isinstance(fault, ImportError) and "PySide6" in f"{fault.name} {fault.path} {fault}":
+            told = no_qt(fault)
+        complain(told)
+        return 1
+
+
+def _main() -> int:
+    try:
+        cli.main(standalone_mode=False)
+    except click.UsageError as problem:
+        complain(f"{problem.format_message()} See inspector --help.")
+        return 2
+    except click.ClickException as problem:
+        complain(problem.format_message())
+        return problem.code if isinstance(problem, Fault) else problem.exit_code
+    except click.Abort:
+        complain("Interrupted.")
+        return 130
+    except CaptureError as problem:
+        complain(str(problem))
+        return 2
+    except OSError as problem:
+        where = f"{problem.filename}: " if problem.filename else ""
+        complain(f"{where}{problem.strerror or problem}.")
+        return 2
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0

@@ -1,0 +1,52 @@
+"""`inspector diagnose`: what the rules find in a capture."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from inspector.cli.fault import Fault
+from inspector.cli.fault import opened as open_at
+from inspector.diagnosis import Diagnosis, diagnose
+from inspector.diagnosis.diagnose import SEVERITIES
+from inspector.records import Finding
+from inspector.transport.terminal import complain, say
+
+
+@click.command("diagnose")
+@click.argument("capture")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--fail-on", type=click.Choice(SEVERITIES), default=None, help="End with 1 where a finding is as bad.")
+def diagnose_(capture: str, as_json: bool, fail_on: str | None) -> None:
+    """Say what is wrong in a captured run: rule, place, steps, evidence, remedy."""
+    with open_at(capture) as opened:
+        found = diagnose(opened, opened.frames)
+        labels = {frame.index: frame.label for frame in opened.frames}
+    for line in found.broken:
+        complain(f"A rule could not be asked: {line}.")
+    if as_json:
+        click.echo(json.dumps(asdict(found), indent=1))
+    else:
+        _tell(found, labels if len(labels) > 1 else {})
+    worst = max((SEVERITIES.index(finding.severity) for finding in found.findings), default=-1)
+    if fail_on is not None and worst >= SEVERITIES.index(fail_on):
+        raise Fault(f"There are findings of severity {SEVERITIES[worst]}.", 1)
+
+
+def _tell(found: Diagnosis, labels: dict[int, str]) -> None:
+    for finding in found.findings:
+        say(f"{finding.severity}: {_where(finding, labels)}{finding.message} [{finding.rule}]")
+        say(f"  evidence: {', '.join(finding.evidence) or 'none'}")
+        if finding.remedy:
+            say(f"  remedy: {finding.remedy}")
+    if not found.findings:
+        say(f"Nothing was found by {', '.join(found.asked) or 'any rule'}.")
+    if found.silent:
+        say(f"Nothing to look at was captured for {', '.join(found.silent)}.")
+
+
+def _where(finding: Finding, labels: dict[int, str]) -> str:
+    frame = f"{labels[finding.frame]}: " if finding.frame in labels else ""
+    return f"{frame}{finding.place}: " if finding.place else frame

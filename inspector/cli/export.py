@@ -1,0 +1,51 @@
+"""`inspector export`: a channel's numbers or a panel's figure as a file."""
+
+from __future__ import annotations
+
+import click
+
+from inspector.capture import Capture, CaptureError, DamagedError, export_channel, summary
+from inspector.cli.fault import Fault
+from inspector.cli.fault import opened as open_at
+from inspector.transport.terminal import say
+
+
+@click.command()
+@click.argument("capture")
+@click.option("--channel", default=None, help="Data of this channel: .npy .npz .csv .parquet .nc")
+@click.option("--panel", default=None, help="Figure of this panel: .png .svg .pdf")
+@click.option("--frame", default=-1, help="Index of the frame; -1 is the newest.")
+@click.option("--place", default="", help="Which place of the model the panel shows.")
+@click.option("--to", required=True, help="The file to write.")
+@click.option("--damaged", is_flag=True, help="Write what is left where something is damaged.")
+def export(
+    capture: str, channel: str | None, panel: str | None, frame: int, place: str, to: str, damaged: bool
+) -> None:
+    """Write a channel's numbers or a panel's figure to a file."""
+    if (channel is None) == (panel is None):
+        raise Fault("Say what to export: either --channel NAME (numbers) or --panel NAME (a figure).")
+    try:
+        if channel is not None:
+            with open_at(capture) as opened:
+                _check_frame(opened, frame)
+                written = export_channel(opened, channel, frame, to, damaged=damaged)
+                lost = summary(opened.damage_of(channel, frame))
+        else:
+            from inspector.gui.export.headless import export_panel
+
+            with open_at(capture) as opened:
+                _check_frame(opened, frame)
+            written, lost = export_panel(capture, str(panel), frame, place, to, damaged=damaged)
+        say(str(written) + (f", without what is damaged: {lost}" if lost else ""), err=True)
+    except DamagedError as problem:
+        raise Fault(f"{problem} With --damaged what is left is written.", 1) from None
+    except (CaptureError, ValueError) as problem:
+        raise Fault(str(problem)) from None
+
+
+def _check_frame(opened: Capture, frame: int) -> None:
+    known = [one.index for one in opened.frames]
+    if frame != -1 and frame not in known:
+        raise Fault(
+            f"There is no frame {frame}; there are {', '.join(map(str, known)) or 'none'}, and -1 for the newest."
+        )

@@ -1,0 +1,30 @@
+"""What ends a command with one sentence, and how a capture is opened for one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from inspector.capture import Capture, CaptureError, open_capture
+from inspector.transport.terminal import complain
+
+
+class Fault(click.ClickException):
+    """One sentence on stderr and an exit code."""
+
+    def __init__(self, sentence: str, code: int = 2) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+    def show(self, file: Any = None) -> None:
+        """The sentence alone, without a prefix."""
+        complain(self.format_message())
+
+
+def opened(path: str) -> Capture:
+    """The capture at a path. Raises Fault."""
+    try:
+        return open_capture(path)
+    except CaptureError as problem:
+        raise Fault(str(problem)) from None

@@ -1,0 +1,21 @@
+"""`inspector pack`: a capture as one file, to mail."""
+
+from __future__ import annotations
+
+import click
+
+from inspector.capture import CaptureError, pack
+from inspector.cli.fault import Fault
+from inspector.transport.terminal import say
+
+
+@click.command("pack")
+@click.argument("capture")
+@click.option("--to", default=None, help="The file to write; default: NAME.inspect.zip beside the capture.")
+@click.option("--overwrite", is_flag=True, help="Replace the packed capture that lies there.")
+def pack_(capture: str, to: str | None, overwrite: bool) -> None:
+    """Make one file of a capture, to mail; it opens like the folder."""
+    try:
+        say(str(pack(capture, to, overwrite=overwrite)), err=True)
+    except CaptureError as problem:
+        raise Fault(str(problem)) from None

@@ -1,0 +1,59 @@
+"""A run in a worker process for the command line: progress on a terminal, what is printed, what the run came to."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from inspector.capture import open_capture
+from inspector.cli.fault import Fault
+from inspector.records import Load, Progress, Run, report
+from inspector.records.plain_text import plain_line
+from inspector.transport.run_client import Outcome, run_and_wait
+from inspector.transport.terminal import pass_on, say, say_details
+
+PROGRESS_WIDTH = 58
+
+
+def run_and_report(load: Load, request: Run, debug: bool, python: str | None = None) -> Outcome:
+    """Run in a worker, in the Python that was named, with progress on a terminal. Raises Fault."""
+    from tqdm import tqdm
+
+    form = f"{{desc:<{PROGRESS_WIDTH}}} {{bar}} {{percentage:3.0f}} %"
+    silent = True if sys.stderr is None else None  # None: only where it is a terminal
+    with tqdm(total=1.0, disable=silent, leave=False, bar_format=form) as bar:
+
+        def progress(told: Progress) -> None:
+            bar.set_description_str(plain_line(told.text, PROGRESS_WIDTH), refresh=False)
+            bar.n = told.done / told.total if told.total else 0.0
+            bar.refresh()
+
+        outcome = run_and_wait(load, request, progress, lambda stream, text: _echo(stream, text, debug), python)
+    if outcome.code:
+        if debug:
+            tell_checkpoint(outcome, whole=True)
+        if debug and outcome.details:
+            say_details(outcome.details)
+        raise Fault(outcome.sentence, outcome.code)
+    return outcome
+
+
+def _echo(stream: str, text: str, debug: bool) -> None:
+    """The model's own prints go to stdout as they would without inspector; the worker's stderr with --debug."""
+    if stream == "stdout" or debug:
+        pass_on(text, err=stream != "stdout")
+
+
+def tell_checkpoint(outcome: Outcome, whole: bool) -> None:
+    """What the checkpoint did to the model: a few lines, or every name."""
+    if outcome.loaded is not None and outcome.loaded.report is not None:
+        for told in report.lines(outcome.loaded.report, whole=whole):
+            say(told, err=True)
+
+
+def summary_of(target: Path) -> str:
+    """What a capture holds, in a few words."""
+    with open_capture(target) as capture:
+        refused = f", {len(capture.refusals)} refused" if capture.refusals else ""
+        seconds = capture.stop.seconds if capture.stop is not None else 0.0
+        return f"{len(capture.channels)} channels{refused}, {capture.status} in {seconds:.1f} s"

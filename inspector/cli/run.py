@@ -1,0 +1,116 @@
+"""`inspector run`: runs a model without a window and captures what happens inside."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from inspector.capture import SUFFIX, check_target
+from inspector.cli.fault import Fault
+from inspector.cli.reporting import run_and_report, summary_of, tell_checkpoint
+from inspector.records import Edit, InputSpec, Load, Run, input_spec, parse_edit, requests_in
+from inspector.transport.terminal import say
+
+
+@click.command()
+@click.argument("subject")
+@click.option("--checkpoint", default="", help="Weights to load; for a sample also a number or a file name.")
+@click.option("--text", multiple=True, help="[NAME=] The sequence as text in the vocabulary; repeated: a batch.")
+@click.option("--input", "file", multiple=True, help="[NAME=] A file: .txt .npy .csv .wav …; repeated: a batch.")
+@click.option("--ids", multiple=True, help="[NAME=] Token ids, for example '3 1 4'; repeated, or after ';': a batch.")
+@click.option("--generate", default=None, help="noise, impulse, constant or sine, for models that read vectors.")
+@click.option("--example", default=None, help="One of the subject's ready sequences, by name.")
+@click.option(
+    "--as", "kinds", nargs=2, multiple=True, metavar="KIND VALUE", help="A sequence that another input makes."
+)
+@click.option("--option", "options", multiple=True, help="NAME=VALUE for the input: steps=200, at=10 …; src.key=x.")
+@click.option(
+    "--edit", "edits", multiple=True, help="Run twice, the second time with PLACE:SIGNAL[UNIT]=VALUE@FROM:TO."
+)
+@click.option(
+    "--with", "also", multiple=True, help="Compute this quantity too: KEY[@OPTION=VALUE]… (repeatable, or a list)."
+)
+@click.option("--only", multiple=True, help="Compute this quantity in the place of the default ones (repeatable).")
+@click.option("--arguments", default="{}", help="Keyword arguments of the callable, as JSON.")
+@click.option("--partial", is_flag=True, help="Load what fits of a checkpoint that does not fit whole.")
+@click.option("--look-at", default=0, help="Which sequence of a batch is shown.")
+@click.option("--seed", default=0, type=click.IntRange(0, 2**63 - 1), help="Seed of everything random.")
+@click.option("--device", default="cpu", help="cpu, cuda:0 …")
+@click.option("--out", default=None, help="Folder of the capture; default: NAME.inspect here.")
+@click.option("--overwrite", is_flag=True, help="Replace the capture that lies there, once this run has numbers.")
+@click.option("--python", default=None, help="Interpreter, or environment folder, that runs the model.")
+@click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
+def run(
+    subject: str, options: tuple[str, ...], arguments: str, out: str | None, overwrite: bool, debug: bool, **given: Any
+) -> None:
+    """Run a model without a window and capture what happens inside."""
+    spec = _input_spec(given, options)
+    load = Load(
+        subject=subject, arguments=_json_object(arguments), checkpoint=given["checkpoint"], partial=given["partial"],
+        trusted=True, device=given["device"], seed=given["seed"],
+    )  # fmt: skip
+    target = Path(out) if out is not None else Path(_file_name(subject) + SUFFIX)
+    edits = tuple(_edit(text) for text in given["edits"])
+    check_target(target, overwrite)
+    request = Run(
+        path=str(target.absolute()), input=spec, also=requests_in(given["also"]), only=requests_in(given["only"]),
+        edits=edits, seed=given["seed"], overwrite=overwrite,
+    )  # fmt: skip
+    python = given["python"] or click.get_current_context().find_object(str)
+    tell_checkpoint(run_and_report(load, request, debug, python), debug)
+    say(f"{target}: {summary_of(target)}", err=True)
+
+
+def _edit(text: str) -> Edit:
+    try:
+        return parse_edit(text)
+    except ValueError as problem:
+        raise Fault(str(problem)) from None
+
+
+def _file_name(subject: str) -> str:
+    name = subject.replace("\\", "/").rpartition("/")[2]
+    return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:80] or "run"
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise Fault(f"--arguments is not JSON ({problem}); expected for example '{{\"hidden\": 64}}'.") from None
+    if not isinstance(value, dict):
+        raise Fault(f"--arguments is a {type(value).__name__}; expected a JSON object of keyword arguments.")
+    return value
+
+
+def _input_spec(given: dict[str, Any], options: tuple[str, ...]) -> InputSpec:
+    kinds = {"text": "text", "file": "file", "ids": "ids", "generate": "generated", "example": "example"}
+    sequences = {
+        kind: value if isinstance(value, tuple) else (value,)
+        for name, kind in kinds.items()
+        if (value := given[name]) is not None
+    }
+    for kind, value in given["kinds"]:  # inputs of other packages, and ours by their keys
+        sequences[kind] = (*sequences.get(kind, ()), value)
+    parsed: dict[str, Any] = {}
+    for option in options:
+        name, separator, value = option.partition("=")
+        if not separator:
+            raise Fault(f"--option {option!r} has no value; expected NAME=VALUE.")
+        parsed[name] = _number(value)
+    try:
+        return input_spec(sequences, parsed, given["look_at"])
+    except ValueError as problem:
+        raise Fault(str(problem)) from None
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

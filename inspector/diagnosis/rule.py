@@ -1,0 +1,47 @@
+"""What a rule is, what it reads, and the registry of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from inspector.capture.view import View
+from inspector.records import Finding, Scalar
+from inspector.registry import Registry
+
+
+class Run(View, Protocol):
+    """What a rule reads: channels and their numbers, and the scalars of every frame. An open capture is one."""
+
+    @property
+    def scalars(self) -> Sequence[Scalar]:
+        """Single numbers, as written: name, frame, value."""
+
+
+class Rule(Protocol):
+    """One way in which a model can be wrong.
+
+    Attributes:
+        title: a few words for a list.
+        summary: one sentence: what is wrong where this rule finds something.
+        reads: kinds of the channels that it looks at; a run without any of them is not asked about.
+    """
+
+    title: str
+    summary: str
+    reads: tuple[str, ...]
+
+    def findings(self, run: Run, frame: int) -> Iterable[Finding]:
+        """What is wrong in one frame. Only what the numbers show: silence where they do not suffice.
+
+        Cells that were not captured or are damaged are NaN, or masked in whole numbers. Raises CaptureError.
+        """
+
+
+RULES: Registry[Rule] = Registry("rules", "inspector.diagnosis.rules")
+
+
+def scalar(run: Run, name: str, frame: int) -> float:
+    """The value of a scalar in a frame, NaN where there is none."""
+    values = [one.value for one in run.scalars if one.name == name and one.frame == frame]
+    return values[-1] if values else float("nan")

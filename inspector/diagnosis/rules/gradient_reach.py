@@ -1,0 +1,58 @@
+"""The loss depends on early inputs, and the gradient does not get there, or grows beyond all bounds on the way.
+
+A small gradient at a long lag alone is no fault: the loss may not depend on what was so long ago. Replacing inputs
+tells the two apart, so this rule speaks only where the quantity `influence` was computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy.typing as npt
+
+from inspector.analysis.influence import influence_verdict
+from inspector.diagnosis.rule import RULES, Run, scalar
+from inspector.records import Finding
+
+INFLUENCE, GRADIENT = "input:influence/loss", "input:gradient/lag"
+REMEDIES = {
+    "vanished": "Gates that stay open (a forget bias of 1 or more), skip connections through time, an orthogonal "
+    "recurrent matrix, or attention carry a gradient that far; a higher step size does not.",
+    "exploded": "Clip the gradient by its norm (Pascanu, Mikolov & Bengio 2013), or begin with recurrent weights whose "
+    "largest singular value is near 1.",
+}
+
+
+class GradientReach:
+    """Reads influence and gradient by lag, and the verdict that the panel Influence draws."""
+
+    title = "Gradients do not reach what the loss depends on"
+    summary = "The loss depends on inputs at lags at which its gradient has vanished or exploded."
+    reads = ("influence",)
+
+    def findings(self, run: Run, frame: int) -> Iterable[Finding]:
+        """At most one: of the whole model."""
+        if not all(name in run.channels and run.revision(name, frame) for name in (INFLUENCE, GRADIENT)):
+            return
+        influence, gradient = (_mean(run, name, frame) for name in (INFLUENCE, GRADIENT))
+        reference = scalar(run, "input:influence/reference_lag", frame)
+        reaches = (scalar(run, "input:influence/reach", frame), scalar(run, "input:gradient/reach", frame))
+        if not math.isfinite(reference):
+            return
+        verdict = influence_verdict(influence, gradient, int(reference), reaches)
+        if verdict.word in REMEDIES:
+            yield Finding(
+                rule="gradient-reach", severity="warning", place="input", message=verdict.sentence,
+                evidence=(INFLUENCE, GRADIENT), remedy=REMEDIES[verdict.word],
+            )  # fmt: skip
+
+
+def _mean(run: Run, name: str, frame: int) -> npt.NDArray[Any]:
+    """(lag,) the row of a table that is its mean."""
+    row: npt.NDArray[Any] = run.array(name, frame)[run.channels[name].labels["statistic"].index("mean")]
+    return row
+
+
+RULES.register("gradient-reach")(GradientReach())

@@ -1,0 +1,114 @@
+"""Writing into a capture what is analysed: how the run began, its frames, and how it ended, each of them once.
+
+A recording is the sink of everything: of a run that the app makes (`perform`), of an edited run (two frames), of a
+model at several checkpoints (a frame each), and of calls that somebody's own training loop makes (`call`). The capture
+stays open between frames, and nobody's forward or backward pass is owned.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from inspector.capture import CaptureError, Writer
+from inspector.engine.errors import CancelledError, InputError, ModelError
+from inspector.engine.pipeline.options import DEFAULTS, RunOptions
+from inspector.engine.pipeline.starting import start_of
+from inspector.engine.pipeline.watched_call import WatchedCall, batch_of
+from inspector.engine.wording import told
+from inspector.records import Frame, Labels, Log, RunStart, RunStop
+
+
+class Recording:
+    """A capture that is being written, as a context manager; leaving it says how the run ended, and closes it.
+
+    `stop` says that too, with a word about a folder in which nothing was changed. `ended`: how the run ended whose
+    capture is added to; that is what the capture goes on saying.
+    """
+
+    def __init__(self, writer: Writer, ended: RunStop | None = None) -> None:
+        self.writer, self.ended = writer, ended
+        self.frames = 0
+        self.stop: RunStop | None = None
+        self._began = time.monotonic()
+        self._labelled: set[Labels] = set()
+
+    @property
+    def path(self) -> Path:
+        """The folder of the capture."""
+        return self.writer.path
+
+    def write(self, record: Any) -> None:
+        """Write one record; labels of all frames that were written already are left out. Raises CaptureError."""
+        if isinstance(record, Labels) and record.frame < 0:
+            if record in self._labelled:
+                return
+            self._labelled.add(record)
+        if isinstance(record, Frame):
+            self.frames = max(self.frames, record.index + 1)
+        self.writer.write(record)
+
+    def call(
+        self, model: Any, inputs: Any, options: RunOptions = DEFAULTS, *, label: str = "", step: int | None = None
+    ) -> WatchedCall:
+        """A frame of a call that the caller makes within this context: `with recording.call(model, x): …`.
+
+        Args:
+            model: the nn.Module that is called, or a subject.
+            inputs: the sequences it is called on, (b, t) ids or (b, t, i) numbers, or a batch of several inputs.
+            options: which quantities are computed when the context is left.
+            label, step: of the frame; the training step gives it its place among the others.
+        """
+        batch = batch_of(inputs)
+        frame = Frame(index=self.frames, label=label or batch.title, step=step)
+        return WatchedCall(model, batch, self, options, frame)
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, where: TracebackType | None
+    ) -> None:
+        seconds = time.monotonic() - self._began
+        try:
+            if not isinstance(fault, CaptureError):
+                self._end(_stop_of(fault, seconds), getattr(fault, "details", ""))
+        finally:
+            self.writer.close()
+
+    def _end(self, stop: RunStop, details: str) -> None:
+        if details:
+            with suppress(CaptureError):
+                self.write(Log(details, "error", "model"))
+        self.write(stop if self.ended is None else replace(self.ended, seconds=self.ended.seconds + stop.seconds))
+        self.writer.flush()
+        nothing = "" if self.writer.begun else f"Nothing was captured; {self.path} is as it was."
+        self.stop = RunStop(stop.status, f"{stop.message} {nothing}".strip(), stop.seconds)
+
+
+def record(
+    path: Path | str, start: RunStart | Any, *, overwrite: bool = False, block: bool = True, title: str = ""
+) -> Recording:
+    """Begin a capture at `path`, of the run that `start` describes, or of a model.
+
+    `overwrite` and `block` are the writer's: with `block=False` a slow disk never stops a training loop, and pages that
+    it has no time for are counted. Raises CaptureError.
+    """
+    known = start if isinstance(start, RunStart) else start_of(start, title)
+    return Recording(Writer(path, known, overwrite=overwrite, block=block))
+
+
+def _stop_of(fault: BaseException | None, seconds: float) -> RunStop:
+    """How a run ended, by what was raised in it."""
+    if fault is None:
+        return RunStop("done", seconds=seconds)
+    if isinstance(fault, CancelledError):
+        return RunStop("cancelled", "Cancelled; what came so far is kept.", seconds)
+    if isinstance(fault, KeyboardInterrupt):
+        return RunStop("cancelled", "Interrupted; what came so far is kept.", seconds)
+    own = isinstance(fault, (ModelError, InputError))
+    return RunStop("failed", str(fault) if own else f"The run ended with {told(fault)}.", seconds)

@@ -1,0 +1,90 @@
+"""What a call gave, put into the trace: output, scores, the answer's steps and the loss, each refused where it is not
+what it has to be."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from inspector.engine.errors import Unsupported, model_error
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.target_steps import answer_of_input, output_steps, read_answer
+from inspector.engine.trace.trace import Trace
+from inspector.records import Log
+
+OWN_LOSS = "The loss and its gradients are the model's own: the subject gives none, and the output has `loss`."
+WITHOUT_GRADIENTS = (
+    "The output has a loss, but the model ran without gradients, since nothing in its code told of one. For gradients "
+    "give the subject `loss=lambda output, batch: output.loss`."
+)
+SCALAR = (
+    "The loss in the model's output is one number, so there is none of each step (a `loss` of the subject's gives one, "
+    "with reduction='none'). Gradients are those of the one number."
+)
+
+
+def keep_output(trace: Trace, output: object, emit: Emitter) -> None:
+    """The output, its scores (b, t, v), and the answer's steps where it has its own. Raises ModelError."""
+    subject, batch = trace.subject, trace.batch
+    trace.output = output
+    scores = subject.scores(output)
+    trace.logits = None if scores is None else scores.detach()
+    if subject.answer is not None:
+        _keep_answer(trace, output, emit)
+    else:
+        steps = output_steps(output, scores, batch.size)
+        trace.answer = None if steps is None else answer_of_input(trace, steps)
+
+
+def _keep_answer(trace: Trace, output: object, emit: Emitter) -> None:
+    """The steps of the answer, or the reason why they are not known."""
+    try:
+        trace.answer = read_answer(trace.subject, output, trace.batch, trace.logits)
+    except Unsupported as reason:
+        emit.refuse("output:answer", str(reason))
+    except (Exception, SystemExit) as fault:
+        raise model_error(fault, f"`answer` of {trace.subject.name}") from fault
+
+
+def loss_of(trace: Trace, output: object, emit: Emitter) -> Tensor | None:
+    """The loss of the subject, or else of the output, kept by step where it is so; None where there is none."""
+    subject, batch = trace.subject, trace.batch
+    try:
+        loss: object = subject.loss_of(output, batch)
+    except (Exception, SystemExit) as fault:
+        raise model_error(fault, f"The loss of {subject.name}") from fault
+    if subject.loss is None:
+        if loss is None:
+            return None
+        own = isinstance(loss, Tensor) and loss.requires_grad
+        emit.sink.write(Log(OWN_LOSS if own else WITHOUT_GRADIENTS, "info" if own else "warning", "engine"))
+    return keep_loss(trace, loss, emit)
+
+
+def keep_loss(trace: Trace, loss: object, emit: Emitter) -> Tensor | None:
+    """Keep a loss by step only where it has one value a step, and refuse it with the reason elsewhere.
+
+    Returns the loss where it is a tensor, so that a gradient can be taken of its sum.
+    """
+    subject, batch = trace.subject, trace.batch
+    if trace.answer is None and subject.answer is None and isinstance(loss, Tensor) and loss.dim() == 2:
+        trace.answer = answer_of_input(trace, loss.shape[1])
+    answer = trace.answer
+    expected = (batch.size, batch.steps if answer is None else answer.steps)
+    if not isinstance(loss, Tensor):
+        emit.refuse("output:loss", f"The loss is a {type(loss).__name__}; expected a tensor of shape {expected}.")
+        return None
+    if tuple(loss.shape) == expected:
+        trace.loss = loss.detach()
+    elif subject.loss is None and not loss.dim():
+        emit.refuse("output:loss", SCALAR)
+        emit.scalar("output:loss/mean", float(loss.detach()))
+    else:
+        emit.refuse(
+            "output:loss",
+            f"The loss has shape {tuple(loss.shape)}; expected one value a step, {expected}: reduction='none', and NaN "
+            "where a step carries none. Gradients are those of its sum.",
+        )
+        if loss.numel():
+            emit.scalar("output:loss/mean", float(loss.detach().double().nanmean()))
+    trace.loss_terms = int((~loss.detach().isnan()).sum())
+    return loss

@@ -1,0 +1,38 @@
+"""How a run begins as a record, the same from the worker, from Python and in a training loop."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+import torch
+
+from inspector.engine.model.subject import adopt
+from inspector.engine.opening.open_subject import Opened, places
+from inspector.records import RunStart
+from inspector.records.report import to_meta
+
+
+def run_start(
+    opened: Opened, sequence: str = "", *, subject: str, seed: int = 0, device: str = "cpu", made_by: str = ""
+) -> RunStart:
+    """All that is known before the run: the model's tree, the checkpoint and what it did to the model."""
+    meta = {"torch": torch.__version__, "device": device}
+    return RunStart(
+        run=uuid.uuid4().hex, title=f"{opened.title}: {sequence}" if sequence else opened.title,
+        subject=subject, checkpoint=opened.checkpoint, created=time.time(), seed=seed,
+        places=places(opened.subject.model),
+        meta={
+            **meta,
+            **({"made_by": made_by} if made_by else {}),
+            **(to_meta(opened.report) if opened.report is not None else {}),
+        },
+    )  # fmt: skip
+
+
+def start_of(model: Any, title: str = "") -> RunStart:
+    """The same of a model that somebody else made and runs."""
+    subject = adopt(model)
+    where = next((str(parameter.device) for parameter in subject.model.parameters()), "cpu")
+    return run_start(Opened(subject, title or subject.name), subject=subject.name, device=where)

@@ -1,0 +1,50 @@
+"""The catalogue: every entry of the engine's registries, with all that it says of itself, as the window gets it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from inspector.engine.cells.family import FAMILIES
+from inspector.engine.pipeline import set_threads
+from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
+from inspector.records import Catalog, Entry, decode, encode
+from inspector.registry import Registry
+
+REGISTRIES: tuple[Registry[Any], ...] = (PROBES, QUANTITIES, LOADERS, INPUTS, FAMILIES)
+
+
+def catalog() -> Catalog:
+    """What this worker can do. Entries that cannot be imported are named under `broken` and take nothing along."""
+    threads = set_threads()
+    torch.sparse.check_sparse_tensor_invariants.enable()
+    listed = {registry.name: entries(registry) for registry in REGISTRIES}  # loads them, and tells what is broken
+    devices = ("cpu", *(f"cuda:{n}" for n in range(torch.cuda.device_count())))
+    broken = tuple(f"{bad.origin}: {bad.reason}" for registry in REGISTRIES for bad in registry.broken)
+    return Catalog(torch=torch.__version__, threads=threads, devices=devices, broken=broken, **listed)
+
+
+def entries(registry: Registry[Any]) -> tuple[Entry, ...]:
+    """The entries of a registry as records; one that says of itself what is no record is taken off the registry."""
+    found = []
+    for key, entry in registry.items():
+        try:
+            found.append(decode(encode(described(key, entry))))
+        except (TypeError, ValueError) as problem:
+            registry.drop(key, f"what the entry {key!r} says of itself cannot be used: {problem}")
+    return tuple(found)
+
+
+def described(key: str, entry: Any) -> Entry:
+    """What an entry says of itself. What it does not say has the default of the record."""
+    said = {
+        name: getattr(entry, name)
+        for name in (
+            "title", "summary", "default", "order", "needs", "cost", "options", "suffixes", "form", "reads", "prompt",
+            "choices",
+        )
+        if getattr(entry, name, None) is not None
+    }  # fmt: skip
+    magic = tuple(beginning.hex() for beginning in getattr(entry, "magic", ()))
+    return Entry(**{"title": key, **said, "key": key, "magic": magic})

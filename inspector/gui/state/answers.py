@@ -1,0 +1,139 @@
+"""What a worker answers and what follows from it; an answer to an older request changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inspector.gui.state.exchange import Changes
+from inspector.gui.state.opening import Wanted
+from inspector.gui.state.shown import RefusedEdits
+from inspector.gui.state.work import Work
+from inspector.records import Catalog, Failure, Finished, Load, Loaded, Log, NeedsTrust, Progress
+from inspector.transport.process import Exit
+
+
+class Answers:
+    """Takes the worker's records, one at a time, and notes for the window what changed."""
+
+    def __init__(self, work: Work) -> None:
+        self.work, self.models = work, work.models
+
+    def take(self, event: Any, changes: Changes) -> None:
+        """One record."""
+        newest = getattr(event, "generation", self.work.generation) == self.work.generation
+        changes.state = True
+        if isinstance(event, Catalog):
+            self.work.catalog, self.work.connection.state = event, "ready"
+            changes.lines += [Log(f"Broken: {what}", "warning") for what in event.broken]
+        elif isinstance(event, Exit):
+            self._worker_ended(event, changes)
+        elif isinstance(event, Loaded):
+            self._opened(event, newest, changes)
+        elif isinstance(event, Failure) and (newest or not event.generation):  # 0: the worker knows of no request
+            self._failed(event, changes)
+        elif isinstance(event, NeedsTrust) and newest:
+            self._needs_trust(event, changes)
+        elif isinstance(event, Progress) and newest:
+            self.work.progress = event
+        elif isinstance(event, Finished) and newest:
+            self._finished(event, changes)
+
+    def waiting(self) -> tuple[Load | None, Wanted | None]:
+        """What waited for the user's word: a model and what is to run on it, or the run in which it came up."""
+        if self.models.pending is not None:
+            return self.models.pending, self.models.then
+        return self.models.load, self._asked()
+
+    def _asked(self) -> Wanted | None:
+        """The run that was asked for last."""
+        asked = self.work.shown.asked
+        return Wanted(asked.request.input, asked.request.edits) if asked is not None else None
+
+    def _opened(self, event: Loaded, newest: bool, changes: Changes) -> None:
+        """A model is open in the worker, or would be if the user agreed; perhaps nobody waits for it any more."""
+        work, load = self.work, self.models.take(event.generation)
+        if load is None and newest and work.running and self.models.load is not None:
+            self._edited(event, changes)
+            return
+        if load is None or (event.needs_consent and not newest):
+            return
+        if event.needs_consent:
+            self._needs_consent(event, changes)
+            return
+        self.models.load, self.models.loaded, changes.loaded = load, event, event
+        if not newest:
+            return
+        cancelled, then = work.cancelling, self.models.then
+        work.not_opened(f"{self.models.why} {event.title or event.subject} is open.".lstrip())
+        self.models.why = ""
+        if then is not None and not cancelled:
+            work.begin_run(then)
+
+    def _edited(self, event: Loaded, changes: Changes) -> None:
+        """The run found its model's code edited, and the worker has opened it anew."""
+        if not event.needs_consent:
+            self.models.loaded, changes.loaded = event, event
+            return
+        self.models.pending, self.models.then = self.models.load, self._asked()
+        self._needs_consent(event, changes)
+
+    def _needs_consent(self, event: Loaded, changes: Changes) -> None:
+        """A checkpoint does not fit its model: the user is asked."""
+        changes.consent = event
+        self.models.ask("The checkpoint was not loaded")
+        self.work.finish("The checkpoint does not fit whole.")
+
+    def _needs_trust(self, event: NeedsTrust, changes: Changes) -> None:
+        """Code would run that was not agreed to: the user is asked, and a model that is open stays open."""
+        self.models.take(event.generation)
+        if self.models.pending is not None:
+            self.models.ask("The code was not run")
+        self.work.finish(event.message)
+        changes.untrusted = event
+        changes.lines.append(Log(event.message, "warning"))
+
+    def _finished(self, event: Finished, changes: Changes) -> None:
+        if event.stop.status == "done" and self.work.question:
+            self.work.shown.later += self.work.question
+            changes.computed = True
+        self.work.finish(event.stop.message or f"Done in {event.stop.seconds:.1f} s.")
+        if event.stop.status == "failed":
+            changes.failure = Failure(message=event.stop.message, kind="model")
+            changes.lines.append(Log(event.stop.message, "error", "model"))
+
+    def _failed(self, event: Failure, changes: Changes) -> None:
+        """A request could not be met; a model that could not be opened leaves the one before open."""
+        said = f"{event.message.removesuffix('.')}{self.models.still}."
+        if event.kind == "cancelled":
+            changes.not_opened = self.work.not_opened(said)
+            return
+        if event.kind == "needs run":
+            changes.needs_run = event.message
+            changes.lines.append(Log(event.message))
+            self.work.finish(event.message)
+            return
+        if self.models.pending is not None:
+            self.models.take(event.generation)
+            changes.not_opened = self.work.not_opened(said)
+        else:
+            self._run_refused(event, changes)
+            self.work.finish(event.message)
+        changes.failure = event
+        changes.lines += [Log(text, "error") for text in (event.message, event.details) if text]
+
+    def _run_refused(self, event: Failure, changes: Changes) -> None:
+        """What was to be run could not be: the run that is shown stays what is run again."""
+        asked = self.work.shown.asked
+        if asked is None or not self.work.running or self.work.question or event.kind != "input":
+            return
+        changes.refused = asked.request
+        if asked.request.edits:
+            self.work.shown.refused = RefusedEdits(asked.request.edits, event.message)
+
+    def _worker_ended(self, ended: Exit, changes: Changes) -> None:
+        if ended.expected:
+            return
+        self.work.connection.state, self.models.loaded = "ended", None
+        changes.not_opened = self.work.not_opened(ended.sentence)
+        changes.failure = Failure(message=ended.sentence, kind="worker")
+        changes.lines.append(Log(ended.sentence, "error"))

@@ -1,0 +1,96 @@
+"""The worker of a session: it is started, ended without anybody waiting for it, and what it says is kept for a tick."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from inspector.gui.state.exchange import Make, Worker
+from inspector.records import Log
+from inspector.transport.inbox import MOST_LINES, Inbox
+
+TICK_LINES = 500
+FLOOD_SECONDS = 0.1
+"""Between two looks at what is printed, where there is more of it than one look takes: nobody reads that anyway."""
+ENDING_PATIENCE = 0.5
+"""Seconds that a worker which hangs gets after each of: a word, SIGTERM, SIGKILL."""
+LAST_PATIENCE = 3.0
+"""Seconds that closing waits at most for a worker that is still being ended."""
+
+
+class Connection:
+    """Every method is called in one thread; the worker's threads only fill a queue."""
+
+    def __init__(self, make: Make) -> None:
+        self._make = make
+        self.worker: Worker | None = None
+        self.state = "not started"
+        """"not started", "starting", "ready" or "ended"."""
+        self._inbox = Inbox()
+        self._printed_at = 0.0
+        self._left: list[Log] = []
+        """What a worker said before another took its place."""
+        self._ending: list[threading.Thread] = []
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a worker that can be asked."""
+        return self.worker is not None and self.worker.alive
+
+    def start(self) -> bool:
+        """Start a worker where none is alive, and say whether that was so."""
+        if self.alive:
+            return False
+        self.state = "starting"
+        self._left += [*self._inbox.lines(MOST_LINES), *self._inbox.begun()]
+        self._inbox.close()
+        self._inbox = inbox = Inbox()  # what another worker still says is not of this one
+        self.worker = self._make(inbox.on_record, inbox.on_output, inbox.on_exit)
+        self.worker.start()
+        return True
+
+    def send(self, request: Any) -> None:
+        """Send a request; without a worker it is dropped."""
+        if self.worker is not None:
+            self.worker.send(request)
+
+    def note(self, line: Log) -> None:
+        """Put a line among what the worker prints, from any thread."""
+        self._inbox.on_record(line)
+
+    def end(self) -> None:
+        """End a worker that hangs, which takes about a second: the window does not wait for it."""
+        worker, self.worker = self.worker, None
+        if worker is not None:
+            name = "worker-ending"
+            thread = threading.Thread(target=worker.close, args=(ENDING_PATIENCE,), name=name, daemon=True)
+            self._ending = [*(other for other in self._ending if other.is_alive()), thread]
+            thread.start()
+
+    def close(self) -> None:
+        """End the worker, at most three seconds, and wait for those that are being ended already."""
+        if self.worker is not None:
+            self.worker.close()
+            self.worker = None
+        end = time.monotonic() + LAST_PATIENCE
+        for thread in self._ending:
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def record(self) -> Any:
+        """The next record of the worker, or None."""
+        return self._inbox.record()
+
+    def lines(self) -> list[Log]:
+        """What was printed, some of it, and while there is much of it not at every tick."""
+        left, self._left = self._left, []
+        now = time.monotonic()
+        if now < self._printed_at:
+            return left
+        lines = self._inbox.lines(TICK_LINES)
+        self._printed_at = now + (FLOOD_SECONDS if len(lines) >= TICK_LINES else 0.0)
+        return left + lines
+
+    def begun(self) -> tuple[Log, ...]:
+        """The lines that the worker has begun to print and not ended."""
+        return tuple(self._inbox.begun())

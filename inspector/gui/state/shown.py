@@ -1,0 +1,115 @@
+"""Which capture is shown and which run of this window made it; which run was asked for last and may be shown next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from inspector.capture import Capture, CaptureError, open_capture
+from inspector.capture.kept import KeptRuns
+from inspector.gui.state.exchange import Changes
+from inspector.records import Edit, Run
+
+KEPT_RUNS = 20
+CHECK_SECONDS = 0.003
+"""How long a tick goes on checking pages that nobody has drawn yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A run that this window asked for, and the model that it was asked of, as that was named."""
+
+    request: Run
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedEdits:
+    """Changes that the worker refused, and its sentence about them."""
+
+    edits: tuple[Edit, ...] = ()
+    sentence: str = ""
+
+
+class Shown:
+    """The capture on screen. A run that was refused, or ended before it captured anything, takes nothing from it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.capture: Capture | None = None
+        self.made: Made | None = None
+        """The run that made what is shown; None for a capture that was opened from disk."""
+        self.asked: Made | None = None
+        """The run that was asked for last; it is shown as soon as it has written anything."""
+        self.refused = RefusedEdits()
+        """Changes to what is shown that could not be made; to be corrected rather than typed again."""
+        self.later: tuple[str, ...] = ()
+        """Quantities that were computed of what is shown after its run had ended."""
+        self._kept = KeptRuns(folder)
+
+    def next_path(self) -> Path:
+        """Where the next run goes; old runs that no window shows make room."""
+        path = self._kept.next_path()
+        self._kept.prune(KEPT_RUNS)
+        return path
+
+    def ask(self, made: Made) -> None:
+        """A run was asked for: no window removes what it writes."""
+        self.asked = made
+        self._hold()
+
+    def open(self, path: Path) -> None:
+        """Show a capture from disk. Raises CaptureError, and shows what it showed before."""
+        self._hold(path)  # before it is opened: from then on no window removes it
+        try:
+            capture = open_capture(path)
+        except CaptureError:
+            self._hold()
+            raise
+        self.asked = None
+        self._show(capture, None)
+
+    def close(self) -> None:
+        """Close the capture; other windows may remove it."""
+        if self.capture is not None:
+            self.capture.close()
+            self.capture = None
+        self._kept.release()
+
+    @property
+    def current(self) -> Made | None:
+        """The run that can be made once more: the one that is shown, or where nothing is shown the last one."""
+        return self.made if self.capture is not None else self.asked
+
+    def watch(self, changes: Changes) -> None:
+        """Take in what was written since: the first pages of a run, or more of what is shown."""
+        path = self.asked.request.path if self.asked is not None else ""
+        if path and (self.capture is None or str(self.capture.path) != path):
+            try:
+                if Path(path).is_dir():
+                    self._show(open_capture(path), self.asked)
+                    changes.another_capture = changes.state = True
+            except CaptureError:
+                pass  # it is being made: the next tick looks again
+        if self.capture is not None and not changes.another_capture:
+            self._grow(self.capture, changes)
+
+    def _grow(self, capture: Capture, changes: Changes) -> None:
+        if capture.changed():
+            run = capture.start.run
+            changes.channels, changes.state = capture.refresh(), True
+            changes.another_capture = capture.start.run != run  # another run has replaced it at its path
+        found = capture.check(CHECK_SECONDS)
+        if found:
+            changes.channels, changes.state = changes.channels | found, True
+
+    def _show(self, capture: Capture, made: Made | None) -> None:
+        if self.capture is not None:
+            self.capture.close()
+        self.capture, self.made, self.refused, self.later = capture, made, RefusedEdits(), ()
+        self._hold()
+
+    def _hold(self, *also: Path) -> None:
+        """Say to other windows that what is shown, what runs and what is about to be opened is not to be removed."""
+        shown = [self.capture.path] if self.capture is not None else []
+        asked = [Path(self.asked.request.path)] if self.asked is not None else []
+        self._kept.hold((*shown, *asked, *also))

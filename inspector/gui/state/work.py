@@ -1,0 +1,158 @@
+"""What a session is at: the worker, the model, the capture, and the one thing that goes on now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from inspector.capture import Capture
+from inspector.gui.state.connection import Connection
+from inspector.gui.state.exchange import Make, Worker
+from inspector.gui.state.opening import Opening, Wanted
+from inspector.gui.state.shown import Made, Shown
+from inspector.records import Analyse, Cancel, Catalog, Load, Loaded, Log, Progress, Run, split_request
+
+
+class Work:
+    """At most one thing goes on: a model is being opened, or the one that is open runs."""
+
+    def __init__(self, make_worker: Make, runs: Path) -> None:
+        self.connection, self.models, self.shown = Connection(make_worker), Opening(), Shown(runs)
+        self.catalog: Catalog | None = None
+        self.progress: Progress | None = None
+        self.running = False
+        self.sentence = ""
+        self.generation = 0
+        """The number of the newest request; answers to older ones come too late."""
+        self.cancelled_at: float | None = None
+        self.also: tuple[str, ...] = ()
+        """Requests for quantities beyond the default ones: keys, with options after `@`."""
+        self.states_of: Callable[[str], Mapping[str, tuple[str, ...]]] = lambda _subject: {}
+        """What the user named as the states of a subject's hand-written cells."""
+        self.question: tuple[str, ...] = ()
+        """The quantities that are being computed of the run that is shown; () while anything else goes on."""
+        self._started_at = self._seconds = 0.0
+
+    # -- what is there
+
+    @property
+    def worker(self) -> Worker | None:
+        """The worker that is asked now."""
+        return self.connection.worker
+
+    @property
+    def worker_state(self) -> str:
+        """ "not started", "starting", "ready" or "ended"."""
+        return self.connection.state
+
+    @property
+    def capture(self) -> Capture | None:
+        """The capture that is shown."""
+        return self.shown.capture
+
+    @property
+    def loaded(self) -> Loaded | None:
+        """What the worker said of the model that is open in it."""
+        return self.models.loaded
+
+    @property
+    def opening(self) -> Load | None:
+        """The model that is being opened, or waits for the user's word."""
+        return self.models.pending
+
+    @property
+    def subject(self) -> str:
+        """What model is open, as it was named; "" for none."""
+        return self.models.load.subject if self.models.load is not None else ""
+
+    @property
+    def busy(self) -> bool:
+        """Whether something runs or is being opened."""
+        return self.running or (self.opening is not None and not self.models.waiting)
+
+    @property
+    def waited_for(self) -> bool:
+        """Whether the user waits for what goes on, so that buttons offer to cancel it.
+
+        A model that is opened again by itself, in a worker that was started again, keeps nobody waiting: a run that
+        is asked for meanwhile comes after it. Esc cancels that too.
+        """
+        return self.busy and not (self.models.again and self.models.then is None)
+
+    @property
+    def cancelling(self) -> bool:
+        """Whether what goes on was cancelled and has not stopped yet."""
+        return self.cancelled_at is not None
+
+    @property
+    def seconds(self) -> float:
+        """How long the present run, or opening, has taken, or the last one took."""
+        return time.monotonic() - self._started_at if self.busy else self._seconds
+
+    # -- what is begun and ended
+
+    def start_worker(self) -> None:
+        """Start a worker, or another after one died; the window is usable meanwhile."""
+        if self.connection.start():
+            self.models.another_worker()
+
+    def start_again(self, why: str = "") -> None:
+        """A fresh worker with the model that was open; nothing runs until it is asked for."""
+        self.start_worker()
+        self.models.why = why
+        if self.models.load is not None:
+            self.begin_opening(self.models.load, None)
+            self.sentence = f"{why} Opening {self.subject} again …".lstrip()
+
+    def begin_opening(self, load: Load, then: Wanted | None) -> None:
+        """Ask the worker for a model; `then` runs as soon as it is open."""
+        self.generation += 1
+        request, problem = self.models.begin(load, then, self.generation)
+        self._started_at = time.monotonic()
+        self.sentence = f"Opening {load.subject} …"
+        if problem:
+            self.connection.note(Log(problem, "warning"))
+        self.connection.send(request)
+
+    def begin_run(self, wanted: Wanted) -> None:
+        """Ask the worker for a run of the model that is open."""
+        request = Run(
+            path=str(self.shown.next_path()), input=wanted.input, edits=wanted.edits, generation=self.generation,
+            also=self._also(), states=dict(self.states_of(self.subject)),
+        )  # fmt: skip
+        self.shown.ask(Made(request, self.subject))
+        self.running, self.progress, self.cancelled_at = True, None, None
+        self._started_at = time.monotonic()
+        self.sentence = "Running …"
+        self.connection.send(request)
+
+    def begin_question(self, made: Made, keys: tuple[str, ...]) -> None:
+        """Ask the worker for quantities of a run that has ended, on what it kept of that."""
+        self.generation += 1
+        self.running, self.progress, self.cancelled_at = True, None, None
+        self._started_at = time.monotonic()
+        self.sentence, self.question = "Computing …", keys
+        self.connection.send(Analyse(path=made.request.path, quantities=keys, generation=self.generation))
+
+    def _also(self) -> tuple[str, ...]:
+        """What was asked for beyond the default quantities, as far as the worker knows it."""
+        known = {entry.key for entry in self.catalog.quantities} if self.catalog is not None else set()
+        return tuple(request for request in self.also if split_request(request)[0] in known)
+
+    def interrupt(self) -> None:
+        """Tell the worker that what goes on is to stop."""
+        if self.busy:
+            self.connection.send(Cancel())
+
+    def finish(self, sentence: str) -> None:
+        """Nothing runs any more."""
+        self._seconds = self.seconds if self.running else self._seconds
+        self.running, self.progress, self.cancelled_at, self.question = False, None, None, ()
+        self.sentence = sentence
+
+    def not_opened(self, sentence: str) -> Load | None:
+        """Nothing is being opened any more; what was."""
+        pending = self.models.over()
+        self.finish(sentence)
+        return pending

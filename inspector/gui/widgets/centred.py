@@ -1,0 +1,27 @@
+"""What two runs make, on an axis: differences about 0, ratios about 1 (whose logarithm is 0), as each channel says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inspector.gui.widgets.quantise import CENTRED
+from inspector.records import Channel
+
+RATIO, DIFFERENCE = "ratio, ×", "difference"
+"""What the axis of ratios, or of differences, of two runs shows; short, since plots may be low."""
+
+
+def is_centred(channels: Sequence[Channel]) -> bool:
+    """Whether all of them have a middle, 0 or for ratios 1."""
+    return bool(channels) and all(channel.scale in CENTRED for channel in channels)
+
+
+def label_of(channels: Sequence[Channel], label: str) -> str:
+    """What the axis of some channels says: a ratio where all are ratios of two runs, else what it says of one run."""
+    return RATIO if channels and all(channel.scale == "ratio" for channel in channels) else label
+
+
+def about_zero(low: float, high: float) -> tuple[float, float]:
+    """The smallest range that holds both and has 0 in its middle."""
+    reach = max(abs(low), abs(high))
+    return -reach, reach

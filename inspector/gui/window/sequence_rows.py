@@ -1,0 +1,102 @@
+"""The sequences of a run above the panels, one row a step axis: the input, the answer, and what else there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from inspector.capture import Capture
+from inspector.gui.state.cursor import Cursor
+from inspector.gui.state.settings import Settings
+from inspector.gui.state.step_axes import own_axis, words_of
+from inspector.gui.widgets.theme import Theme
+from inspector.gui.window.sequence_row import SequenceRow
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
+
+WIDEST = 120
+"""Pixels that the name of a row takes at most; a longer one is cut."""
+
+
+class SequenceRows(QWidget):
+    """A row for every axis that a capture describes or names the positions of; the input's always has one.
+
+    `editing()` where another token is to be put into the input.
+    """
+
+    editing = Signal()
+
+    def __init__(self, cursor: Cursor, theme: Theme, settings: Settings) -> None:
+        super().__init__()
+        self.cursor_, self.theme, self.settings = cursor, theme, settings
+        self.column = QVBoxLayout(self)
+        self.column.setContentsMargins(0, 0, 0, 0)
+        self.column.setSpacing(0)
+        self.rows: dict[str, SequenceRow] = {}
+        self._make(STEP_DOMAIN)
+
+    def __iter__(self) -> Iterator[SequenceRow]:
+        return iter(self.rows.values())
+
+    @property
+    def input(self) -> SequenceRow:
+        """The row of the input."""
+        return self.rows[STEP_DOMAIN]
+
+    def grown(self, capture: Capture, lengths: Mapping[str, int], changed: frozenset[str]) -> None:
+        """Show the sequences of a capture, or what came to them."""
+        own = {own_axis(channel) for channel in capture.channels.values()}
+        wanted = [axis for axis in lengths if axis in own and self._has_row(capture, axis)]
+        self._arrange(wanted)
+        frame = self.cursor_.position.frame
+        words, several = words_of(capture, frame), len(wanted) > 1
+        for axis, row in self.rows.items():
+            if several:
+                row.call(words.get(axis, axis))
+            row.grown(capture, lengths.get(axis, 0), changed, several=several)
+            row.setVisible(axis in wanted or not wanted)
+        self._align()
+
+    def _has_row(self, capture: Capture, axis: str) -> bool:
+        return axis in (STEP_DOMAIN, ANSWER_DOMAIN) or axis in capture.axes or bool(capture.labels(axis))
+
+    def _arrange(self, wanted: list[str]) -> None:
+        """One row for each axis, in this order; those of another capture go."""
+        for axis in [axis for axis in self.rows if axis not in wanted and axis != STEP_DOMAIN]:
+            row = self.rows.pop(axis)
+            self.column.removeWidget(row)
+            row.hide()
+            row.deleteLater()
+        for axis in wanted:
+            if axis not in self.rows:
+                self._make(axis)
+        order = [axis for axis in wanted if axis != STEP_DOMAIN]
+        self.rows = {axis: self.rows[axis] for axis in (STEP_DOMAIN, *order)}
+        for place, row in enumerate(self.rows.values()):
+            if self.column.indexOf(row) != place:
+                self.column.insertWidget(place, row)
+
+    def _make(self, axis: str) -> None:
+        row = SequenceRow(self.cursor_, self.theme, self.settings, axis)
+        row.editing.connect(self.editing)
+        self.rows[axis] = row
+        self.column.addWidget(row)
+
+    def _align(self) -> None:
+        """Names of equal width, so that the strips begin below each other."""
+        seen = [row.name for row in self if not row.isHidden()]
+        width = max(name.fontMetrics().horizontalAdvance(f"{name.text()} ") + 4 for name in seen)
+        for name in seen:
+            name.setFixedWidth(min(width, WIDEST))
+
+    def forget(self) -> None:
+        """The capture is closed, or there is another one."""
+        for row in self:
+            row.forget()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.theme = theme
+        for row in self:
+            row.set_theme(theme)

@@ -1,0 +1,33 @@
+"""What a worker imports before it can run a model: torch's compiler, a second of work, is not part of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+LOADED = """
+import sys
+import inspector
+from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
+import inspector.engine.session.service
+assert all(len(list(registry)) > 1 for registry in (INPUTS, LOADERS, PROBES, QUANTITIES))
+"""
+RUN = """
+import torch
+from torch import nn
+layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+with inspector.run(nn.Sequential(layer), torch.randn(6, 8)) as attention, inspector.run(nn.GRU(3, 5), torch.randn(6, 3)) as gru:
+    assert any(name.endswith(":attention") for name in attention.channels)
+    assert any(name.endswith("gate/update") for name in gru.channels)
+"""
+HEAVY = ("torch._dynamo", "torch._inductor", "sympy", "scipy", "pyarrow", "PySide6")
+
+
+@pytest.mark.parametrize("code", [LOADED, LOADED + RUN], ids=["registries", "runs"])
+def test_no_compiler_is_imported(code: str) -> None:
+    found = f"sys.stdout.write(' '.join(name for name in {HEAVY!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code + found], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""

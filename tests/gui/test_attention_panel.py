@@ -1,0 +1,78 @@
+"""The attention panel by keyboard, at small sizes, and with damage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from inspector.capture import open_capture
+from inspector.gui.export.offscreen import Stage
+from inspector.gui.widgets.gaps import Gaps
+from inspector.gui.widgets.theme import NOT_A_NUMBER
+
+CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+LEFT, RIGHT = Qt.Key.Key_Left, Qt.Key.Key_Right
+
+
+@pytest.fixture
+def stage(a_capture: Path, qtbot: Any) -> Iterator[Stage]:
+    with open_capture(a_capture) as capture:
+        made = Stage(capture, (900, 400))
+        yield made
+        made.close()
+
+
+def test_keys_are_walked_with_ctrl_and_queries_without(stage: Stage) -> None:
+    panel = stage.panel("attention")
+    stage.cursor.move(step=50)
+    walked = []
+    for key, modifiers in ((RIGHT, CTRL), (RIGHT, CTRL), (RIGHT, CTRL | SHIFT), (LEFT, CTRL), (LEFT, CTRL | SHIFT)):
+        QTest.keyClick(panel, key, modifiers)
+        walked.append(stage.cursor.position.key)
+    assert walked == [0, 1, 11, 10, 0] and stage.cursor.position.step == 50
+    QTest.keyClick(panel, RIGHT)
+    assert (stage.cursor.position.step, stage.cursor.position.key) == (51, 0)
+    assert any(what.startswith("attention 51 → 0") for what, _ in panel.told())
+    stage.cursor.move(key=198)
+    for _ in range(3):
+        QTest.keyClick(panel, RIGHT, CTRL)
+    assert stage.cursor.position.key == 199, "the last of the 200 keys"
+
+
+def test_the_title_ends_where_its_plot_does(a_capture: Path, qtbot: Any) -> None:
+    with open_capture(a_capture) as capture:
+        stage = Stage(capture, (420, 300))
+        panel = stage.panel("attention")
+        panel.row.plot.set_title("a.place.with.a.very.long.name.that.does.not.fit, head 0")
+        panel.figure.grab()
+        title = panel.row.plot.titleLabel
+        assert title.text.endswith("…") and "head 0" in title.toolTip()
+        assert title.itemRect().width() <= title.size().width()
+        stage.close()
+
+
+def test_what_is_damaged_is_not_shown_as_nan_of_the_model(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    panel = stage.panel("attention")
+    (channel,) = panel.maps()
+    whole = stage.capture.block
+    lost = Gaps(damaged=(((0, 101), (0, 101)),))
+
+    def damaged(name: str, *where: Any) -> Any:
+        block = whole(name, *where).copy()
+        block[..., :101, :101] = np.nan
+        return block
+
+    monkeypatch.setattr(stage.capture, "block", damaged)
+    monkeypatch.setattr(stage.capture, "holes", lambda *_: True)
+    monkeypatch.setattr("inspector.gui.panels.attention.gaps_of", lambda *_, **__: lost)
+    panel.reset()
+    assert not any((picture == NOT_A_NUMBER).any() for picture in panel._row_of(channel))
+    monkeypatch.setattr(stage.capture, "holes", lambda *_: False)
+    panel.reset()
+    assert (panel._row_of(channel)[0] == NOT_A_NUMBER).any(), "NaN that a model made is shown"

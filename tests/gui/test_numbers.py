@@ -1,0 +1,19 @@
+"""How numbers are written: zero has no sign, however it came about."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from inspector.gui.widgets.numbers import fixed, number, short
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, float])
+def test_a_negative_zero_reads_0(kind: type) -> None:
+    assert number(kind(-0.0)) == "0" and short(kind(-0.0)) == "0" and fixed(kind(-0.0)) == "0.00"
+
+
+def test_what_rounds_to_nothing_has_no_sign_and_what_does_not_keeps_it() -> None:
+    assert fixed(-0.004) == "0.00" and fixed(-0.006) == "-0.01" and fixed(-10.0) == "-10.00"
+    assert short(-1e-9) == "-1e-09" and number(np.float32(-0.5)) == "-0.5"
+    assert number(np.nan) == "NaN" and number(-np.inf) == "−∞" and number(np.int64(0)) == "0"
