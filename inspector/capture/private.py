@@ -6,16 +6,6 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-
-def private_folder(path: Path) -> None:
-    """Make a folder that only its user can open; one that exists keeps its mode. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        path.mkdir(mode=0o700)
-    except FileExistsError:
-        path.mkdir(exist_ok=True)  # raises where it is no folder
-
-
 _NO_LINK = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from inspector.capture import Writer, appending, export_channel, open_capture, pack
-from inspector.gui.state.session import Session
-from inspector.records import Channel, Frame, InputSpec, Load, Page, RunStart, RunStop
+from inspector.gui.state.shown import Shown
+from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes of files")
 
@@ -75,16 +75,10 @@ def test_a_link_in_the_place_of_a_file_is_not_written_through(tmp_path: Path) ->
 
 
 def test_kept_runs_are_private(umask: int, tmp_path: Path) -> None:
-    class Fake:
-        alive = True
-
-        def __init__(self, *_: object) -> None: ...
-        def start(self) -> None: ...
-        def send(self, request: object) -> None: ...
-        def close(self, patience: float = 1.0) -> None: ...
-
-    session = Session(Fake, tmp_path / "data" / "runs")
-    (tmp_path / "data" / "runs").mkdir(parents=True)
-    (tmp_path / "data" / "runs").chmod(0o755)
-    session.open_subject(Load(subject="x"), InputSpec())
-    assert stat.S_IMODE(session.runs.stat().st_mode) == 0o700, "also runs of an earlier version"
+    runs = tmp_path / "data" / "runs"
+    runs.mkdir(parents=True)
+    runs.chmod(0o755)
+    with Writer(Shown(runs).next_path(), RunStart(run="r", title="t")) as writer:
+        writer.write(RunStop("done"))
+    assert stat.S_IMODE(runs.stat().st_mode) == 0o700, "also runs of an earlier version"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in runs.glob("*.inspect")] == [0o700]
