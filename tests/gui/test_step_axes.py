@@ -23,6 +23,7 @@ from inspector.gui.state.step_axes import axis_of, lengths_of, places_along, wor
 from inspector.gui.widgets.grid_strip import GridStrip
 from inspector.gui.widgets.theme import DARK, LIGHT
 from inspector.gui.widgets.token_strip import TokenStrip
+from inspector.gui.window.cursor_readout import rows_of as rows_of_readout
 from inspector.gui.window.sequence_row import SequenceRow
 from inspector.gui.window.sequence_rows import SequenceRows
 from inspector.records import ANSWER_DOMAIN, Axis, Channel, Frame, Labels, Page, RunStart, RunStop
@@ -214,6 +215,7 @@ def test_patches_are_drawn_in_rows_and_columns(tmp_path: Path, qtbot: Any) -> No
         for key, step in ((Qt.Key.Key_Down, 12), (Qt.Key.Key_Down, 12), (Qt.Key.Key_Up, 7)):
             QTest.keyClick(strip, key)
             assert cursor.position.at("image patch") == step
+        assert rows_of_readout(capture, {}, (), rows)[-1] == ("image patch", "7  row 1, column 2")
         assert row.strip.focusPolicy() == Qt.FocusPolicy.StrongFocus
 
 

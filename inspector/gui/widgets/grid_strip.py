@@ -73,8 +73,12 @@ class GridStrip(TokenStrip):
 
     def named(self, step: int) -> str:
         """A patch says its row and column too."""
-        where = "" if self.texts else f" (row {step // self.columns}, column {step % self.columns})"
-        return f"{super().named(step)}{where}"
+        where = self.where(step)
+        return f"{super().named(step)} ({where})" if where else super().named(step)
+
+    def where(self, step: int) -> str:
+        """The row and column of a patch."""
+        return "" if self.texts else f"row {step // self.columns}, column {step % self.columns}"
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The cells in view; the cursor's comes last, so that no neighbour covers its frame."""

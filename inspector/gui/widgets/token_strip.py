@@ -145,6 +145,10 @@ class TokenStrip(QWidget):
         """The step under a point, or None."""
         return self.step_at(point.x())
 
+    def where(self, step: int) -> str:
+        """Where a step lies, if that is more than its number: nowhere else in a line."""
+        return ""
+
     def named(self, step: int) -> str:
         """A step as the tooltip says it: "step 3 'a'"."""
         name = clean(repr(self._names[step])) if step < len(self._names) else ""
