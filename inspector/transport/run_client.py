@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from inspector.records import Catalog, Failure, Finished, Load, Loaded, NeedsTrust, Progress, Run
@@ -20,7 +20,6 @@ class Outcome:
     sentence: str = ""
     details: str = ""
     loaded: Loaded | None = None
-    output: list[str] = field(default_factory=list)
 
 
 def run_and_wait(

@@ -255,3 +255,5 @@ def test_a_double_click_on_the_strip_edits_and_runs(
     window.panels["states"].editing.emit("rnn.l0:h")
     finish(window, qtbot)
     assert window.session.edits[-1] == Edit(place="rnn.l0", signal="h", unit=2, start=6), "a panel asks the same dialog"
+    position = window.looking.position
+    assert (position.step, position.unit) == (6, 2), "what is held is looked at in the new run too"

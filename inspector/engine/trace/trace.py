@@ -266,7 +266,3 @@ class Trace:
     def look_at(self) -> int:
         """The sample of the batch that is shown."""
         return self.batch.look_at
-
-    def real_steps(self) -> Tensor:
-        """(b, t) True at steps that are not padding."""
-        return torch.arange(self.batch.steps)[None, :] < self.batch.lengths[:, None]

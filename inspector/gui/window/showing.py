@@ -15,6 +15,7 @@ from inspector.gui.state.step_axes import lengths_of
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.parts import Parts
+from inspector.records import Place
 
 READOUT_MS = 60
 
@@ -27,6 +28,8 @@ class Showing(Parts):
         self.reader = QTimer(self, interval=READOUT_MS, singleShot=True)
         """Started when the numbers under the cursor may have changed; they are read once for many changes."""
         self.reader.timeout.connect(self._read_out)
+        self._places: tuple[Place, ...] = ()
+        """The tree of the model that is shown: a run of the same one is looked at where the one before was."""
         self._player = Player(self.looking, self)
         self.looking.moved.connect(self._moved)
         self.frames.chosen.connect(self._choose_frame)
@@ -37,9 +40,10 @@ class Showing(Parts):
     def new_capture(self) -> None:
         """Another capture is shown, or none."""
         capture = self.session.capture
-        self.looking.move(
-            frame=-1, place="", unit=None, head=None, key=None, steps=dict.fromkeys(self.looking.position.elsewhere)
-        )
+        places = capture.start.places if capture is not None else ()
+        another = {} if places and places == self._places else {"place": "", "unit": None, "head": None}
+        self._places = places
+        self.looking.move(frame=-1, key=None, **another, steps=dict.fromkeys(self.looking.position.elsewhere))
         self.steps.set_lengths({})
         self.sequences.forget()
         if capture is not None:
