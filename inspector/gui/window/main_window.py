@@ -14,6 +14,7 @@ from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.dialogs.trust_dialog import ask_trust
 from inspector.gui.state.cursor import Cursor, Position
 from inspector.gui.state.exchange import Changes
+from inspector.gui.state.offered import Offered
 from inspector.gui.state.player import Player
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
@@ -25,7 +26,7 @@ from inspector.gui.window.damage_bar import DamageBar
 from inspector.gui.window.docks import SIDE, Docking
 from inspector.gui.window.frame_bar import DIFFERENCE, FrameBar
 from inspector.gui.window.input_bar import InputBar
-from inspector.gui.window.model_opening import CHECKPOINTS, SEQUENCES, ModelOpening, is_capture
+from inspector.gui.window.model_opening import ModelOpening, is_capture
 from inspector.gui.window.run_options import ComputeMenu, compute_also, remembered_states
 from inspector.gui.window.screen import first_size
 from inspector.gui.window.sequence_row import SequenceRow
@@ -55,6 +56,9 @@ class Window(QMainWindow):
         self.theme = self._wanted_theme()
         self.panels: dict[str, Panel] = {}
         self._known: Catalog | None = None
+        self.offered = Offered()
+        self._waiting_path = ""
+        """A file that was to be opened before the worker had told what it reads."""
         self.docking = Docking(self)
         self.models = ModelOpening(self, self.open_model)
         self.setWindowTitle("inspector")
@@ -120,22 +124,34 @@ class Window(QMainWindow):
 
     def load_panels(self) -> None:
         """Import the panels (and the plotting library) now that the window stands; then start the worker."""
-        from inspector.gui.panel.registry import ordered
+        from inspector.gui.panel.registry import PANELS, ordered
         from inspector.gui.window.menus import add_panel_menus
 
         for key, make in ordered():
-            panel = make(self.looking, self.steps, self.theme)
+            panel = self._made(key, make)
+            if panel is None:
+                continue
             self.panels[key] = panel
             panel.wanted.connect(self.compute_also)
             panel.editing.connect(self.edit)
             panel.drawn.connect(lambda: self._reader.isActive() or self._reader.start())
             dock = self.docking.add_panel(key, panel)
             dock.visibilityChanged.connect(lambda seen, panel=panel: panel.redraw() if seen else None)
+        for bad in PANELS.broken:
+            self.session.note(Log(f"Broken: {bad.origin}: {bad.reason}", "warning"))
         add_panel_menus(self)
         self.docking.settle(self.panels, self.settings)
         self.docking.set_theme(self.theme)
         self.session.start_worker()
         self._ticker.start()
+
+    def _made(self, key: str, make: type[Panel]) -> Panel | None:
+        """A panel; one of another package that cannot be made is left out, with a line in the log."""
+        try:
+            return make(self.looking, self.steps, self.theme)
+        except Exception as fault:  # noqa: BLE001 - one panel may not keep the window from standing
+            self.session.note(Log(f"Broken: the panel {key}: {type(fault).__name__}: {fault}", "warning"))
+            return None
 
     # -- opening
 
@@ -157,18 +173,21 @@ class Window(QMainWindow):
     @Slot(str)
     def open_path(self, path: str) -> None:
         """Open whatever a file is: a capture, a model's code, a checkpoint, a sequence."""
-        suffix = Path(path).suffix.lower()
+        suffix, kind = Path(path).suffix.lower(), self.offered.kind_of(path)
         if path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path):
             self.open_capture(path)
-        elif suffix in SEQUENCES and not self.session.subject and self.session.opening is None:
+        elif kind == "sequence" and not self.session.subject and self.session.opening is None:
             self.fail(f"{Path(path).name} is a sequence: open the model that is to read it first, then this file.")
-        elif suffix in SEQUENCES:
+        elif kind == "sequence":
             self.input.show_file(path)
             self.run(InputSpec(kind="file", value=path))
         elif suffix == ".py":
             self.models.ask(path)
-        elif suffix in CHECKPOINTS:
+        elif kind == "checkpoint":
             self.models.ask(self.session.subject or self.settings.text("subject"), path)
+        elif self.session.catalog is None:
+            self._waiting_path = path  # whether anything reads it is known when the worker has told
+            self.session.sentence = f"{Path(path).name} is opened as soon as the worker is ready."
         else:
             self.fail(
                 f"{Path(path).name} is nothing that can be opened here: a capture, a .py, a checkpoint or a sequence."
@@ -299,13 +318,13 @@ class Window(QMainWindow):
             self._grown(changes.channels)
         if changes.computed:
             self._say_what_was_computed()
+        if changes.state:
+            self._know(self.session.catalog)
         if changes.loaded is not None and not changes.loaded.needs_consent:
             self.input.set_loaded(changes.loaded)
             self.input.show_spec(self.session.spec)
         if changes.state or self.session.busy:
             self._show_state()
-        if changes.state:
-            self._know(self.session.catalog)
         if changes.state and not self.session.busy:
             self.docking.raise_useful(self.panels)
             self.docking.label_tabs(self.panels)
@@ -315,10 +334,15 @@ class Window(QMainWindow):
         """Offer what the worker can do, once it has told."""
         if catalog is None or catalog is self._known:
             return
-        self._known = catalog
+        self._known, self.offered = catalog, Offered(catalog)
+        self.input.set_offered(self.offered)
+        self.models.offered = self.offered
         self.menu_actions += self.compute_menu.offer(catalog)
         for panel in self.panels.values():
             panel.know(catalog.quantities)
+        path, self._waiting_path = self._waiting_path, ""
+        if path:
+            self.open_path(path)
 
     def _answer(self, changes: Changes) -> None:
         if changes.consent is not None and changes.consent.report is not None:

@@ -164,7 +164,7 @@ def _save(window: Window, panel: Panel, key: str, save: Callable[..., Path], kin
 
 
 def _open(window: Window) -> None:
-    dialog = OpenDialog(window)
+    dialog = OpenDialog(window, window.offered)
     if dialog.exec() and dialog.chosen:
         window.open_path(dialog.chosen)
 
