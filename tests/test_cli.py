@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from torch import nn
 import inspector
 from inspector import cli
 from inspector.capture import CaptureError, Writer
-from inspector.records import Channel, Frame, Page, RunStart, RunStop
+from inspector.records import Axis, Channel, Frame, Page, RunStart, RunStop
 from inspector.workspace.demo import check_demo
 from inspector.workspace.samples import list_samples
 
@@ -103,6 +104,28 @@ def damaged(run: Path, tmp_path: Path) -> Path:
         flip(tmp_path / "a.inspect", page)
     index.close()
     return tmp_path
+
+
+def test_list_names_the_axis_of_each_channel(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    about = Channel(
+        name="decoder:h", kind="state", dims=("step", "unit"), shape=(4, 3), domains={"step": "answer step"}
+    )
+    with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t")) as writer:
+        writer.write(Axis(name="answer step", length=4))
+        for channel in (about, replace(about, name="encoder:h", domains={})):
+            writer.write(channel)
+            writer.write(Page(channel.name, 0, (0, 0), np.zeros((4, 3), np.float32)))
+        writer.write(RunStop("done"))
+    path = str(tmp_path / "a.inspect")
+    lines = CliRunner().invoke(cli.cli, ["list", path]).stdout
+    assert "step (answer step) 4 × unit 3" in lines and "encoder:h  step 4 × unit 3" in lines
+    told = json.loads(CliRunner().invoke(cli.cli, ["list", path, "--json"]).stdout)
+    assert {row["name"]: row["axes"] for row in told["channels"]} == {
+        "decoder:h": ["answer step", "unit"], "encoder:h": ["step", "unit"]
+    }  # fmt: skip
+    assert [(axis["name"], axis["length"], axis["layout"]) for axis in told["axes"]] == [("answer step", 4, "line")]
 
 
 def test_list_names_what_is_damaged(run: Path, damaged: Path) -> None:

@@ -191,7 +191,7 @@ def test_the_bar_and_a_fault_of_our_own(capfd: pytest.CaptureFixture[str], monke
         def refresh(self) -> None: ...
         def set_description_str(self, text: str, refresh: bool) -> None: shown.append(text)  # fmt: skip
 
-    def fails(_load: object, _run: object, progress: Any, _output: object) -> None:
+    def fails(_load: object, _run: object, progress: Any, _output: object, _python: str | None = None) -> None:
         progress(Progress(done=1, total=2, text=LONG))
         raise RuntimeError(LONG)
 

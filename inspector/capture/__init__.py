@@ -6,20 +6,24 @@ then the row that commits them, so a reader never sees a page that is not whole.
 In: records and arrays from the engine (`Writer`). Out: channels, arrays and labels by name (`Capture`), or the
 difference of two frames read the same way (`Difference`). Nothing in a capture is ever unpickled, imported or executed.
 
-    layout                      file names, tables, versions
+    layout, checksums           file names, tables, versions; what each row is checked against
     writer, owner               the one writer of a capture, and the lease that says that it lives
-    reader, index, pages        reading: rows checked before they are believed, bytes checked against their checksum
+    connection, snapshot        the index of a run that may still be writing, without a file mapped into memory
+    reader, index, contents     reading: rows checked before they are believed
+    placing, pages              where every page belongs; its bytes checked against their checksum
     assemble, pyramid           arrays from pages; levels of detail for drawing
     view, difference            what panels read, and two frames as one
+    coordinates                 numbers of the positions along an axis (iterations)
     tables, pack                numbers for other programs; one file to mail
 
 Begin reading with `layout.py`, then `reader.py`.
 """
 
+from inspector.capture.coordinates import coordinate_of, numbers_along, series
 from inspector.capture.damage import Damage, listed, summary
 from inspector.capture.difference import Difference
 from inspector.capture.holes import Holes
-from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerVersionError
+from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerVersionError, TooLargeError
 from inspector.capture.pack import pack
 from inspector.capture.reader import Capture, open_capture
 from inspector.capture.tables import DamagedError, csv_bytes, export_channel, write_atomically
@@ -36,13 +40,17 @@ __all__ = [
     "Difference",
     "Holes",
     "NewerVersionError",
+    "TooLargeError",
     "Writer",
     "check_target",
+    "coordinate_of",
     "csv_bytes",
     "export_channel",
     "listed",
+    "numbers_along",
     "open_capture",
     "pack",
+    "series",
     "summary",
     "write_atomically",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,17 +11,30 @@ import numpy.typing as npt
 
 from inspector.capture.damage import Box
 from inspector.capture.holes import WHOLE, Coverage, Holes, holes_of, inside
-from inspector.capture.index import PageRow
+from inspector.capture.layout import TooLargeError
+from inspector.capture.parsing import PageRow
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 MAX_ARRAY_BYTES = 16 << 30
 MOST_AHEAD = 64
 """How many times the room that is needed now is made at once where a channel declares that much."""
+SPARSE = 64
+"""How many times the bytes of its pages an array may have. An array is larger than what was written of it where its
+channel declares what lies between pages (twice, for a causal attention map), and while it is written from its end.
+Without a bound the index of a small file could ask for any amount of memory. Counter-example: a cross attention map of
+more than SMALL_ARRAY that looks at one key in a hundred alone; it is refused as a whole, and read region by region."""
+SMALL_ARRAY = 64 << 20
+"""Bytes that an array may have however little of it was written."""
+SPARE_BYTES = 256 << 20
+"""Bytes that the arrays which a capture keeps may have together beyond four times their pages."""
 
 
 class Source(Protocol):
     """Where the cells of pages come from."""
+
+    def size(self) -> int:
+        """Bytes that all page files have together."""
 
     def view(self, row: PageRow, dtype: str, *, keep: bool = True) -> Array | None:
         """A whole page, or None when it is damaged."""
@@ -50,17 +64,32 @@ def declared_fill(channel: Channel) -> float | int | None:
     return int(fill) if math.isfinite(fill) and least <= fill <= most else None
 
 
-def gap_value(channel: Channel) -> float | int | bool:
-    """What a gap between pages holds: as declared, else unknown."""
-    fill = declared_fill(channel)
-    return unknown_value(channel.dtype) if fill is None else fill
+class Spare:
+    """Bytes of arrays that are kept although their pages do not account for them, bounded for a capture as a whole."""
+
+    def __init__(self, most: int = SPARE_BYTES) -> None:
+        self.most = most
+        self._used: dict[Hashable, int] = {}
+
+    def take(self, who: Hashable, size: int) -> bool:
+        """Whether an array may be kept that has so many bytes to spare; what it had before is given back."""
+        self._used.pop(who, None)
+        if size > 0 and sum(self._used.values()) + size > self.most:
+            return False
+        if size > 0:
+            self._used[who] = size
+        return True
 
 
 class Assembly:
     """The array of one channel in one frame, as far as its pages have come."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, spare: Spare | None = None, *, doubtful: bool = False) -> None:
         self.channel = channel
+        self.doubtful = doubtful
+        """Whether pages are lost, so that a gap is not what the channel declares it to be."""
+        self.held = 0
+        """Bytes of all pages."""
         self.pages: list[PageRow] = []
         self.extent: tuple[int, ...] = (0,) * len(channel.dims)
         self.bad: set[int] = set()
@@ -73,17 +102,43 @@ class Assembly:
         self._holes: tuple[tuple[int, int], Holes] | None = None
         self._used = 0
         self._buffer: Array | None = None
+        self._spare = Spare() if spare is None else spare
+
+    def describe(self, channel: Channel) -> None:
+        """Another description of the same array."""
+        changed = channel.fill != self.channel.fill
+        self.channel = channel
+        if changed:
+            self.forget()
+
+    def doubt_gaps(self) -> None:
+        """Pages are lost: from here on gaps are not known."""
+        self.doubtful = True
+        if self._fill is not None or declared_fill(self.channel) is not None:
+            self.forget()
+
+    @property
+    def _fill(self) -> float | int | None:
+        """What a gap between pages holds by the channel's word; None where that is not known."""
+        return None if self.doubtful else declared_fill(self.channel)
+
+    @property
+    def gap(self) -> float:
+        """What is shown of a gap between pages: what the channel declares, NaN where nothing is known."""
+        return math.nan if self._fill is None else float(self._fill)
 
     def add(self, row: PageRow) -> None:
         """Take note of one more page; its bytes are read when an array is asked for."""
         before = self.extent
         self.pages.append(row)
+        self.held += row.nbytes
         self.extent = tuple(max(n, s + c) for n, s, c in zip(before, row.start, row.shape, strict=True))
         self._coverage.add(row, before, self.extent)
 
     def forget(self) -> None:
         """Read everything again when it is asked for: a file is another one."""
         self._buffer, self._used = None, 0
+        self._spare.take(self, 0)
         self.bumps += 1
         self.epoch += 1
 
@@ -109,7 +164,8 @@ class Assembly:
             single = source.view(self.pages[0], dtype)
             if single is not None:
                 return single
-        self._grow()
+        if not self._grow(source):
+            return self.block((), source)
         assert self._buffer is not None
         for row in self.pages[self._used :]:
             part = source.view(row, dtype, keep=False)
@@ -121,28 +177,54 @@ class Assembly:
         result.flags.writeable = False
         return self._masked(result, self._bounds(()))
 
-    def _grow(self) -> None:
-        """Room for the present extent: the first axis doubles, so that a growing run is not copied at every page."""
+    def _grow(self, source: Source) -> bool:
+        """Room for the present extent, or False where it is not to be kept; the first axis doubles, so that a growing
+        run is not copied at every page."""
         old = self._buffer
         if old is not None and all(n <= room for n, room in zip(self.extent, old.shape, strict=True)):
-            return
+            return True
         declared = self.channel.shape
         target = [max(n, declared[axis] or 0) if axis else n for axis, n in enumerate(self.extent)]
-        if math.prod(target) > MOST_AHEAD * math.prod(self.extent):
+        if math.prod(target) > min(MOST_AHEAD * math.prod(self.extent), self._most(source) // self._itemsize):
             target = list(self.extent)  # what an index declares may be anything
         if target and old is not None:
             target = [max(n, room) if axis else n for axis, (n, room) in enumerate(zip(target, old.shape, strict=True))]
             target[0] = max(target[0], min(2 * old.shape[0], declared[0] or 2 * old.shape[0]))
-        self._buffer = self._room(target)
+        if not self._spare.take(self, math.prod(target) * self._itemsize - 4 * self.held):
+            self._buffer, self._used = None, 0
+            return False
+        self._buffer = self._room(target, source)
         if old is not None:
             self._buffer[tuple(slice(0, n) for n in old.shape)] = old
+        return True
 
-    def _room(self, shape: list[int]) -> Array:
-        dtype = np.dtype(self.channel.dtype)
-        size = math.prod(shape) * dtype.itemsize
+    def keeps(self, what: str, size: int) -> bool:
+        """Whether something else that is made of the array may be kept, as far as its bytes are concerned."""
+        return self._spare.take((self, what), size - 4 * self.held)
+
+    @property
+    def _itemsize(self) -> int:
+        return np.dtype(self.channel.dtype).itemsize
+
+    def _most(self, source: Source) -> int:
+        """Bytes that an array of this channel may have, by what was written of it."""
+        return max(SMALL_ARRAY, SPARSE * min(self.held, source.size()))
+
+    def check_room(self, shape: Sequence[int], source: Source, itemsize: int = 0) -> None:
+        """Raise TooLargeError for an array that needs more memory than is sensible, or than its pages account for."""
+        size = math.prod(shape) * (itemsize or self._itemsize)
         if size > MAX_ARRAY_BYTES:
-            raise MemoryError(f"{self.channel.name} has {size / 2**30:.1f} GiB; read a region of it instead.")
-        return np.full(shape, gap_value(self.channel), dtype)
+            raise TooLargeError(f"{self.channel.name} has {size / 2**30:.1f} GiB; read a region of it instead.")
+        if size > self._most(source):
+            raise TooLargeError(
+                f"{self.channel.name} spans {size / 2**20:,.0f} MiB, of which its pages hold "
+                f"{min(self.held, source.size()) / 2**20:,.1f} MiB; read a region of it instead."
+            )
+
+    def _room(self, shape: list[int], source: Source) -> Array:
+        self.check_room(shape, source)
+        value = unknown_value(self.channel.dtype) if self._fill is None else self._fill
+        return np.full(shape, value, np.dtype(self.channel.dtype))
 
     def block(self, region: tuple[slice, ...], source: Source) -> Array:
         """A region, touching only the pages that overlap it; masked where whole numbers are not known."""
@@ -156,7 +238,7 @@ class Assembly:
             single = source.part(hits[0], dtype, _within(hits[0], bounds))
             if single is not None:
                 return single
-        out = self._room([stop - first for first, stop in bounds])
+        out = self._room([stop - first for first, stop in bounds], source)
         for row in hits:
             into = inside(_box(row), bounds)
             if into is not None:
@@ -179,9 +261,10 @@ class Assembly:
             self._holes = (key, self._find(self._bounds(())))
         return self._holes[1]
 
-    def unknown(self, region: tuple[slice, ...]) -> npt.NDArray[np.bool_]:
+    def unknown(self, region: tuple[slice, ...], source: Source) -> npt.NDArray[np.bool_]:
         """True for every cell of a region that is not known, by what was checked so far."""
         bounds = self._bounds(region)
+        self.check_room([stop - first for first, stop in bounds], source, 1)
         mask = marks_of(bounds, self._find(bounds))
         return np.zeros([stop - first for first, stop in bounds], dtype=np.bool_) if mask is None else mask
 
@@ -194,7 +277,7 @@ class Assembly:
         if not self.bad and self._coverage.is_whole(self.extent):
             return WHOLE
         hits = [row for row in self.pages if _overlaps(row, bounds)]
-        filled = declared_fill(self.channel) is not None
+        filled = self._fill is not None
         return holes_of(bounds, hits, lambda row: row.id in self.bad, filled=filled)
 
     def _masked(self, values: Array, bounds: Box) -> Array:

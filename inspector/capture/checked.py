@@ -14,9 +14,9 @@ from inspector.capture.assemble import Assembly
 from inspector.capture.contents import Contents
 from inspector.capture.damage import Box, Damage, where
 from inspector.capture.holes import Holes
-from inspector.capture.index import PageRow
 from inspector.capture.layout import CaptureError
 from inspector.capture.pages import PageFiles
+from inspector.capture.parsing import PageRow
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -64,7 +64,7 @@ class CheckedPages(Contents):
     def _assembly(self, name: str, frame: int) -> Assembly:
         number = self.frame_of(name, frame)
         found = self._arrays.get((name, number))
-        return found if found is not None else Assembly(self.channels[name])
+        return found if found is not None else Assembly(self.channels[name], self._spare, doubtful=self._doubtful)
 
     def _source(self, name: str, frame: int) -> PageSource:
         number = self.frame_of(name, frame)
@@ -74,7 +74,11 @@ class CheckedPages(Contents):
 
     @property
     def damage(self) -> tuple[Damage, ...]:
-        """Everything that could not be read, as far as it was looked at; see `check` and `verify`."""
+        """Everything that could not be read or is missing, as far as it was looked at.
+
+        The index is looked at when it is read; a page only when somebody asks for its numbers, or by `check` and
+        `verify`: of a capture that was just opened no damaged page is known.
+        """
         index = (self._index_problem,) if self._index_problem is not None else ()
         return (*index, *self._damaged_rows(), *self._bad.values())
 
@@ -179,7 +183,7 @@ class CheckedPages(Contents):
                 for _ in self._files.checking(row):
                     pass
             self._judge(name, number, row)
-        return ~data.unknown(region)
+        return ~data.unknown(region, PageSource(self, name, number))
 
 
 class PageSource:
@@ -187,6 +191,10 @@ class PageSource:
 
     def __init__(self, capture: CheckedPages, name: str, frame: int) -> None:
         self.capture, self.place = capture, (name, frame)
+
+    def size(self) -> int:
+        """Bytes that all page files have together."""
+        return self.capture._files.size()
 
     def view(self, row: PageRow, dtype: str, *, keep: bool = True) -> Array | None:
         """A whole page, or None when it is damaged."""

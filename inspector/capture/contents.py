@@ -6,102 +6,150 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from inspector.capture.assemble import Assembly
+from inspector.capture.checksums import record_checksum
 from inspector.capture.damage import Damage
-from inspector.capture.index import NEWS, PageRow, Rows, read_page, read_record
-from inspector.capture.layout import CaptureError
+from inspector.capture.index import NEWS, Rows
+from inspector.capture.layout import COUNTED, MAJOR, CaptureError
 from inspector.capture.older import compared
-from inspector.records import Axis, Channel, Finding, Frame, Labels, Log, Refusal, RunStart, RunStop, Scalar
+from inspector.capture.parsing import read_record
+from inspector.capture.placing import Placing
+from inspector.capture.row_numbers import NOUNS, RowNumbers
+from inspector.records import (
+    Axis,
+    Channel,
+    Finding,
+    Frame,
+    Labels,
+    Log,
+    Refusal,
+    RowCounts,
+    RunStart,
+    RunStop,
+    Scalar,
+)  # fmt: skip
 
-Place = tuple[str, int, PageRow]
-"""(channel, frame, page)."""
 
-
-class Contents:
+class Contents(Placing):
     """Filled row by row. What cannot be placed yet is kept and tried again whenever something new comes.
 
     Attributes:
         start: how the run began; stop: how it ended, None while it runs or when it never ended.
-        frames: in order; channels: by name, in the order in which they were declared.
+        frames: in order; channels: by name, in the order in which they were declared, each as it was described last
+            (see `Capture.channel` for how it was described in a frame).
         scalars, logs, findings, refusals: as written.
     """
 
     def __init__(self) -> None:
         self.start: RunStart
         self._seen = dict.fromkeys(NEWS, 0)
+        self._lease: Rows = []
+        self._major = MAJOR
         self._forget_run()
 
     def _forget_run(self) -> None:
         """Nothing of a run is known; which rows were seen stays, since those of another run have higher numbers."""
+        super()._forget_run()
         self.stop: RunStop | None = None
-        self.frames: tuple[Frame, ...] = ()
-        self.channels: dict[str, Channel] = {}
         self.scalars: list[Scalar] = []
         self.logs: list[Log] = []
         self.findings: list[Finding] = []
-        self.refusals: list[Refusal] = []
-        self._arrays: dict[tuple[str, int], Assembly] = {}
-        self._placed: list[Place] = []
-        self._newest: dict[str, int] = {}
         self._names: dict[tuple[str, int], list[str]] = {}
         self._axes: dict[tuple[str, int], Axis] = {}
-        self._numbers: dict[int, Channel] = {}
-        self._unreadable: dict[str, Damage] = {}
-        self._homeless: dict[Any, tuple[Any, ...]] = {}
+        self._counts = RowNumbers()
         self._ahead: list[Labels] = []
 
-    def _take(self, news: Mapping[str, Rows]) -> frozenset[str]:
+    def _take(self, news: Mapping[str, Rows], major: int = MAJOR) -> frozenset[str]:
         """Take in new rows; the names of the channels that are new or got pages."""
-        for table, rows in news.items():
-            if rows:
-                self._seen[table] = int(rows[-1][0])
+        self._major, self._lease = major, news["lease"]
+        for table in NEWS:
+            if news[table]:
+                self._seen[table] = int(news[table][-1][0])
         for row in news["run"]:
-            self._take_run(row[1])
+            self._take_run(row)
         for row in news["frames"]:
-            frame = self._read(row[1], Frame, "frame")
-            self.frames = self.frames if frame is None else (*self.frames, frame)
-        touched = {name for row in news["channels"] if (name := self._take_channel(*row))}
+            self._take_frame(self._read("frames", row, Frame))
+        touched = {name for row in news["channels"] if (name := self._take_channel(row))}
         for row in news["notes"]:
-            self._take_note(row[1])
+            self._take_note(self._read("notes", row, object))
         self._take_labels()
-        again = list(self._homeless.values()) if touched else []
-        return frozenset(touched | {name for row in (*again, *news["pages"]) if (name := self._take_page(row))})
+        again = list(self._waiting.values()) if touched or news["frames"] else []
+        touched |= {name for row in (*again, *news["pages"]) if (name := self._take_page(row))}
+        self._take_numbers(news)
+        return frozenset(touched)
+
+    # -- what is damaged
+
+    def _take_numbers(self, news: Mapping[str, Rows]) -> None:
+        """Look for rows that are missing in between; what is missing at the end is told while it is missing."""
+        for table in COUNTED:
+            for sentence in self._counts.follow(table, (row[0] for row in news[table])):
+                self._lose(table, sentence)
+        if self._counts.missing_at_the_end().keys() & {"channels", "pages"}:
+            self._doubt_gaps()
+
+    def _lose(self, table: str, sentence: str) -> None:
+        """Rows of a table are lost; a channel or a page that is may have held cells of any channel."""
+        holds_cells = table in ("channels", "pages")
+        self._blame(sentence, anywhere=holds_cells)
+        if holds_cells:
+            self._doubt_gaps()
 
     def _damaged_rows(self) -> list[Damage]:
-        """Rows that could not be read, and what still waits for its place."""
-        homeless = [
-            Damage("", row[2] if isinstance(row[2], int) else -1, None, f"Page {row[0]!r} belongs to no channel.", True)
-            for row in self._homeless.values()
-        ]
+        """Rows that could not be read or are missing, and what still waits for its place."""
+        ends = self._counts.missing_at_the_end().items()
         late = [] if self.stop is None else [
             Damage("", one.frame, None, f"Names of {one.domain!r} from {one.start} on have none before them.")
             for one in self._ahead
         ]  # fmt: skip
-        return [*self._unreadable.values(), *homeless, *late]
+        if self._major > 1 and not (self._counts.begun and (self._counts.ended or self.stop is None)):
+            late.append(Damage("", -1, None, "How many rows there were is missing from the index.", anywhere=True))
+        return [
+            *self._unreadable.values(),
+            *(Damage("", -1, None, said, table in ("channels", "pages")) for table, said in ends),
+            *self._without_place(),
+            *late,
+            *self._without_pages(),
+        ]
 
-    def _blame(self, sentence: str, channel: str = "", frame: int = -1, *, anywhere: bool = False) -> None:
-        self._unreadable.setdefault(sentence, Damage(channel, frame, None, sentence, anywhere))
+    def _without_pages(self) -> list[Damage]:
+        """In a finished capture of format 1, which counts no rows: cells that a channel declares and no page brought.
 
-    def _read(self, text: Any, kind: type[Any], what: str, *, anywhere: bool = False) -> Any:
-        """The record in a cell, or None, and the damage is noted."""
+        A channel of which the run said why it was not (or only partly) written is none, nor one with a declared fill.
+        """
+        if self._major > 1 or self.stop is None or self.stop.status != "done":
+            return []
+        excused = {refusal.channel for refusal in self.refusals}
+        return [one for name in self.channels if name not in excused for one in self._lacking(name)]
+
+    # -- rows
+
+    def _read(self, table: str, row: tuple[Any, ...], kind: type[Any]) -> Any:
+        """The record of a row, or None, and the damage is noted."""
         try:
-            return read_record(text, kind, what)
+            return self._record(table, row, kind)
         except CaptureError as problem:
-            self._blame(str(problem), anywhere=anywhere)
+            self._lose(table, str(problem))
             return None
 
-    def _take_run(self, text: Any) -> None:
+    def _record(self, table: str, row: tuple[Any, ...], kind: type[Any]) -> Any:
+        """The record of a row, as it was written. Raises CaptureError."""
+        number, text, *more, checksum = row
+        record = read_record(text, kind, f"{NOUNS[table][0]} ({number})")
+        if checksum is not None and checksum != record_checksum(table, number, text, *map(str, more)):
+            what = NOUNS[table][0]
+            raise CaptureError(f"{what[0].upper()}{what[1:]} {number} of the index has changed since it was written.")
+        return record
+
+    def _take_run(self, row: tuple[Any, ...]) -> None:
         """The first row of the table must be readable, since without it nothing is known. Raises CaptureError."""
-        if not hasattr(self, "start"):
-            record = read_record(text, object, "run row")
-        else:
-            record = self._read(text, object, "run row")
+        read = self._read if hasattr(self, "start") else self._record
+        record = read("run", row, object)
         if isinstance(record, RunStart):
             self._begin(record)
         elif isinstance(record, RunStop):
             self.stop = record
+        elif isinstance(record, RowCounts):
+            self._counts.note(record)
 
     def _begin(self, start: RunStart) -> None:
         """The run's start; more of its places; or another run that took the folder over: then all is read anew."""
@@ -112,43 +160,23 @@ class Contents:
             self._forget_run()
         self.start = start
 
-    def _take_channel(self, number: Any, text: Any) -> str:
-        """The name of a channel that is new; "" for none."""
-        channel = self._read(text, Channel, "channel", anywhere=True)
+    def _take_channel(self, row: tuple[Any, ...]) -> str:
+        """The name of a channel that is new or described anew; "" for none."""
+        channel = self._read("channels", row, Channel)
         if channel is None:
             return ""
-        channel = compared(channel, text)
-        if channel.name in self.channels:
-            self._blame(f"The channel {channel.name} is declared twice; the second is left out.", anywhere=True)
-            return ""
-        self._numbers[number] = self.channels[channel.name] = channel
-        return str(channel.name)
+        if self._major < 2:
+            channel = compared(channel, row[1])
+        problem = self._describe(row[0], channel, once=self._major < 2)
+        if problem:
+            self._lose("channels", problem)
+        return "" if problem else str(channel.name)
 
-    def _take_page(self, row: tuple[Any, ...]) -> str:
-        """The name of the channel that a page came to; "" where it cannot be read, or has to wait for its channel."""
-        channel = self._numbers.get(row[1]) if isinstance(row[1], int) else None
-        if channel is None:
-            self._homeless[row[0]] = row
-            return ""
-        self._homeless.pop(row[0], None)
-        try:
-            page = read_page(row, np.dtype(channel.dtype).itemsize, len(channel.dims))
-        except CaptureError as problem:
-            self._blame(f"{channel.name}: {problem}", channel.name, row[2] if isinstance(row[2], int) else -1)
-            return ""
-        self._arrays.setdefault((channel.name, page.frame), Assembly(channel)).add(page)
-        self._placed.append((channel.name, page.frame, page))
-        self._newest[channel.name] = max(page.frame, self._newest.get(channel.name, -1))
-        return channel.name
-
-    def _take_note(self, text: Any) -> None:
+    def _take_note(self, record: Any) -> None:
         kinds: dict[type[Any], list[Any]] = {
-            Scalar: self.scalars, Log: self.logs, Finding: self.findings, Refusal: self.refusals,
+            Scalar: self.scalars, Log: self.logs, Finding: self.findings, Refusal: self.refusals, Labels: self._ahead,
         }  # fmt: skip
-        record = self._read(text, object, "note")
-        if isinstance(record, Labels):
-            self._ahead.append(record)
-        elif isinstance(record, Axis):
+        if isinstance(record, Axis):
             self._axes[record.name, record.frame] = record
         elif type(record) in kinds:
             kinds[type(record)].append(record)

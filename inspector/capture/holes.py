@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.capture.damage import Box
-from inspector.capture.index import PageRow
+from inspector.capture.parsing import PageRow
 
 Marks = npt.NDArray[Any]
 MISSING, KNOWN, DAMAGED = 0, 1, 2

@@ -1,121 +1,69 @@
-"""Opening the index of a capture that anybody may have made: read-only, bounded, and checked before it is believed."""
+"""The rows of an index that anybody may have made, taken as they were at one moment."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inspector.capture.connection import Connection, is_locked
 from inspector.capture.layout import (
     APPLICATION_ID,
     INDEX,
     MAJOR,
-    MAX_ELEMENTS,
-    MAX_JSON,
     MINOR,
+    OLDEST,
     TABLES,
+    BusyError,
     CaptureError,
     NewerVersionError,
-    elements,
 )
-from inspector.capture.regular import in_words, open_regular, regular_stat
-from inspector.records import BadRecordError, decode
+from inspector.capture.snapshot import WAL, State, beside
 
 PATIENCE = 5.0
 """Seconds after which one query of an index is given up: no honest index needs a tenth of it."""
-BESIDE = ("-wal", "-shm", "-journal")
-"""What SQLite opens by itself beside an index."""
+OPENING = 2.0
+"""Seconds for which an index that is locked is tried again when it is opened."""
+_PAGES = "channel, frame, file, offset, nbytes, start, shape, crc"
 NEWS = {
-    "run": "record", "frames": "record", "channels": "record", "notes": "record",
-    "pages": "channel, frame, file, offset, nbytes, start, shape, crc",
+    "run": "record", "channels": "record, name", "frames": "record", "notes": "record, kind", "pages": _PAGES,
 }  # fmt: skip
-"""Table → the columns that a reader takes in, beside the id."""
+"""Table → the columns that a reader takes in, beside the id before them and the checksum behind them."""
 Rows = list[tuple[Any, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class PageRow:
-    """One committed page: where its bytes lie and where in the channel's array they belong."""
-
-    id: int
-    channel: int
-    frame: int
-    file: int
-    offset: int
-    nbytes: int
-    start: tuple[int, ...]
-    shape: tuple[int, ...]
-    crc: int
-
-
-class BusyError(CaptureError):
-    """The index is locked for the moment: to be tried again."""
-
-
 class Index:
-    """A read-only connection to an index, hardened against hostile content. Raises CaptureError."""
+    """The index of a capture, read-only and hardened against hostile content. Raises CaptureError.
+
+    `major` is the major version of its format; rows of format 1 have None for a checksum.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / INDEX
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._deadline = 0.0
-        check_files(self.path)
-        self._identity = _identity(self.path)
-        self.connection = self._connect()
+        self.major = MAJOR
+        self._files = str(self.path), str(beside(self.path, WAL))
+        self._state = State.of(*self._files)
+        self._open = Connection(self.path, wait=OPENING)
+        self._version = -1
+        self._identity = self._state.main and self._state.main[:2]
         try:
             self._check()
         except BaseException:
             self.close()
             raise
 
-    def _connect(self) -> sqlite3.Connection:
-        for attempt in (self._live, self._copied):
-            try:
-                return _tried(attempt())
-            except sqlite3.OperationalError as problem:
-                last: Exception = problem
-            except (sqlite3.DatabaseError, UnicodeDecodeError, OSError) as problem:
-                last = problem
-                break
-        self._forget_copy()
-        raise CaptureError(f"The index of {self.path.parent.name} cannot be read ({last}); the capture is damaged.")
-
-    def _live(self) -> sqlite3.Connection:
-        return self._harden(sqlite3.connect(_uri(self.path), uri=True, timeout=2.0, check_same_thread=False))
-
-    def _copied(self) -> sqlite3.Connection:
-        """A read-only medium cannot hold the WAL's shared memory: work on a copy, left-over -wal included."""
-        self._temporary = tempfile.TemporaryDirectory(prefix="inspector-")
-        copy = Path(self._temporary.name) / INDEX
-        for suffix in ("", "-wal", "-journal"):
-            source = self.path.with_name(INDEX + suffix)
-            if source.exists():
-                with open_regular(source) as old, copy.with_name(INDEX + suffix).open("wb") as new:
-                    shutil.copyfileobj(old, new)
-        return self._harden(sqlite3.connect(copy, check_same_thread=False))
-
-    def _harden(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 4 * MAX_JSON)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 100_000)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-        connection.execute("PRAGMA trusted_schema=OFF")
-        connection.execute("PRAGMA cell_size_check=ON")
-        connection.execute("PRAGMA query_only=ON")
-        connection.execute("PRAGMA mmap_size=0")
-        connection.set_progress_handler(lambda: int(bool(self._deadline) and time.monotonic() > self._deadline), 20_000)
-        return connection
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """SQLite's connection. Raises CaptureError where the last attempt to connect failed."""
+        if self._open.sqlite is None:
+            raise CaptureError(f"The index of {self.path.parent.name} cannot be read.")
+        return self._open.sqlite
 
     def _check(self) -> None:
-        application = self._pragma("application_id")
-        version = self._pragma("user_version")
+        application, version = self._pragma("application_id"), self._pragma("user_version")
         name = self.path.parent.name
         if application != APPLICATION_ID:
             raise CaptureError(f"{name} is an SQLite file of another program, not a capture.")
@@ -124,151 +72,94 @@ class Index:
                 f"{name} has format {version // 1000}.{version % 1000}; this program reads up to {MAJOR}.{MINOR}: "
                 "update it to open this capture."
             )
+        self.major = version // 1000
         found = {(kind, table) for kind, table in self.rows("SELECT type, name FROM sqlite_master")}
         wanted = {("table", table) for table in TABLES}
         strange = {(k, t) for k, t in found if k != "index" and k != "table"}
         if strange or not wanted <= found:
+            tables = ", ".join(sorted(str(table) for _, table in strange or wanted - found))[:100]
             raise CaptureError(
-                f"{name} does not have the tables of a capture; it was damaged or made by another program."
+                f"{name} does not have the tables of a capture ({'beyond them' if strange else 'it lacks'}: {tables}); "
+                "it was damaged or made by another program."
             )
+        if self.major < OLDEST or self._has_checksums() is (self.major < 2):
+            raise CaptureError(f"{name} is said to have format {version // 1000}.{version % 1000}; it is damaged.")
+
+    def _has_checksums(self) -> bool:
+        return any(column[1] == "checksum" for column in self.rows("PRAGMA table_info(pages)"))
 
     def _pragma(self, name: str) -> int:
         return int(self.rows(f"PRAGMA {name}")[0][0])
 
     def rows(self, query: str, values: tuple[Any, ...] = ()) -> Rows:
-        """All rows of a query, fetched at once so that no cursor holds the write-ahead log back.
+        """All rows of a query, fetched at once so that no lock is held any longer.
 
         Raises BusyError where the index is locked, else CaptureError.
         """
-        self._deadline = time.monotonic() + PATIENCE
+        connection = self.connection
+        self._open.deadline = time.monotonic() + PATIENCE
         try:
-            return self.connection.execute(query, values).fetchall()
+            return connection.execute(query, values).fetchall()
         except (sqlite3.Error, OverflowError, UnicodeDecodeError) as problem:
-            busy = getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            busy = is_locked(problem)
             what = "locked" if busy else "damaged"
             sentence = f"The index of {self.path.parent.name} is {what} ({problem})."
             raise (BusyError if busy else CaptureError)(sentence) from None
         finally:
-            self._deadline = 0.0
+            self._open.deadline = 0.0
 
-    def since(self, seen: Mapping[str, int]) -> tuple[int, dict[str, Rows]]:
-        """(version, by table the rows after those that were seen, id first), all as they were at one moment.
+    def since(self, seen: Mapping[str, int]) -> dict[str, Rows]:
+        """By table the rows after those that were seen, id first and checksum last, all as they were at one moment.
 
-        A commit that comes between two of these queries shows in none of them, and as another version afterwards.
-        The read transaction ends here whatever happens: left open, it would hold the write-ahead log back.
+        The lease is there whole. A commit that comes between two of these queries shows in none of them. The read
+        transaction ends here whatever happens: left open, it would keep the writer waiting.
         """
+        self._renew()
         self.rows("BEGIN")
         try:
-            version = self.data_version()
-            found = {
-                table: self.rows(f"SELECT id, {columns} FROM {table} WHERE id > ? ORDER BY id", (seen[table],))
-                for table, columns in NEWS.items()
-            }
+            version = self._data_version()
+            checksum = "checksum" if self.major > 1 else "NULL"
+            found = {}
+            for table, columns in NEWS.items():
+                query = f"SELECT id, {columns}, {checksum} FROM {table} WHERE id > ? ORDER BY id"
+                found[table] = self.rows(query, (seen[table],))
+            found["lease"] = self.rows("SELECT pid, started FROM lease")
         finally:
             with contextlib.suppress(sqlite3.Error):
                 self.connection.rollback()
-        return version, found
+        self._version = version
+        return found
 
-    def data_version(self) -> int:
-        """A number that changes when another connection commits; about 10 µs. Raises CaptureError."""
+    def _renew(self) -> None:
+        """Connect anew where the files changed. An index that was put in the place of the one that is open is not
+        followed: it would be another capture."""
+        state = State.of(*self._files)
+        same = state == self._state and self._open.sqlite is not None
+        if same or state.main is None or self.replaced(state):
+            return
+        try:
+            self._open.connect()
+            self._check()
+        except CaptureError:
+            self._open.disconnect()
+            raise
+        self._state = state
+
+    def changed(self) -> bool:
+        """Whether another connection has committed since `since`; some microseconds. Raises CaptureError."""
+        state = State.of(*self._files)
+        if state.main is None or self.replaced(state):
+            return False
+        return state != self._state or (not self._open.is_private and self._data_version() != self._version)
+
+    def _data_version(self) -> int:
         return int(self.rows("PRAGMA data_version")[0][0])
 
-    def replaced(self) -> bool:
+    def replaced(self, state: State | None = None) -> bool:
         """Whether another file stands where the index was opened; a folder that was renamed or removed is none."""
-        return _identity(self.path) not in (self._identity, None)
+        index = (state or State.of(*self._files)).main
+        return index is not None and index[:2] != self._identity
 
     def close(self) -> None:
         """Close the connection and remove the private copy, if there was one."""
-        self.connection.close()
-        self._forget_copy()
-
-    def _forget_copy(self) -> None:
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
-
-
-def check_files(index: Path) -> None:
-    """Refuse what is no ordinary file before SQLite opens it and waits for ever. Raises CaptureError."""
-    folder = index.parent
-    try:
-        size = regular_stat(index).st_size
-    except FileNotFoundError:
-        raise CaptureError(f"{folder} is not a capture: it holds no {INDEX}.") from None
-    except OSError as problem:
-        raise CaptureError(f"{index} cannot be read: {in_words(problem)}.") from None
-    if size == 0:
-        raise CaptureError(f"{folder} is an empty capture: the disk was probably full when it was made.")
-    check_beside(index)
-
-
-def check_beside(index: Path) -> None:
-    """Refuse what is no ordinary file in the place of a file that SQLite opens beside an index. Raises CaptureError."""
-    for suffix in BESIDE:  # beside the file that a link leads to, for that is where SQLite looks
-        for path in {index.with_name(INDEX + suffix), Path(os.path.realpath(index) + suffix)}:
-            try:
-                regular_stat(path)
-            except FileNotFoundError:
-                continue
-            except OSError as problem:
-                raise CaptureError(f"{path} cannot be read: {in_words(problem)}.") from None
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _tried(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """The connection, after its first read; closed again if that fails."""
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except (sqlite3.Error, UnicodeDecodeError):
-        connection.close()
-        raise
-    return connection
-
-
-def _uri(path: Path) -> str:
-    return f"{path.absolute().as_uri()}?mode=ro"
-
-
-def read_record(text: Any, kind: type[Any], where: str) -> Any:
-    """The record in a cell of the index. Raises CaptureError for anything else."""
-    if not isinstance(text, str) or len(text) > 4 * MAX_JSON:
-        raise CaptureError(f"A {where} of the index is not text.")
-    try:
-        record = decode(text)
-    except BadRecordError as problem:
-        raise CaptureError(f"A {where} of the index is damaged: {problem}") from None
-    if not isinstance(record, kind):
-        raise CaptureError(f"A {where} of the index is a {type(record).__name__}.")
-    return record
-
-
-def read_page(row: tuple[Any, ...], itemsize: int, ndim: int) -> PageRow:
-    """A page row whose numbers are consistent with each other and with its channel. Raises CaptureError."""
-    numbers = (*row[:6], row[8])
-    if not all(type(number) is int and 0 <= number < 2**62 for number in numbers):
-        raise CaptureError(f"Page {row[0]!r} has a damaged row.")
-    start, shape = _ints(row[6]), _ints(row[7])
-    if len(shape) != ndim or len(start) != ndim or elements(shape) * itemsize != row[5]:
-        raise CaptureError(f"Page {row[0]} has {row[5]} bytes, which does not fit its shape {shape}.")
-    if any(s + n > MAX_ELEMENTS for s, n in zip(start, shape, strict=True)) or elements(shape) > MAX_ELEMENTS:
-        raise CaptureError(f"Page {row[0]} lies beyond any array.")
-    return PageRow(row[0], row[1], row[2], row[3], row[4], row[5], start, shape, row[8])
-
-
-def _ints(text: Any) -> tuple[int, ...]:
-    if not isinstance(text, str) or len(text) > 200:
-        raise CaptureError("A page has a damaged shape.")
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
-        raise CaptureError("A page has a damaged shape.") from None
-    if not isinstance(values, list) or not all(type(v) is int and 0 <= v < 2**40 for v in values):
-        raise CaptureError("A page has a damaged shape.")
-    return tuple(values)
+        self._open.close()

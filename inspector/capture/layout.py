@@ -4,7 +4,13 @@
 little-endian arrays, each starting at a multiple of 64 bytes; the index says where each lies. Bytes are written
 first, then the row that commits them, so a reader never sees a page that is not whole. In a capture that replaced
 another the numbers of page files and of rows go on where those of the other ended. The table `run` holds a RunStart
-(more of one `run` where the model's tree is large) and, at the end, a RunStop.
+(more of one `run` where the model's tree is large), a RowCounts with the numbers that the first rows have, at the end
+a RunStop, and RowCounts with the numbers of the last rows.
+
+Format 2 differs from format 1 in this: every row but the lease bears a checksum of all that it says and of its number
+(`checksums.py`); rows are numbered without gaps, so that one that is missing is told; the rows of `channels` are
+descriptions, of which a channel may have several, and a page points to the one that describes it; a page has at most
+PAGE_BYTES; every frame that a page names has a row. Captures of format 1 are still read.
 """
 
 from __future__ import annotations
@@ -12,29 +18,37 @@ from __future__ import annotations
 import math
 
 APPLICATION_ID = 0x696E7370  # "insp"
-MAJOR, MINOR = 1, 0
+MAJOR, MINOR = 2, 0
+OLDEST = 1
+"""The oldest major version that is read."""
 USER_VERSION = MAJOR * 1000 + MINOR
 INDEX = "index.sqlite"
 SUFFIX = ".inspect"
 PACKED_SUFFIX = ".inspect.zip"
 ALIGN = 64
 ROLL_BYTES = 1 << 30
+PAGE_BYTES = 8_000_000
+"""Bytes of the largest page: what a reader needs to check and hold at once. Larger arrays are split."""
 MAX_JSON = 1 << 20
 MAX_ELEMENTS = 1 << 40
 
+_RECORDS = "id INTEGER PRIMARY KEY, record TEXT NOT NULL, checksum INTEGER NOT NULL"
 TABLES: dict[str, str] = {
-    "run": "id INTEGER PRIMARY KEY, record TEXT NOT NULL",
+    "run": _RECORDS,
     "lease": "id INTEGER PRIMARY KEY, pid INTEGER NOT NULL, started TEXT NOT NULL, token TEXT NOT NULL",
-    "channels": "id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, record TEXT NOT NULL",
-    "frames": "id INTEGER PRIMARY KEY, record TEXT NOT NULL",
+    "channels": "id INTEGER PRIMARY KEY, name TEXT NOT NULL, record TEXT NOT NULL, checksum INTEGER NOT NULL",
+    "frames": _RECORDS,
     "pages": (
         "id INTEGER PRIMARY KEY, channel INTEGER NOT NULL, frame INTEGER NOT NULL, file INTEGER NOT NULL,"
         " offset INTEGER NOT NULL, nbytes INTEGER NOT NULL, start TEXT NOT NULL, shape TEXT NOT NULL,"
-        " crc INTEGER NOT NULL"
+        " crc INTEGER NOT NULL, checksum INTEGER NOT NULL"
     ),
-    "notes": "id INTEGER PRIMARY KEY, kind TEXT NOT NULL, record TEXT NOT NULL",
+    "notes": "id INTEGER PRIMARY KEY, kind TEXT NOT NULL, record TEXT NOT NULL, checksum INTEGER NOT NULL",
 }
-"""Table name → columns. `notes` holds Labels, Scalar, Refusal, Finding and Log records; `lease` the writer's pid."""
+"""Table name → columns. `notes` holds Labels, Axis, Scalar, Refusal, Finding and Log records; `lease` the writer's pid.
+`pages.channel` is the number of the row of `channels` that describes the page."""
+COUNTED = ("run", "channels", "frames", "pages", "notes")
+"""Tables whose rows are numbered without gaps."""
 
 
 def schema() -> str:
@@ -60,6 +74,14 @@ def elements(shape: tuple[int, ...]) -> int:
 
 class CaptureError(Exception):
     """A capture that cannot be read or written; the message is one sentence that says what to do."""
+
+
+class BusyError(CaptureError):
+    """The index is locked, or changes too quickly, for the moment: to be tried again."""
+
+
+class TooLargeError(CaptureError, MemoryError):
+    """An array that would take more memory than its pages account for, or than is sensible at once."""
 
 
 class NewerVersionError(CaptureError):

@@ -14,7 +14,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from inspector.capture.appending import PAGE_FILES
-from inspector.capture.index import check_files
+from inspector.capture.connection import Connection, check_files
 from inspector.capture.layout import INDEX, PACKED_SUFFIX, SUFFIX, CaptureError, page_file
 from inspector.capture.private import private_file
 from inspector.capture.regular import in_words, open_regular
@@ -23,6 +23,8 @@ from inspector.capture.target import HEADER_BYTES, has_our_id, is_ours
 _PAGE_FILE = re.compile(r"pages-(\d{4,9})\.bin\Z")
 MAX_INDEX_BYTES = 1 << 30
 _LOCAL_HEADER = 30
+WAIT = 5.0
+"""Seconds for which an index that is locked is tried again."""
 _PIECE = 1 << 20
 
 
@@ -102,10 +104,10 @@ def _copy_index(source: Path, target: Path) -> set[int]:
 
     Returns the numbers of the page files that it speaks of.
     """
-    reader = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
     copy = sqlite3.connect(target)
     try:
-        reader.backup(copy)
+        with Connection(source, wait=WAIT) as reader:
+            reader.backup(copy)
         copy.execute("DELETE FROM lease")
         copy.commit()
         copy.execute("PRAGMA journal_mode=DELETE")
@@ -113,7 +115,6 @@ def _copy_index(source: Path, target: Path) -> set[int]:
     except sqlite3.Error as problem:
         raise CaptureError(f"The index of {source.parent.name} cannot be read ({problem}).") from None
     finally:
-        reader.close()
         copy.close()
 
 

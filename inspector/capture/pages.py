@@ -1,8 +1,8 @@
-"""The bytes of pages: checked once against their checksum, read in pieces, the most recent ones kept."""
+"""The bytes of pages: checked once against their checksum, read whole, the most recent ones kept."""
 
 from __future__ import annotations
 
-import math
+import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,16 +14,13 @@ import numpy.typing as npt
 from inspector.capture.cache import Recent
 from inspector.capture.damage import Box
 from inspector.capture.files import PIECE, GuardedFile
-from inspector.capture.index import PageRow
-from inspector.capture.layout import page_file
+from inspector.capture.large_pages import bytes_of, read_rows
+from inspector.capture.layout import PAGE_BYTES, page_file
+from inspector.capture.parsing import PageRow
 
 Array = npt.NDArray[Any]
 KEPT_BYTES = 256 << 20
 """Bytes of pages and of parts of pages that are kept in memory."""
-WHOLE_BYTES = 32 << 20
-"""A page up to this size is kept whole when it is read for its check; of a larger one only what is asked for."""
-SMALL_BYTES = 1 << 20
-"""A page up to this size is always read whole: seeking would cost as much."""
 
 
 class PageFiles:
@@ -112,7 +109,7 @@ class PageFiles:
             self._condemn(row, file)
             return None
         array: Array = np.empty(row.shape, np.dtype(dtype).newbyteorder("<"))
-        room = _bytes_of(array)
+        room = bytes_of(array)
         if row.id not in self._good or file.touched():
             self._good.discard(row.id)
             for _ in self.checking(row, room):
@@ -128,58 +125,40 @@ class PageFiles:
         return array
 
     def part(self, row: PageRow, dtype: str, box: Box) -> Array | None:
-        """Some cells of a page, (first, stop) along each of its axes, or None when the page is damaged.
+        """Some cells of a page, (first, stop) along each of its axes, or None when the page is damaged."""
+        if row.nbytes > PAGE_BYTES:
+            return self._part_of_large(row, dtype, box)
+        whole = self.view(row, dtype)
+        return None if whole is None else whole[tuple(slice(*bounds) for bounds in box)]
 
-        Of a large page only the rows that hold them are read, once the whole was checked.
-        """
-        cut = tuple(slice(*bounds) for bounds in box)
-        if row.id in self._bad:
-            return None
-        kept = self._recent.get(row.id)
-        if kept is None and self._reads_whole(row, box):
-            kept = self.view(row, dtype)
-            if kept is None:
-                return None
-        if kept is not None:
-            return kept[cut]
-        self._check_now(row)
-        if row.id in self._bad:
-            return None
-        key = (row.id, box)
-        found = self._recent.get(key)
-        if found is None:
-            found = self._rows(row, dtype, box)
-            if found is not None:
-                self._recent.put(key, found)
-        return found
-
-    def _reads_whole(self, row: PageRow, box: Box) -> bool:
-        if row.nbytes <= SMALL_BYTES:
-            return True
-        most = box[0][1] - box[0][0] if box else 0
-        return row.nbytes <= WHOLE_BYTES and (row.id not in self._good or 2 * most >= row.shape[0])
-
-    def _check_now(self, row: PageRow) -> None:
-        """Check a page that nobody has checked, or whose file was overwritten since."""
-        file, _ = self._place(row)
+    def _part_of_large(self, row: PageRow, dtype: str, box: Box) -> Array | None:
+        """The same of a page of format 1, which may be of any size: it is checked in pieces, then its rows are read."""
+        file, offset = self._place(row)
         if row.id not in self._good or (file is not None and file.touched()):
             self._good.discard(row.id)
             for _ in self.checking(row):
                 pass
-
-    def _rows(self, row: PageRow, dtype: str, box: Box) -> Array | None:
-        """The cells of a box, read in pieces of whole rows: at most a piece more than what is asked for."""
-        file, offset = self._place(row)
-        wanted = np.dtype(dtype)
-        out: Array = np.empty([stop - first for first, stop in box], wanted)
-        for into, start, shape, inner in _pieces(row.shape, box, wanted.itemsize):
-            rows: Array = np.empty(shape, wanted.newbyteorder("<"))
-            if file is None or not file.read_into(offset + start * wanted.itemsize, _bytes_of(rows)):
+        if row.id in self._bad:
+            return None
+        key = (row.id, box)
+        found = self._recent.get(key)
+        if found is None and file is not None:
+            found = read_rows(file, offset, row.shape, dtype, box)
+            if found is None:
                 self._condemn(row, file)
-                return None
-            out[into] = rows[inner]
-        out.flags.writeable = False
-        return out
+            else:
+                self._recent.put(key, found)
+        return found
+
+    def size(self) -> int:
+        """Bytes that the page files have together: what the pages of an honest index hold at most."""
+        if self._spans is not None:
+            return sum(length for _, length in self._spans.values())
+        try:
+            with os.scandir(self.folder) as found:
+                return sum(entry.stat().st_size for entry in found if entry.name.startswith("pages-"))
+        except OSError:
+            return 0
 
     # -- files that change
 
@@ -204,31 +183,3 @@ class PageFiles:
         for file in self._files.values():
             file.close()
         self._recent.clear()
-
-
-def _bytes_of(array: Array) -> memoryview:
-    flat: Any = array.reshape(-1).view(np.uint8)
-    return memoryview(flat)
-
-
-Piece = tuple[tuple[int | slice, ...], int, tuple[int, ...], tuple[slice, ...]]
-
-
-def _pieces(
-    shape: tuple[int, ...], box: Box, itemsize: int, base: int = 0, at: tuple[int, ...] = ()
-) -> Iterator[Piece]:
-    """Runs of consecutive numbers that hold a box of an array: (where they go in the box, first number, shape, cut).
-
-    Axes whose rows are longer than a piece are walked one position at a time; the others are cut into pieces.
-    """
-    (first, stop), rest = box[0], box[1:]
-    stride = math.prod(shape[1:])
-    if rest and (stop - first == 1 or stride * itemsize > PIECE):
-        for i in range(first, stop):
-            yield from _pieces(shape[1:], rest, itemsize, base + i * stride, (*at, i - first))
-        return
-    many = max(1, PIECE // max(1, stride * itemsize))
-    cut = (slice(None), *(slice(*bounds) for bounds in rest))
-    for low in range(first, stop, many):
-        high = min(stop, low + many)
-        yield (*at, slice(low - first, high - first)), base + low * stride, (high - low, *shape[1:]), cut

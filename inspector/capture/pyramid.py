@@ -18,9 +18,13 @@ LEVELS = (4, 16, 64, 256)
 
 
 class Pyramid:
-    """Minima and maxima of a (step,) or (step, unit) array of floats at the levels above, up to date page by page."""
+    """Minima and maxima of a (step,) or (step, unit) array of floats at the levels above, up to date page by page.
 
-    def __init__(self) -> None:
+    `gap` is what rows hold that were never updated.
+    """
+
+    def __init__(self, gap: float = np.nan) -> None:
+        self._gap = gap
         self._low: dict[int, Array] = {}
         self._high: dict[int, Array] = {}
         self._rows = 0
@@ -48,11 +52,16 @@ class Pyramid:
         present = where.get(level)
         if present is None or len(present) < needed:
             room = max(needed, 2 * len(present) if present is not None else 0)
-            grown = np.full((room, *values.shape[1:]), np.nan, values.dtype)
+            grown = np.full((room, *values.shape[1:]), self._gap, values.dtype)
             if present is not None:
                 grown[: len(present)] = present
             where[level] = present = grown
         present[first:needed] = values
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all levels."""
+        return sum(values.nbytes for values in (*self._low.values(), *self._high.values()))
 
     def level_for(self, rows_per_cell: float) -> int:
         """The coarsest stored level that is no coarser than the wanted cell; 1 where the raw rows are needed."""

@@ -14,14 +14,15 @@ import numpy.typing as npt
 from inspector.capture.assemble import Assembly
 from inspector.capture.checked import CheckedPages
 from inspector.capture.damage import Damage
-from inspector.capture.index import BusyError, Index, PageRow
-from inspector.capture.layout import CaptureError
+from inspector.capture.index import Index
+from inspector.capture.layout import BusyError, CaptureError
 from inspector.capture.owner import is_alive
 from inspector.capture.pack import unpack_index
 from inspector.capture.pages import PageFiles
+from inspector.capture.parsing import PageRow
 from inspector.capture.pyramid import Pyramid, reduce_rows, shrink, with_nan
 from inspector.capture.regular import in_words, regular_stat
-from inspector.records import Axis
+from inspector.records import Axis, Channel
 
 Array = npt.NDArray[Any]
 RunState = Literal["running", "done", "failed", "cancelled", "unfinished"]
@@ -43,7 +44,6 @@ class Capture(CheckedPages):
         self.path = Path(path)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._index: Index | None = None
-        self._version = -1
         self._retry = 0.0
         try:
             self._open()
@@ -73,8 +73,7 @@ class Capture(CheckedPages):
             folder = Path(self._temporary.name)
             self._files = PageFiles(folder, unpack_index(self.path, folder), self.path)
         self._index = Index(folder)
-        self._version, news = self._index.since(self._seen)
-        self._take(news)
+        self._take(self._index.since(self._seen), self._index.major)
         if not hasattr(self, "start"):
             raise CaptureError(f"{self.path.name} is empty: its run never began.")
 
@@ -102,7 +101,7 @@ class Capture(CheckedPages):
         if self._retry and time.monotonic() < self._retry:
             return False
         try:
-            return index.data_version() != self._version
+            return index.changed()
         except CaptureError:
             return True  # `refresh` finds out what is wrong, and tells
 
@@ -119,7 +118,7 @@ class Capture(CheckedPages):
         """
         index = self._open_index()
         try:
-            version, news = index.since(self._seen)
+            news = index.since(self._seen)
         except BusyError:
             return frozenset()
         except CaptureError as problem:
@@ -127,20 +126,16 @@ class Capture(CheckedPages):
             self._retry = time.monotonic() + RETRY_SECONDS
             return frozenset()
         self._index_problem, self._retry = None, 0.0
-        touched = self._take(news)
-        self._version = version
-        return touched
+        return self._take(news, index.major)
 
     @property
     def status(self) -> RunState:
-        """How the run stands: only a capture that holds its end is done; a dead writer leaves it unfinished."""
+        """How the run stood at the last refresh: only a capture that holds its end is done. A run whose writer is dead,
+        or whose index cannot be read any more, is unfinished."""
         if self.stop is not None:
             return self.stop.status
-        alive = any(
-            isinstance(pid, int) and isinstance(mark, str) and is_alive(pid, mark)
-            for pid, mark in self._open_index().rows("SELECT pid, started FROM lease")
-        )
-        return "running" if alive else "unfinished"
+        alive = any(isinstance(pid, int) and isinstance(mark, str) and is_alive(pid, mark) for pid, mark in self._lease)
+        return "running" if alive and self._index_problem is None else "unfinished"
 
     def _index_replaced(self) -> bool:
         if self._index is None or not self._index.replaced() or self._index_problem is not None:
@@ -152,6 +147,13 @@ class Capture(CheckedPages):
         return True
 
     # -- reading data
+
+    def channel(self, name: str, frame: int = -1) -> Channel:
+        """How a channel is described in a frame: method, title, formula, limits and labels may differ from frame to
+        frame; kind, dims and dtype never do. Of a frame in which it has no pages, how it was described last."""
+        number = self.frame_of(name, frame)
+        data = self._arrays.get((name, number))
+        return self.channels[name] if data is None else data.channel
 
     def revision(self, name: str, frame: int = -1) -> int:
         """Grows whenever the channel gets a page, or one is found damaged; 0 while it has none."""
@@ -195,12 +197,16 @@ class Capture(CheckedPages):
 
     def _pyramid(self, name: str, data: Assembly, frame: int) -> Pyramid:
         key = (name, self.frame_of(name, frame), data.epoch)
-        pyramid, used = self._pyramids.get(key, (Pyramid(), 0))
+        pyramid, used = self._pyramids.get(key, (Pyramid(data.gap), 0))
+        data.check_room(data.extent, self._source(name, frame))
         for first, stop in _spans(data.pages[used:]):
             pyramid.update(first, stop, data.extent[0], lambda a, b: self._rows(name, data, frame, a, b))
         if not used:
             self._pyramids = {k: v for k, v in self._pyramids.items() if k[:2] != key[:2]}
-        self._pyramids[key] = (pyramid, len(data.pages))
+        if data.keeps("levels", pyramid.nbytes):
+            self._pyramids[key] = (pyramid, len(data.pages))
+        else:
+            self._pyramids.pop(key, None)
         return pyramid
 
     def _rows(self, name: str, data: Assembly, frame: int, first: int, stop: int) -> Array:

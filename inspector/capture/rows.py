@@ -8,8 +8,10 @@ import sqlite3
 from typing import Any
 
 from inspector.capture.appending import Position
-from inspector.capture.layout import MAX_JSON, TABLES, schema
-from inspector.records import Channel, Frame, Page, RunStart, RunStop, decode, encoded
+from inspector.capture.checksums import page_checksum, record_checksum
+from inspector.capture.layout import COUNTED, MAJOR, MAX_JSON, schema
+from inspector.capture.placing import contradiction
+from inspector.records import Channel, Frame, Page, RowCounts, RunStart, RunStop, decode, encoded
 
 Lease = tuple[int, str, str]
 
@@ -20,63 +22,112 @@ class Rows:
     def __init__(self, index: sqlite3.Connection) -> None:
         self.index = index
         self._channels: dict[str, tuple[int, Channel]] = {}
-        self._next: dict[str, int] = {}
+        self._described: dict[bytes, int] = {}
+        self._frames: set[int] = set()
+        self._first = dict.fromkeys(COUNTED, 1)
+        self._next = dict(self._first)
+        self._counted = -1
 
     def describe(self, start: RunStart, lease: Lease) -> None:
         """The tables, how the run begins, and who writes."""
         for statement in schema().split(";\n"):
             self.index.execute(statement)
         for data in encoded(start, MAX_JSON):
-            self._insert("run", record=data.decode())
-        self._insert("lease", **dict(zip(("pid", "started", "token"), lease, strict=True)))
+            self._record("run", data.decode())
+        self._insert("lease", None, *lease)
+        self.count()
 
     def take_up(self, run: str, lease: Lease) -> bool:
-        """Go on with the run of this name, whose channels are declared already; False where it is another's."""
-        (first,) = self.index.execute("SELECT record FROM run ORDER BY id LIMIT 1").fetchone() or ("",)
-        start = decode(first) if first else None
-        if not isinstance(start, RunStart) or start.run != run:
+        """Go on with the run of this name, whose rows are there already; False where it is another's."""
+        if self.index.execute("PRAGMA user_version").fetchone()[0] // 1000 != MAJOR:
             return False
-        for number, text in self.index.execute("SELECT id, record FROM channels").fetchall():
+        found = [decode(text) for (text,) in self.index.execute("SELECT record FROM run ORDER BY id").fetchall()]
+        counts = next((one for one in found if isinstance(one, RowCounts)), None)
+        if counts is None or not isinstance(found[0], RunStart) or found[0].run != run:
+            return False
+        self._first = dict(counts.first)
+        for table in COUNTED:
+            (highest,) = self.index.execute(f"SELECT max(id) FROM {table}").fetchone()
+            self._next[table] = self._first[table] if highest is None else highest + 1
+        self._counted = sum(self._next.values())
+        for number, text in self.index.execute("SELECT id, record FROM channels ORDER BY id").fetchall():
             channel = decode(text)
             self._channels[channel.name] = (number, channel)
-        self._insert("lease", **dict(zip(("pid", "started", "token"), lease, strict=True)))
+            self._described[text.encode()] = number
+        self._frames = {decode(text).index for (text,) in self.index.execute("SELECT record FROM frames").fetchall()}
+        self._insert("lease", None, *lease)
         return True
 
     def drop_all(self) -> None:
         """Empty the index. Numbers of rows will go on from where they were, so that a reader notices the new ones."""
         found = self.index.execute("SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite#_%' ESCAPE '#'")
         objects = found.fetchall()
-        for table in TABLES:
+        for table in COUNTED:
             with contextlib.suppress(sqlite3.OperationalError):  # no such table or column: no capture of ours wrote it
                 highest = self.index.execute(f"SELECT max(id) FROM {table}").fetchone()[0]
-                self._next[table] = (highest if isinstance(highest, int) else 0) + 1
+                self._first[table] = self._next[table] = (highest if isinstance(highest, int) else 0) + 1
         for wanted in ("trigger", "view", "table"):
             for kind, name in objects:
                 if kind == wanted:
                     quoted = str(name).replace('"', '""')
                     self.index.execute(f'DROP {wanted} IF EXISTS "{quoted}"')
 
+    def count(self) -> None:
+        """Note which rows there are, unless that is what was written last."""
+        if sum(self._next.values()) != self._counted:
+            last = {table: number - 1 for table, number in self._next.items()}
+            counts = RowCounts(first=self._first, last={**last, "run": self._next["run"]})
+            (data,) = encoded(counts, MAX_JSON)
+            self._record("run", data.decode())
+            self._counted = sum(self._next.values())
+
+    def numbers(self) -> tuple[dict[str, int], int]:
+        """How far the numbers of rows have come, for `go_back`."""
+        return dict(self._next), self._counted
+
+    def go_back(self, numbers: tuple[dict[str, int], int]) -> None:
+        """The rows since then were not committed."""
+        self._next, self._counted = numbers
+
     def write(self, record: Any, place: Position | None) -> None:
         """The row or rows of one record; `place` is where a page's bytes lie. Raises ValueError for a page that does
-        not fit its channel."""
+        not fit its channel, and for a channel that contradicts what was said of it before."""
         if isinstance(record, Page):
             assert place is not None
             self._page(record, place)
         elif isinstance(record, Channel):
             self._channel(record)
+        elif isinstance(record, Frame):
+            self._frame(record)
         else:
             for data in encoded(record, MAX_JSON):
-                text = data.decode()
-                if isinstance(record, (Frame, RunStop)):
-                    self._insert("frames" if isinstance(record, Frame) else "run", record=text)
-                else:
-                    self._insert("notes", kind=type(record).__name__, record=text)
+                self._note(record, data.decode())
+            if isinstance(record, RunStop):
+                self.count()
+
+    def _note(self, record: Any, text: str) -> None:
+        if isinstance(record, RunStop):
+            self._record("run", text)
+        else:
+            self._record("notes", text, type(record).__name__)
+
+    def _frame(self, frame: Frame) -> None:
+        for data in encoded(frame, MAX_JSON):
+            self._record("frames", data.decode())
+        self._frames.add(frame.index)
 
     def _channel(self, channel: Channel) -> None:
-        if channel.name not in self._channels:
-            (data,) = encoded(channel, MAX_JSON)
+        """A row for each way in which a channel is described; the last one counts for the pages to come."""
+        before = self._channels.get(channel.name)
+        problem = contradiction(before[1] if before else None, channel)
+        if problem:
+            raise ValueError(problem.rstrip("."))
+        (data,) = encoded(channel, MAX_JSON)
+        number = self._described.get(data)
+        if number is None:
             name = channel.name.encode("utf-8", "backslashreplace").decode()
-            self._channels[channel.name] = (self._insert("channels", name=name, record=data.decode()), channel)
+            number = self._described[data] = self._record("channels", data.decode(), name)
+        self._channels[channel.name] = (number, channel)
 
     def _page(self, page: Page, place: Position) -> None:
         if page.channel not in self._channels:
@@ -87,19 +138,22 @@ class Rows:
             raise ValueError(
                 f"a page of {channel.name} is {array.dtype}{array.shape}; declared: {channel.dtype} {channel.dims}"
             )
+        if page.frame not in self._frames:
+            self._frame(Frame(index=page.frame))  # nobody had more to say of it
         file, offset, nbytes, crc = place
-        self._insert(
-            "pages", channel=number, frame=page.frame, file=file, offset=offset, nbytes=nbytes,
-            start=json.dumps(page.offset), shape=json.dumps(array.shape), crc=crc,
-        )  # fmt: skip
+        columns = (number, page.frame, file, offset, nbytes, json.dumps(page.offset), json.dumps(array.shape), crc)
+        own = self._next["pages"]
+        self._insert("pages", own, *columns, page_checksum(channel, own, *columns))
 
-    def _insert(self, table: str, **values: Any) -> int:
-        """A row; its number. The first row of a table goes on behind those of the capture that was replaced."""
+    def _record(self, table: str, text: str, kind: str = "") -> int:
+        """A row that holds a record, and the kind of a note or the name of a channel; its number."""
+        number = self._next[table]
+        checksum = record_checksum(table, number, text, kind)
+        self._insert(table, number, *((kind,) if kind else ()), text, checksum)
+        return number
+
+    def _insert(self, table: str, *values: Any) -> None:
+        """A row with the values of all its columns. Rows of a table are numbered one after the other."""
+        self.index.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)
         if table in self._next:
-            values["id"] = self._next.pop(table)
-        marks = ", ".join("?" * len(values))
-        cursor = self.index.execute(
-            f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", tuple(values.values())
-        )
-        assert cursor.lastrowid is not None
-        return cursor.lastrowid
+            self._next[table] += 1

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from inspector.capture.appending import PageAppender, Position, keep_standard_files_open
-from inspector.capture.index import check_beside
+from inspector.capture.connection import Connection, check_beside, is_locked
 from inspector.capture.layout import INDEX, CaptureError
 from inspector.capture.owner import own_lease
 from inspector.capture.private import private_index
 from inspector.capture.rows import Rows
-from inspector.capture.target import busy, index_files, is_damage, is_leased, is_locked, is_ours, page_files
+from inspector.capture.splitting import split
+from inspector.capture.target import busy, in_use, index_files, is_damage, is_leased, is_ours, page_files
 from inspector.records import Page, RunStart, RunStop
 
+LOCK_SECONDS = 5.0
+"""How long the writer waits for somebody who reads the index where it lies."""
 _LOST: list[sqlite3.Connection] = []
 """Connections to captures that were moved or removed while they were written. They are never closed: SQLite would
 remove the write-ahead log by its name, and what bears that name now may be another capture's."""
@@ -52,6 +56,7 @@ class Store:
     def _begin_anew(self) -> None:
         """A capture with nothing in it but how the run began, in a folder where there is none."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._check_unused()
         rows = self._connect("rwc")
         rows.index.execute("PRAGMA synchronous=OFF")  # there is nothing in it yet that a power cut could take
         try:
@@ -63,10 +68,16 @@ class Store:
         except BaseException as problem:
             rows.index.close()
             self._rows = None
-            if not is_locked(problem):
-                self._leave()
+            if is_locked(problem):
+                raise busy(self.path) from None
+            self._leave()
             raise
         self._settle()
+
+    def _check_unused(self) -> None:
+        """A writer holds its index locked, so that waiting for it would be in vain. Raises CaptureError."""
+        if (self.path / INDEX).exists() and in_use(self.path / INDEX):
+            raise busy(self.path)
 
     def _go_on(self) -> None:
         """Take up the capture of a run that has ended. Raises CaptureError where another run's, or none, lies there."""
@@ -92,19 +103,25 @@ class Store:
         if mode == "rwc":
             private_index(self.path / INDEX)
         uri = f"{(self.path / INDEX).as_uri()}?mode={mode}"
-        index = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=5.0)
+        index = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=LOCK_SECONDS)
         self._rows = Rows(index)
         return self._rows
 
     def _settle(self) -> None:
-        """From here on readers and the writer do not wait for each other.
+        """From here on readers and the writer do not wait for each other: these read a copy of the log (`snapshot.py`).
 
         WAL mode comes after the first transaction: the application id thereby lies in the file itself and not in its
-        log, and the capture of a run that was killed is known as one.
+        log, and the capture of a run that was killed is known as one. With exclusive locking SQLite keeps in memory
+        what it would otherwise map from a file that another program may cut, which ends a process.
         """
         index = self._open().index
-        with contextlib.suppress(sqlite3.OperationalError):  # a reader that holds on: then they wait for each other
+        try:
+            index.execute("PRAGMA locking_mode=EXCLUSIVE")
             index.execute("PRAGMA journal_mode=WAL")
+            index.execute("PRAGMA wal_autocheckpoint=256")  # readers copy the log: it stays about a megabyte
+            index.execute("PRAGMA journal_size_limit=0")  # the log's size changes with each commit: that is noticed
+        except sqlite3.OperationalError:  # somebody holds on: then they wait for each other
+            index.execute("PRAGMA locking_mode=NORMAL")
         index.execute("PRAGMA synchronous=NORMAL")
         self._identity = _identity(self.path / INDEX)
         self.begun = True
@@ -124,6 +141,7 @@ class Store:
 
     def commit(self, records: list[Any]) -> None:
         """Append the pages of `records`, then commit all their rows in one transaction."""
+        records = [part for record in records for part in (split(record) if isinstance(record, Page) else (record,))]
         if not self.begun:
             self._early += records
             if not any(map(_counts, records)):
@@ -148,15 +166,30 @@ class Store:
     def _commit_rows(self, records: list[Any], placed: list[Position | None]) -> None:
         rows = self._open()
         self._check_folder()
+        refused: Exception | None = None
+        with self._transaction(rows):
+            for record, place in zip(records, placed, strict=True):
+                try:
+                    rows.write(record, place)
+                except (ValueError, TypeError, RecursionError, OverflowError) as problem:
+                    refused = problem  # what came before it is not lost with it
+                    break
+        if refused is not None:
+            raise refused
+
+    @contextlib.contextmanager
+    def _transaction(self, rows: Rows) -> Iterator[None]:
+        """All that is written inside is committed, or nothing. Raises CaptureError where another run took over."""
         rows.index.execute("BEGIN IMMEDIATE")
+        numbers = rows.numbers()
         try:
             if rows.index.execute("SELECT token FROM lease").fetchall() != [(self._lease[2],)]:
                 raise busy(self.path)
-            for record, place in zip(records, placed, strict=True):
-                rows.write(record, place)
+            yield
             rows.index.execute("COMMIT")
         except BaseException:
             rows.index.execute("ROLLBACK")
+            rows.go_back(numbers)
             raise
 
     def _check_folder(self) -> None:
@@ -171,12 +204,9 @@ class Store:
     def _is_mine(self) -> bool:
         """Whether the index that lies at the path now is the one that is written: some disks number files anew."""
         try:
-            other = sqlite3.connect(f"{(self.path / INDEX).as_uri()}?mode=ro", uri=True, timeout=1.0)
-            try:
+            with Connection(self.path / INDEX, wait=1.0) as other:
                 return bool(other.execute("SELECT token FROM lease").fetchall() == [(self._lease[2],)])
-            finally:
-                other.close()
-        except sqlite3.Error:
+        except (CaptureError, sqlite3.Error):
             return False
 
     # -- taking the place of another capture
@@ -188,6 +218,7 @@ class Store:
         replace one capture come after one another, and neither removes what the other has written.
         """
         try:
+            self._check_unused()
             rows = self._emptied()
             old = list(page_files(self.path).values())
             placed = self._places(records)
@@ -195,8 +226,10 @@ class Store:
             for record, place in zip(records, placed, strict=True):
                 rows.write(record, place)
             rows.index.execute("COMMIT")
-        except BaseException:
+        except BaseException as problem:
             self._abandon()
+            if is_locked(problem):
+                raise busy(self.path) from None
             raise
         self._settle()
         with contextlib.suppress(sqlite3.OperationalError):  # somebody reads: the free pages stay, which is no harm
@@ -250,14 +283,19 @@ class Store:
                 self._rows.index.close()
 
     def _give_up_lease(self) -> None:
-        index = self._open().index
-        index.execute("DELETE FROM lease WHERE token = ?", (self._lease[2],))
+        rows = self._open()
+        try:
+            with self._transaction(rows):
+                rows.count()
+                rows.index.execute("DELETE FROM lease")
+        except sqlite3.Error:  # a full disk: then at least it is not said that somebody still writes
+            rows.index.execute("DELETE FROM lease WHERE token = ?", (self._lease[2],))
         if _identity(self.path / INDEX) != self._identity:
-            _LOST.append(index)
+            _LOST.append(rows.index)
             return
-        index.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        rows.index.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         with contextlib.suppress(sqlite3.OperationalError):  # with a reader open it stays in WAL mode
-            index.execute("PRAGMA journal_mode=DELETE")
+            rows.index.execute("PRAGMA journal_mode=DELETE")
 
 
 def _counts(record: Any) -> bool:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inspector.capture.coordinates import numbers_along
 from inspector.capture.damage import summary
 from inspector.capture.layout import CaptureError
 from inspector.capture.pyramid import with_nan
@@ -98,7 +99,10 @@ def _umask() -> int:
 
 
 def _names(capture: View, channel: Channel, dim: str, frame: int) -> tuple[str, ...]:
-    return channel.labels.get(dim) or capture.labels(channel.domain(dim), frame)
+    """The names along a dim; where its positions have numbers instead of names, those."""
+    names = channel.labels.get(dim) or capture.labels(channel.domain(dim), frame)
+    numbers = None if names else numbers_along(capture, channel.domain(dim), frame)
+    return names if numbers is None else tuple(f"{number:.15g}" for number in numbers)
 
 
 def rows_of(table: Table) -> Iterator[list[str]]:
@@ -108,10 +112,14 @@ def rows_of(table: Table) -> Iterator[list[str]]:
     """
     channel, array, labels = table.channel, table.array, table.labels
     cells = texts(array, table.known)
-    first = channel.dims[0] if channel.dims else "value"
-    named = labels.get(first, ())
+    first = channel.axis_word(channel.dims[0]) if channel.dims else "value"
+    named = labels.get(channel.dims[0], ()) if channel.dims else ()
     if array.ndim <= 2:
-        columns = [f"{channel.dims[1]} {j}" for j in range(array.shape[1])] if array.ndim == 2 else [channel.signal]
+        columns = (
+            [f"{channel.axis_word(channel.dims[1])} {j}" for j in range(array.shape[1])]
+            if array.ndim == 2
+            else [channel.signal]
+        )
         if array.ndim == 2 and len(labels.get(channel.dims[1], ())) == array.shape[1]:
             columns = list(labels[channel.dims[1]])
         yield [first, *(["label"] if named else []), *columns]
@@ -119,7 +127,7 @@ def rows_of(table: Table) -> Iterator[list[str]]:
             label = [named[i] if i < len(named) else ""] if named else []
             yield [str(i), *label, *(next(cells) for _ in range(np.size(row)))]
         return
-    yield [*channel.dims, channel.signal]
+    yield [*map(channel.axis_word, channel.dims), channel.signal]
     for place in np.ndindex(array.shape):
         yield [*map(str, place), next(cells)]
 
@@ -165,7 +173,8 @@ def _npz(table: Table) -> bytes:
     if table.known is not None:
         extra["missing"] = ~table.known
     about = np.array([channel.name, channel.unit, channel.formula], dtype=np.str_)
-    np.savez(out, values=table.array, dims=np.array(channel.dims, dtype=np.str_), about=about, **extra)
+    axes = np.array([channel.domain(dim) for dim in channel.dims], dtype=np.str_)
+    np.savez(out, values=table.array, dims=np.array(channel.dims, dtype=np.str_), axes=axes, about=about, **extra)
     return out.getvalue()
 
 
@@ -237,7 +246,8 @@ def _data_array(channel: Channel, array: Array, labels: Mapping[str, tuple[str, 
 def to_xarray(capture: View, frame: int = -1) -> Any:
     """Every channel of a frame as a Dataset; whole numbers of which some are not known become floats with NaN there.
 
-    Axes of different length get their channel's place as a suffix.
+    A dim is called by the axis that it lies along where that is not the obvious one, so that axes of equal length are
+    not taken for one; axes of different length get their channel's place as a suffix.
     """
     xarray = _need("xarray", "notebook")
     lengths: dict[str, int] = {}
@@ -248,10 +258,11 @@ def to_xarray(capture: View, frame: int = -1) -> Any:
             array = with_nan(array)
         data = _data_array(channel, array, {dim: _names(capture, channel, dim, frame) for dim in channel.dims})
         data = data.drop_vars([key for key in data.coords if key not in data.dims])
-        clash = {
-            d: f"{d} of {name}" for d, n in zip(channel.dims, array.shape, strict=True) if lengths.setdefault(d, n) != n
-        }
-        arrays[name] = data.rename(clash)
+        renamed = {}
+        for dim, length in zip(channel.dims, array.shape, strict=True):
+            word = channel.axis_word(dim)
+            renamed[dim] = word if lengths.setdefault(word, length) == length else f"{word} of {name}"
+        arrays[name] = data.rename({dim: word for dim, word in renamed.items() if word != dim})
     return xarray.Dataset(arrays, attrs={"title": capture.start.title, "run": capture.start.run})
 
 

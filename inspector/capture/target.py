@@ -8,8 +8,8 @@ import sqlite3
 import stat
 from pathlib import Path
 
-from inspector.capture.index import check_beside
-from inspector.capture.layout import APPLICATION_ID, INDEX, CaptureError
+from inspector.capture.connection import Connection, check_beside
+from inspector.capture.layout import APPLICATION_ID, INDEX, BusyError, CaptureError
 from inspector.capture.owner import is_alive
 
 MAGIC = b"SQLite format 3\x00"
@@ -49,6 +49,7 @@ def _check_folder(path: Path, overwrite: bool) -> bool:
         raise CaptureError(
             f"{path} holds an {INDEX} that is not a capture's, so nothing is written there; choose another name."
         )
+    _check_beside(path)
     if not overwrite:
         raise CaptureError(
             f"{path} already holds a capture; choose another name, or replace it with --overwrite (overwrite=True)."
@@ -56,6 +57,14 @@ def _check_folder(path: Path, overwrite: bool) -> bool:
     if in_use(path / INDEX):
         raise busy(path)
     return True
+
+
+def _check_beside(path: Path) -> None:
+    """SQLite writes through a link in the place of a file that it keeps beside an index, wherever it leads."""
+    check_beside(path / INDEX)
+    for name in _INDEX_FILES[1:]:
+        if (path / name).is_symlink():
+            raise CaptureError(f"{path / name} is a symbolic link, so nothing is written there; choose another name.")
 
 
 def busy(path: Path) -> CaptureError:
@@ -87,13 +96,12 @@ def in_use(index: Path) -> bool:
     """
     check_beside(index)
     try:
-        connection = sqlite3.connect(f"{index.absolute().as_uri()}?mode=ro", uri=True, timeout=1.0)
-        try:
+        with Connection(index) as connection:
             return is_leased(connection)
-        finally:
-            connection.close()
-    except sqlite3.Error as problem:  # a locked index is being changed; a damaged one is of no use to any writer
-        return is_locked(problem)
+    except BusyError:  # a locked index is being changed
+        return True
+    except (CaptureError, sqlite3.Error):  # a damaged one is of no use to any writer
+        return False
 
 
 def is_leased(connection: sqlite3.Connection) -> bool:
@@ -103,11 +111,6 @@ def is_leased(connection: sqlite3.Connection) -> bool:
     except sqlite3.OperationalError:  # there is no such table
         return False
     return any(isinstance(pid, int) and isinstance(mark, str) and is_alive(pid, mark) for pid, mark in rows)
-
-
-def is_locked(problem: BaseException) -> bool:
-    """Whether SQLite says that somebody else has a file locked."""
-    return getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def is_damage(problem: sqlite3.Error) -> bool:

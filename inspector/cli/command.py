@@ -38,29 +38,32 @@ class PathsAllowed(click.Group):
 
 @click.group(cls=PathsAllowed, invoke_without_command=True)
 @click.version_option(__version__, prog_name="inspector")
+@click.option("--python", default=None, help="Interpreter, or environment folder, that runs models.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.pass_context
-def cli(ctx: click.Context, debug: bool) -> None:
+def cli(ctx: click.Context, python: str | None, debug: bool) -> None:
     """See, step by step, what happens inside a sequence model. Without a command: the window."""
+    ctx.obj = python
     if ctx.invoked_subcommand is None:
-        ctx.exit(_window([]))
+        ctx.exit(_window([], python))
 
 
-def _window(paths: list[str]) -> int:
+def _window(paths: list[str], python: str | None) -> int:
     from inspector.gui.app import run
 
-    return run(paths)
+    return run(paths, python=python)
 
 
 @cli.command("open", hidden=True)
 @click.argument("paths", nargs=-1)
-def open_(paths: tuple[str, ...]) -> None:
+@click.pass_obj
+def open_(python: str | None, paths: tuple[str, ...]) -> None:
     """Open the window on some files."""
     for path in paths:
         if not Path(path).exists():
             known = ", ".join(str(command.name) for command in COMMANDS)
             raise Fault(f"There is no file {path}, and no command of that name; there are {known}.")
-    raise SystemExit(_window(list(paths)))
+    raise SystemExit(_window(list(paths), python))
 
 
 for command in COMMANDS:

@@ -20,19 +20,21 @@ from inspector.workspace.demo import DEMO, check_demo
 
 @click.command()
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
-def demo(debug: bool) -> None:
+@click.pass_obj
+def demo(python: str | None, debug: bool) -> None:
     """Open the window on a run of a trained LSTM; without a display write the capture and every panel as PNG."""
     from inspector.gui.runtime.display import has_display
 
     if has_display() and _qt_starts():
         from inspector.gui.app import run as run_window
 
-        raise SystemExit(run_window([], demo=True))
+        raise SystemExit(run_window([], demo=True, python=python))
     folder = Path.cwd()
     target, panels = folder / f"demo{SUFFIX}", folder / "demo-panels"
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     overwrite = check_demo(target, panels)
-    run_and_report(Load(subject="char-lstm"), Run(path=str(target), overwrite=overwrite, made_by=DEMO), debug)
+    request = Run(path=str(target), overwrite=overwrite, made_by=DEMO)
+    run_and_report(Load(subject="char-lstm"), request, debug, python)
     from inspector.gui.export.headless import export_all
 
     try:

@@ -32,10 +32,11 @@ def list_(capture: str, as_json: bool, check: bool) -> None:
         rows = [
             {
                 "name": c.name, "kind": c.kind, "dims": list(c.dims), "shape": list(opened.extent(c.name)),
-                "dtype": c.dtype, "unit": c.unit, "title": c.title,
+                "dtype": c.dtype, "unit": c.unit, "title": c.title, "axes": [c.domain(dim) for dim in c.dims],
             }
             for c in opened.channels.values()
         ]  # fmt: skip
+        axes = [asdict(axis) for axis in opened.axes.values()]
         frames = [{"index": f.index, "label": f.label, "step": f.step} for f in opened.frames]
         refused = [{"channel": r.channel, "reason": r.reason} for r in opened.refusals]
         checkpoint = report.from_meta(opened.start.meta)
@@ -43,7 +44,13 @@ def list_(capture: str, as_json: bool, check: bool) -> None:
             about = {"title": opened.start.title, "status": opened.status, "frames": frames, "channels": rows}
             damaged = [asdict(one) for one in opened.damage]
             loaded = opened.start.meta.get(report.KEY)
-            more = {"refused": refused, "damaged": damaged, "unchecked_bytes": opened.unchecked, "checkpoint": loaded}
+            more = {
+                "axes": axes,
+                "refused": refused,
+                "damaged": damaged,
+                "unchecked_bytes": opened.unchecked,
+                "checkpoint": loaded,
+            }
             click.echo(json.dumps({**about, **more}, indent=1))
             return
         say(f"{opened.start.title} ({opened.status})")
@@ -52,8 +59,9 @@ def list_(capture: str, as_json: bool, check: bool) -> None:
         for frame in frames:
             say(f"frame {frame['index']}: {frame['label']}" + (f", step {frame['step']}" if frame["step"] else ""))
         width = width_of([str(row["name"]) for row in rows])
-        for row in rows:
-            shape = " × ".join(f"{d} {n}" for d, n in zip(row["dims"], row["shape"], strict=True))
+        for row, channel in zip(rows, opened.channels.values(), strict=True):
+            words = map(channel.axis_word, channel.dims)
+            shape = " × ".join(f"{word} {n}" for word, n in zip(words, row["shape"], strict=True))
             say(f"  {row['name']:<{width}}  {shape}  {row['dtype']}  [{row['unit']}]")
         for refusal in refused:
             say(f"  refused: {refusal['channel']}: {refusal['reason']}")

@@ -15,8 +15,8 @@ from inspector.transport.terminal import pass_on, say, say_details
 PROGRESS_WIDTH = 58
 
 
-def run_and_report(load: Load, request: Run, debug: bool) -> Outcome:
-    """Run in a worker with progress on a terminal. Raises Fault."""
+def run_and_report(load: Load, request: Run, debug: bool, python: str | None = None) -> Outcome:
+    """Run in a worker, in the Python that was named, with progress on a terminal. Raises Fault."""
     from tqdm import tqdm
 
     form = f"{{desc:<{PROGRESS_WIDTH}}} {{bar}} {{percentage:3.0f}} %"
@@ -28,7 +28,7 @@ def run_and_report(load: Load, request: Run, debug: bool) -> Outcome:
             bar.n = told.done / told.total if told.total else 0.0
             bar.refresh()
 
-        outcome = run_and_wait(load, request, progress, lambda stream, text: _echo(stream, text, debug))
+        outcome = run_and_wait(load, request, progress, lambda stream, text: _echo(stream, text, debug), python)
     if outcome.code:
         if debug:
             tell_checkpoint(outcome, whole=True)

@@ -41,6 +41,7 @@ from inspector.transport.terminal import say
 @click.option("--device", default="cpu", help="cpu, cuda:0 …")
 @click.option("--out", default=None, help="Folder of the capture; default: NAME.inspect here.")
 @click.option("--overwrite", is_flag=True, help="Replace the capture that lies there, once this run has numbers.")
+@click.option("--python", default=None, help="Interpreter, or environment folder, that runs the model.")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
 def run(
     subject: str, options: tuple[str, ...], arguments: str, out: str | None, overwrite: bool, debug: bool, **given: Any
@@ -58,7 +59,8 @@ def run(
         path=str(target.absolute()), input=spec, also=requests_in(given["also"]), only=requests_in(given["only"]),
         edits=edits, seed=given["seed"], overwrite=overwrite,
     )  # fmt: skip
-    tell_checkpoint(run_and_report(load, request, debug), debug)
+    python = given["python"] or click.get_current_context().find_object(str)
+    tell_checkpoint(run_and_report(load, request, debug, python), debug)
     say(f"{target}: {summary_of(target)}", err=True)
 
 

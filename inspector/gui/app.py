@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import signal
 import sys
+from functools import partial
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
@@ -33,12 +34,12 @@ def refused() -> str:
     return ""
 
 
-def make_window() -> Window:
-    """A window with a session of its own, not yet shown."""
-    return Window(Session(WorkerProcess), Settings())
+def make_window(python: str | None = None) -> Window:
+    """A window with a session of its own, not yet shown; `python` runs its models (transport/interpreter.py)."""
+    return Window(Session(partial(WorkerProcess, python=python)), Settings())
 
 
-def run(paths: list[str], demo: bool = False) -> int:
+def run(paths: list[str], demo: bool = False, python: str | None = None) -> int:
     """Show the window, with files open or with the demo running, until it is closed. Returns the exit code."""
     reason = refused()
     if not reason and not has_display():
@@ -50,7 +51,7 @@ def run(paths: list[str], demo: bool = False) -> int:
     assert isinstance(application, QApplication)
     application.setApplicationName("inspector")
     application.setStyle("Fusion")
-    window = make_window()
+    window = make_window(python)
     window.show()
     application.processEvents()
     signal.signal(signal.SIGINT, lambda *_: window.close())

@@ -11,6 +11,7 @@ They travel as JSON between processes and in the index of a capture; `codec.py` 
     options    options of an entry, and how they are written
     edits      changes to a run
     codec      records as bytes and back
+    bounds, plain_values   records of bounded size, whatever they hold
 
 Begin reading with `channel.py`.
 """
@@ -58,6 +59,7 @@ from inspector.records.run import (
     Page,
     Place,
     Refusal,
+    RowCounts,
     RunStart,
     RunStop,
     Scalar,
@@ -71,7 +73,7 @@ __all__ = [
     "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
     "Analyse", "Axis", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison",
     "Edit", "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load", "Loaded",
-    "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "Run", "RunStart",
-    "RunStop", "Scalar", "Severity", "Status", "channel_name", "cut", "decode", "encode", "encoded", "input_spec",
-    "parse_edit", "place_name", "report", "requests_in", "split_request",
+    "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
+    "RunStart", "RunStop", "Scalar", "Severity", "Status", "channel_name", "cut", "decode", "encode", "encoded",
+    "input_spec", "parse_edit", "place_name", "report", "requests_in", "split_request",
 ]  # fmt: skip

@@ -12,7 +12,8 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from inspector.records.codec import encode
-from inspector.records.run import Labels, RunStart
+from inspector.records.plain_values import plain_value
+from inspector.records.run import Frame, Labels, RunStart
 
 TEXT_LENGTHS = (100_000, 20_000, 4_000, 1_000)
 """Characters that a text keeps, tried in turn. Never fewer: names of channels and places are at most as long."""
@@ -27,6 +28,8 @@ GEOMETRY = ("dims", "shape", "limits", "kind", "dtype")
 
 def encoded(record: Any, most: int) -> list[bytes]:
     """The record as JSON of at most `most` bytes: one piece, or several where a list is spread over more records."""
+    if isinstance(record, (RunStart, Frame)) and record.meta:
+        record = replace(record, meta=plain_value(record.meta))
     data = encode(record)
     if len(data) <= most:
         return [data]

@@ -19,7 +19,7 @@ DTYPES = (
 DIMS = (
     "step", "unit", "head", "query", "key", "source", "lag", "start", "rank", "statistic",
     "count", "class", "feature", "layer", "parameter", "bin", "exponent", "eigenvalue", "part", "component", "point",
-    "token", "input",
+    "token", "input", "iteration",
 )  # fmt: skip
 """Known axis names. Others are allowed (lower-case words); these have axis labels in the window."""
 
@@ -27,9 +27,12 @@ KINDS = (
     "input", "state", "gate", "jacobian", "lag", "map", "gradient", "attention", "attention_statistic",
     "output", "unit", "health", "parameter", "path", "mask", "memory", "opener", "influence", "depth",
     "spectrum", "lyapunov", "trajectory", "fixed_point", "bptt", "truncation", "clipping",
-    "training",
+    "training", "coordinate",
 )  # fmt: skip
-"""Known kinds. A kind says which picture fits; a new kind needs a new panel, a new name does not."""
+"""Known kinds. A kind says which picture fits; a new kind needs a new panel, a new name does not.
+
+A "coordinate" is no picture: it has the numbers of the positions along its axis (capture/coordinates.py).
+"""
 
 _STEP_DIMS = frozenset({"step", "query", "key", "source", "start"})
 Comparison = Literal["difference", "ratio", "separate"]
@@ -115,6 +118,11 @@ class Channel:
     def signal(self) -> str:
         """What is measured there: the part after the last colon."""
         return self.name.rpartition(":")[2]
+
+    def axis_word(self, dim: str) -> str:
+        """A dim as it is listed and exported: with the axis that it lies along, where that is not the obvious one."""
+        domain = self.domain(dim)
+        return dim if domain in (dim, STEP_DOMAIN) else f"{dim} ({domain})"
 
     def domain(self, dim: str) -> str:
         """The label domain of an axis: as declared, "step" for step-like axes, else the axis' own name."""

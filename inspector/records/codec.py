@@ -25,8 +25,9 @@ RECORDS: dict[str, type[Any]] = {
     record.__name__: record
     for record in (
         Axis, Channel, run.RunStart, run.Place, run.Frame, run.Labels, run.Scalar, run.Refusal, run.Finding, run.Log,
-        run.RunStop, edits.Edit, requests.InputSpec, requests.Load, requests.Run, requests.Analyse, requests.Cancel,
-        requests.Quit, options.Option, catalogue.Entry, catalogue.Catalog, requests.Mismatch, requests.CheckpointReport,
+        run.RunStop, run.RowCounts, edits.Edit, requests.InputSpec, requests.Load, requests.Run, requests.Analyse,
+        requests.Cancel, requests.Quit, options.Option, catalogue.Entry, catalogue.Catalog, requests.Mismatch,
+        requests.CheckpointReport,
         requests.Loaded, requests.CodeFile, requests.NeedsTrust, requests.Progress, requests.Failure,
         requests.Finished,
     )

@@ -52,10 +52,17 @@ class Frame:
     step: int | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.index < 0:
+            raise ValueError(f"A frame is numbered from 0 on, not {self.index}; -1 stands for every frame.")
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A block of a channel's array, placed at `offset` (one start index per dim)."""
+    """A block of a channel's array, placed at `offset` (one start index per dim).
+
+    It is described by the Channel of its name that was written last before it.
+    """
 
     channel: str
     frame: int
@@ -69,6 +76,8 @@ class Page:
             raise ValueError(
                 f"Page of {self.channel}: offset {self.offset} does not fit an array of shape {array.shape}."
             )
+        if self.frame < 0:
+            raise ValueError(f"Page of {self.channel}: a page belongs to one frame, from 0 on, not to {self.frame}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +147,15 @@ class RunStop:
     status: Status
     message: str = ""
     seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """Which rows a capture has: by table, the number of the first and of the last one. Rows are numbered without gaps.
+
+    The capture's writer notes it by itself: where a run begins (then `last` is one less than `first`) and where it
+    ends, so that a row that is missing is told from one that was never written.
+    """
+
+    first: Mapping[str, int]
+    last: Mapping[str, int]

@@ -24,10 +24,12 @@ from multiprocessing.connection import Client, Connection, Listener
 from typing import IO, Any
 
 from inspector.records import BadRecordError, Failure, Quit, decode, encode, encoded
+from inspector.transport.interpreter import cannot_be_run, chosen, is_same_version, what_is_wrong
 from inspector.transport.lines import Lines
+from inspector.version import __version__
 
 MODULE = "inspector.engine.worker"
-ADDRESS, KEY = "INSPECTOR_WORKER_ADDRESS", "INSPECTOR_WORKER_KEY"
+ADDRESS, KEY, VERSION = "INSPECTOR_WORKER_ADDRESS", "INSPECTOR_WORKER_KEY", "INSPECTOR_WORKER_VERSION"
 MAX_MESSAGE = 64 << 20
 MAX_TOLD = 8 << 20
 """Bytes of one record that the worker tells; a request is never cut."""
@@ -42,12 +44,13 @@ HIDDEN_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY")
 @dataclass(frozen=True, slots=True)
 class Exit:
     """How a worker ended: its exit code (negative: the signal), whether it was asked to, one sentence, and the stack
-    that Python printed where native code crashed (or "")."""
+    that Python printed where native code crashed (or ""). `unusable`: its interpreter cannot run workers at all."""
 
     code: int
     expected: bool
     sentence: str
     stack: str = ""
+    unusable: bool = False
 
 
 def _where(stack: str) -> str:
@@ -88,6 +91,7 @@ class WorkerProcess:
 
     Output comes in pieces as it is read, not by lines; an empty piece ends a stream. A callback that takes its time
     makes the model wait; one that raises OSError (nobody reads the terminal any more) is not called again.
+    `python`: the interpreter that it runs in, or the folder of its environment; see interpreter.py for the default.
     """
 
     def __init__(
@@ -95,13 +99,15 @@ class WorkerProcess:
         on_record: Callable[[Any], None],
         on_output: Callable[[str, str], None],
         on_exit: Callable[[Exit], None],
+        python: str | None = None,
     ) -> None:
+        self.python = chosen(python)
         self.on_record, self.on_output, self.on_exit = on_record, on_output, on_exit
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection[Any, Any] | None = None
         self._waiting: list[bytes] = []
         self._lock = threading.Lock()
-        self._closing = self._group_ended = False
+        self._closing = self._group_ended = self._heard = False
         self._errors: deque[str] = deque(maxlen=KEPT_LINES)
         self._drains: dict[str, threading.Thread] = {}
         self._drained_at = 0.0
@@ -118,16 +124,19 @@ class WorkerProcess:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start the child; requests may be sent at once, they wait until it listens."""
+        """Start the child; requests may be sent at once, they wait until it listens.
+
+        An interpreter that cannot be run is told by `on_exit`, as everything else that ends a worker.
+        """
         key = secrets.token_bytes(32)
         listener = Listener(None, "AF_PIPE" if sys.platform == "win32" else "AF_UNIX", authkey=key)
-        environment = {name: value for name, value in os.environ.items() if name not in HIDDEN_VARIABLES}
-        environment.update({ADDRESS: str(listener.address), KEY: key.hex(), "PYTHONUNBUFFERED": "1", **KEEP_MEMORY})
-        own_group: dict[str, Any] = {"start_new_session": True} if sys.platform != "win32" else {}
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-X", "faulthandler", "-m", MODULE],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **own_group,
-        )  # fmt: skip
+        try:
+            self._process = self._child({ADDRESS: str(listener.address), KEY: key.hex()})
+        except OSError as problem:
+            listener.close()
+            ended = Exit(127, False, cannot_be_run(self.python, problem), unusable=True)
+            threading.Thread(target=self.on_exit, args=(ended,), name="worker-exit", daemon=True).start()
+            return
         self._drains = {
             name: threading.Thread(target=self._drain, args=(name, pipe), name=f"worker-{name}", daemon=True)
             for name, pipe in (("stdout", self._process.stdout), ("stderr", self._process.stderr))
@@ -137,6 +146,17 @@ class WorkerProcess:
         for thread in threads:
             thread.start()
         threading.Thread(target=self._wait, args=(listener, threads), name="worker-exit", daemon=True).start()
+
+    def _child(self, more: dict[str, str]) -> subprocess.Popen[bytes]:
+        """The child process. Raises OSError."""
+        hidden = HIDDEN_VARIABLES if self.python == sys.executable else (*HIDDEN_VARIABLES, "PYTHONHOME")
+        environment = {name: value for name, value in os.environ.items() if name not in hidden}
+        environment.update({VERSION: __version__, "PYTHONUNBUFFERED": "1", **more, **KEEP_MEMORY})
+        own_group: dict[str, Any] = {"start_new_session": True} if sys.platform != "win32" else {}
+        return subprocess.Popen(
+            [self.python, "-P", "-X", "faulthandler", "-m", MODULE],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **own_group,
+        )  # fmt: skip
 
     def send(self, request: Any) -> None:
         """Send a request; before the child listens it is kept. A dead child's requests are dropped: on_exit told."""
@@ -233,7 +253,9 @@ class WorkerProcess:
         with connection:
             while True:
                 try:
-                    self.on_record(decode(connection.recv_bytes(MAX_MESSAGE)))
+                    record = decode(connection.recv_bytes(MAX_MESSAGE))
+                    self._heard = True
+                    self.on_record(record)
                 except BadRecordError as problem:
                     told = f"The worker said something unknown: {problem}"
                     self._tell("worker", f"{told}\n")
@@ -256,6 +278,10 @@ class WorkerProcess:
 
     def _last_words(self, code: int) -> Exit:
         lines = list(self._errors)
+        if not self._heard and not self._closing and code > 0:  # its first word is the catalogue
+            wrong = what_is_wrong(self.python)
+            if wrong:
+                return Exit(code, False, wrong, "\n".join(lines), unusable=True)
         fatal = next(
             (n for n, line in enumerate(lines) if line.startswith(("Fatal Python error", "Windows fatal"))), None
         )
@@ -267,6 +293,11 @@ class ParentLink:
     """The worker's end: connects to the parent named in the environment and removes the key from it."""
 
     def __init__(self) -> None:
+        other = os.environ.pop(VERSION, "")
+        if not is_same_version(other):
+            raise SystemExit(
+                f"This is version {__version__} of inspector; it was asked by version {other or 'unknown'}."
+            )
         address, key = os.environ.pop(ADDRESS), bytes.fromhex(os.environ.pop(KEY))
         self._connection = Client(address, authkey=key)
         self._lock = threading.Lock()

@@ -24,15 +24,19 @@ class Outcome:
 
 
 def run_and_wait(
-    load: Load, run: Run, progress: Callable[[Progress], None], output: Callable[[str, str], None]
+    load: Load,
+    run: Run,
+    progress: Callable[[Progress], None],
+    output: Callable[[str, str], None],
+    python: str | None = None,
 ) -> Outcome:
     """Open, run, wait, close the worker. A worker that dies leaves the capture and one sentence.
 
     `output(stream, text)` gets what the worker prints in pieces as they come, line breaks and all; while it is busy
-    with one the model waits.
+    with one the model waits. `python`: the interpreter that the worker runs in (interpreter.py).
     """
     events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    worker = WorkerProcess(events.put, lambda stream, text: output(stream, text) if text else None, events.put)
+    worker = WorkerProcess(events.put, lambda stream, text: output(stream, text) if text else None, events.put, python)
     worker.start()
     worker.send(load)
     outcome = Outcome()
@@ -65,6 +69,7 @@ def _ended(outcome: Outcome, event: Failure | NeedsTrust | Finished | Exit) -> O
         outcome.code = 0 if event.stop.status == "done" else 1
         outcome.sentence = event.stop.message
     else:
+        outcome.code = 2 if event.unusable else 1
         outcome.sentence, outcome.details = event.sentence, event.stack
     return outcome
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from captures import NAME, change, flip, numbers, write
+from captures import NAME, change, flip, numbers, seal, write
 
 from inspector.capture import CaptureError, DamagedError, export_channel, open_capture
 
@@ -81,8 +81,7 @@ def test_netcdf_and_xarray_have_nan(damaged: Path, tmp_path: Path) -> None:
 
 def test_a_gap_that_is_no_damage_is_written_without_asking_and_is_no_number(tmp_path: Path) -> None:
     """A run that ended early: what never came is empty too."""
-    path = write(tmp_path / "a.inspect", numbers(24, 4, "int64"))
-    change(path, "DELETE FROM pages WHERE id = 2")
+    path = write(tmp_path / "a.inspect", numbers(24, 4, "int64"), skip=(8,))
     with open_capture(path) as capture:
         text = export_channel(capture, NAME, -1, tmp_path / "x.csv").read_text(encoding="utf-8")
         assert text.splitlines()[9] == "8,i,,,,"
@@ -93,6 +92,7 @@ def test_a_gap_that_is_no_damage_is_written_without_asking_and_is_no_number(tmp_
 def test_a_page_whose_channel_cannot_be_told_may_be_of_any(tmp_path: Path) -> None:
     path = write(tmp_path / "a.inspect", numbers())
     change(path, "UPDATE pages SET channel = 77 WHERE id = 5")
+    seal(path)
     with open_capture(path) as capture, pytest.raises(DamagedError, match="belongs to no channel"):
         export_channel(capture, NAME, -1, tmp_path / "x.csv")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from captures import seal
 
 from inspector.capture import CaptureError, NewerVersionError, Writer, open_capture, pack
 from inspector.capture.layout import INDEX
@@ -194,7 +195,9 @@ def test_mutated_indexes_never_crash_or_lie(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("PRAGMA user_version = 2000", "format 2.0"),
+        ("PRAGMA user_version = 3000", "format 3.0"),
+        ("PRAGMA user_version = 1000", "damaged"),
+        ("PRAGMA user_version = 7", "damaged"),
         ("PRAGMA application_id = 7", "another program"),
         (
             "CREATE VIEW channels2 AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x FROM c) SELECT x FROM c",
@@ -221,7 +224,7 @@ def test_a_newer_major_version_names_both_numbers(tmp_path: Path) -> None:
     with sqlite3.connect(path / INDEX) as index:
         index.execute("PRAGMA user_version = 3004")
     index.close()
-    with pytest.raises(NewerVersionError, match=r"3\.4.*1\.0"):
+    with pytest.raises(NewerVersionError, match=r"3\.4.*2\.0"):
         open_capture(path)
 
 
@@ -233,12 +236,16 @@ def test_a_newer_major_version_names_both_numbers(tmp_path: Path) -> None:
         ("channel", 77), ("shape", "[" * 150), ("frame", "x"),
     ],
 )  # fmt: skip
-def test_hostile_page_rows_become_damage(tmp_path: Path, column: str, value: object) -> None:
+@pytest.mark.parametrize("sealed", [False, True])
+def test_hostile_page_rows_become_damage(tmp_path: Path, column: str, value: object, sealed: bool) -> None:
+    """Changed by accident, or by a program that makes the checksums fit."""
     path = tmp_path / "a.inspect"
     values = a_capture(path)
     with sqlite3.connect(path / INDEX) as index:
         index.execute(f"UPDATE pages SET {column} = ? WHERE id = 2", (value,))
     index.close()
+    if sealed:
+        seal(path)
     with open_capture(path) as capture:
         array = capture.array("a:h")
         assert capture.damaged
@@ -260,6 +267,7 @@ def test_hostile_channels_are_left_out(tmp_path: Path, change: dict[str, object]
         (text,) = index.execute("SELECT record FROM channels").fetchone()
         index.execute("UPDATE channels SET record = ?", (json.dumps({**json.loads(text), **change}),))
     index.close()
+    seal(path)
     with open_capture(path) as capture:
         assert not capture.channels and capture.damaged
 

@@ -13,7 +13,7 @@ import pytest
 from captures import NAME, START, channel, flip, numbers, place_of, write
 
 from inspector.capture import Capture, Writer, open_capture, pack
-from inspector.capture.layout import INDEX
+from inspector.capture.layout import INDEX, PAGE_BYTES
 from inspector.records import Page
 
 STEPS, UNITS = 60_000, 64
@@ -54,6 +54,7 @@ def test_a_page_file_that_is_cut_while_it_is_open_ends_no_process(
     lost, told, *sentence = done.stdout.split(maxsplit=2)
     assert int(lost) and int(told) and "lies beyond the end" in sentence[0]
     if not packed:
+        rows = min(rows, PAGE_BYTES // (UNITS * 4))
         assert int(lost) == (STEPS - keep // (rows * UNITS * 4) * rows) * UNITS
 
 
@@ -97,21 +98,6 @@ def test_a_file_that_is_overwritten_in_place_is_checked_again(tmp_path: Path) ->
         capture.look()
         np.testing.assert_array_equal(shown(capture), numbers()[:, 0])
         assert not capture.damage
-
-
-def test_a_large_page_is_checked_again_before_a_part_of_an_overwritten_file_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from inspector.capture import pages
-
-    monkeypatch.setattr(pages, "SMALL_BYTES", 0)
-    monkeypatch.setattr(pages, "WHOLE_BYTES", 0)
-    path = write(tmp_path / "a.inspect", numbers(), rows=40)
-    with open_capture(path) as capture:
-        assert capture.block(NAME, region=(slice(0, 1),))[0, 0] == 1
-        flip(path, 1)
-        os.utime(path / "pages-0000.bin")
-        assert np.isnan(capture.block(NAME, region=(slice(30, 31),))).all() and capture.damage
 
 
 def test_a_growing_file_is_not_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def test_a_capture_is_private_while_it_is_written_and_afterwards(
             assert capture.extent("a:h") == (96,)
             during = modes(path)
         writer.write(RunStop("done"))
-    assert {"index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "pages-0000.bin", "pages-0002.bin"} <= set(during)
+    assert {"index.sqlite", "index.sqlite-wal", "pages-0000.bin", "pages-0002.bin"} <= set(during)
     assert set(during.values()) == {0o600} == set(modes(path).values()), during
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
     packed = pack(path, tmp_path / "b.inspect.zip")

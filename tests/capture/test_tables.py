@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from panel_captures import channel, write_frames
 
 from inspector.capture import Capture, CaptureError, Writer, export_channel, open_capture
 from inspector.capture.tables import safe_cell
@@ -63,6 +65,31 @@ def test_xarray(capture: Capture) -> None:
     np.testing.assert_array_equal(data["a:h"].values, VALUES)
     assert data["a:h"].attrs["long_name"] == "h" and data["a:attention"].dims == ("head", "query", "key")
     capture.close()
+
+
+AXES = ("encoder:h", "step"), ("decoder:h", "answer step")
+
+
+@pytest.fixture
+def two_axes(tmp_path: Path) -> Iterator[Capture]:
+    """States over the steps of the input and over those of the answer, of equal length."""
+    parts = (channel(name, "state", ("step", "unit"), VALUES, domains={"step": axis}) for name, axis in AXES)
+    with open_capture(write_frames(tmp_path, *parts)) as capture:
+        yield capture
+
+
+def test_axes_of_equal_length_are_not_taken_for_one(two_axes: Capture) -> None:
+    pytest.importorskip("xarray")
+    data = two_axes.to_xarray()
+    assert data["encoder:h"].dims == ("step", "unit") and data["decoder:h"].dims == ("step (answer step)", "unit")
+
+
+@pytest.mark.parametrize(("name", "axis"), AXES)
+def test_exported_numbers_name_their_axis(two_axes: Capture, name: str, axis: str, tmp_path: Path) -> None:
+    header = export_channel(two_axes, name, -1, tmp_path / "x.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert header.split(",")[0] == ("step" if axis == "step" else "step (answer step)")
+    with np.load(export_channel(two_axes, name, -1, tmp_path / "x.npz")) as saved:
+        assert saved["dims"].tolist() == ["step", "unit"] and saved["axes"].tolist() == [axis, "unit"]
 
 
 def test_unknown_suffix_and_channel_say_what_exists(capture: Capture, tmp_path: Path) -> None:

@@ -341,25 +341,48 @@ def test_two_that_begin_at_one_new_path(tmp_path: Path, monkeypatch: pytest.Monk
         assert capture.start.run == "first" and capture.extent("a:h") == (8, 4)
 
 
-def test_a_writer_whose_lease_was_taken_writes_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As between two containers that share a folder: neither sees the other's process."""
+def test_a_writer_whose_lease_was_taken_writes_no_more(tmp_path: Path) -> None:
+    """As on a disk without locks that two machines share: neither sees the other's process."""
     path = tmp_path / "a.inspect"
     first = Writer(path, start("first"))
     first.write(CHANNEL)
     first.write(page())
     first.flush()
-    monkeypatch.setattr("inspector.capture.target.is_alive", lambda _pid, _mark: False)
-    with Writer(path, start("second"), overwrite=True) as second:
+    index = first._store._open().index
+    index.execute("UPDATE lease SET token = 'of another', pid = 0")
+    first.write(page(1.0, 8))
+    with pytest.raises(CaptureError, match="another run"):
+        first.flush()
+    with pytest.raises(CaptureError, match="another run"):
+        first.close()
+    with open_capture(path) as capture:
+        assert capture.extent("a:h") == (8, 4)
+    with Writer(path, start("second"), overwrite=True) as second:  # nobody that lives has it
         second.write(CHANNEL)
         second.write(page(2.0))
-        second.flush()
-        first.write(page(1.0, 8))
-        with pytest.raises(CaptureError, match="another run"):
-            first.flush()
-        with pytest.raises(CaptureError):
-            first.close()
     with open_capture(path) as capture:
         assert capture.start.run == "second" and (capture.array("a:h") == 2.0).all() and capture.extent("a:h") == (8, 4)
+
+
+def test_a_capture_that_another_process_has_locked_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As between two containers that share a folder: neither sees the other's process, but both see the lock."""
+    path = tmp_path / "a.inspect"
+    with Writer(path, start("first")) as first:
+        first.write(CHANNEL)
+        first.write(page())
+        first.flush()
+        monkeypatch.setattr("inspector.capture.target.is_alive", lambda _pid, _mark: False)
+        monkeypatch.setattr("inspector.capture.store.LOCK_SECONDS", 0.1)
+        second = Writer(path, start("second"), overwrite=True)
+        second.write(CHANNEL)
+        second.write(page(2.0))
+        with pytest.raises(CaptureError, match="another run"):
+            second.close()
+        first.write(page(1.0, 8))
+    with open_capture(path) as capture:
+        assert capture.start.run == "first" and capture.extent("a:h") == (16, 4) and not capture.damage
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="open files keep their folder")
@@ -512,6 +535,26 @@ def test_a_run_that_replaces_the_capture_in_between_is_not_torn(
     with open_capture(path) as capture:
         assert capture.verify() == [] and capture.start.run == "late"
         assert (capture.array("a:h") == 7.0).all()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("leads", ["nowhere", "to a file", "to a folder", "to itself"])
+def test_a_link_beside_an_index_that_is_to_be_replaced_is_refused(tmp_path: Path, suffix: str, leads: str) -> None:
+    path = capture_at(tmp_path / "a.inspect")
+    (tmp_path / "thesis.txt").write_text("precious")
+    target = {
+        "nowhere": "none.txt",
+        "to a file": "thesis.txt",
+        "to a folder": ".",
+        "to itself": f"a.inspect/{INDEX}{suffix}",
+    }
+    (path / f"{INDEX}{suffix}").symlink_to(tmp_path / target[leads])
+    before = {name: data for name, data in contents(path).items() if not name.endswith(suffix)}
+    with pytest.raises(CaptureError, match=suffix):
+        Writer(path, start("new"), overwrite=True)
+    assert not (tmp_path / "none.txt").exists() and (tmp_path / "thesis.txt").read_text() == "precious"
+    assert {name: data for name, data in contents(path).items() if not name.endswith(suffix)} == before
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="named pipes")

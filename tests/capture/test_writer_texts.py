@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +196,20 @@ def test_a_writer_that_meets_a_fault_of_its_own_says_so(tmp_path: Path) -> None:
     writer.write(Frame(index=0, meta={"what": object()}))
     with pytest.raises(CaptureError, match="not JSON serializable"):
         writer.close()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "ascii:strict", "latin-1:strict"])
+def test_a_capture_whose_words_no_terminal_can_show_is_listed(tmp_path: Path, encoding: str) -> None:
+    with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t\udcff\ud800")) as writer:
+        writer.write(Channel(name="a\udcfe:h", kind="state", dims=("step",), shape=(2,)))
+        writer.write(Frame(index=0, label="f\udc80"))
+        writer.write(Page("a\udcfe:h", 0, (0,), np.ones(2, np.float32)))
+        writer.write(Refusal("a:c\udcff", "It is \udcff."))
+        writer.write(RunStop("done"))
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    for more in ([], ["--json"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "inspector", "list", str(tmp_path / "a.inspect"), *more],
+            capture_output=True, timeout=60, env=environment,
+        )  # fmt: skip
+        assert done.returncode == 0 and not done.stderr and b"dcff" in done.stdout.lower(), done

@@ -33,7 +33,10 @@ def make(path: Path, said: tuple[str, ...]) -> Path:
         writer.write(Labels(ANSWER_DOMAIN, said, 0))
 
         def put(name: str, kind: str, shape: tuple[int, ...], domain: str = STEP_DOMAIN) -> None:
-            channel = Channel(name=name, kind=kind, dims=("step", "unit")[: len(shape)], shape=shape, title=name)
+            unit = "nat" if kind == "output" else "1"
+            channel = Channel(
+                name=name, kind=kind, dims=("step", "unit")[: len(shape)], shape=shape, unit=unit, title=name
+            )
             writer.write(channel.over(domain))
             writer.write(Page(name, 0, (0,) * len(shape), random.random(shape, dtype=np.float32) + 0.1))
 
@@ -169,7 +172,7 @@ def test_without_an_answer_there_is_no_second_strip_and_no_name(a_capture: Path)
         stage = Stage(capture, (800, 500))
         for key in PANELS:
             panel = stage.panel(key)
-            assert panel.whose.isHidden() and panel.looking.axis == STEP_DOMAIN
+            assert panel.whose.isHidden() and panel.looking.axis in (STEP_DOMAIN, "iteration")
         stage.close()
 
 
@@ -214,8 +217,9 @@ def test_every_panel_shows_an_answer(answered_capture: Path, key: str, theme: Th
             stage.cursor.move(steps={ANSWER_DOMAIN: step}, unit=1, head=1, key=0, place="rnn.l0")
             rows = panel.told()
             assert panel.state == "figure", panel._error.toPlainText()
-            assert (
-                all(what.startswith("answer: ") for what, _ in rows if "[" in what) or panel.looking.axis == STEP_DOMAIN
+            assert all(what.startswith("answer: ") for what, _ in rows if "[" in what) or panel.looking.axis in (
+                STEP_DOMAIN,
+                "iteration",
             )
         stage.steps.along(ANSWER_DOMAIN).zoom(0.3, 20.0)
         panel.redraw()

@@ -22,8 +22,9 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.option_fields import OptionFields
 from inspector.gui.widgets.theme import LIGHT
+from inspector.gui.window.compute_menu import ComputeMenu
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.run_options import ComputeMenu, StatesDialog, carried, remember_states, remembered_states
+from inspector.gui.window.states_choice import StatesDialog, carried, remember_states, remembered_states
 from inspector.records import NEEDS, Catalog, Channel, Entry, Frame, InputSpec, Option, Page, RunStart, RunStop
 
 CATALOG = Catalog(
@@ -121,7 +122,7 @@ def test_the_state_of_a_hand_written_cell_is_corrected(window: Window, qtbot: ob
 
 
 def test_a_model_without_hand_written_cells_says_so(window: Window, qtbot: object) -> None:
-    from inspector.gui.window.run_options import NO_RECURRENCE, choose_states
+    from inspector.gui.window.states_choice import NO_RECURRENCE, choose_states
 
     window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
     finish(window, qtbot)

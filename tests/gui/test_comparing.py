@@ -43,7 +43,7 @@ def test_ratios_are_drawn_as_times_with_1_in_the_middle(tmp_path: Path) -> None:
         np.testing.assert_allclose(10 ** line.getData()[1], RATIO)
         low, high = limits(panel.curves.plot)
         assert low == -high and high > 2, "10⁰ is in the middle"
-        assert panel.curves.plot.getAxis("left").labelText == "edited / as it was, ×"
+        assert panel.curves.plot.getAxis("left").labelText == "ratio, ×"
         assert [name for _, name in panel.curves.legend.entries] == ["a norm"]
         stage.cursor.move(step=2)
         assert panel.told() == [("a norm [2]  rnn.l0", "100 ×")]
@@ -77,7 +77,7 @@ def test_differences_are_drawn_with_0_in_the_middle(tmp_path: Path) -> None:
         )
         stage.cursor.move(step=1, unit=1, place="rnn.l0")
         low, high = limits(panel.trace)
-        assert low == -high and high > 0.4 and panel.trace.getAxis("left").labelText == "edited − as it was"
+        assert low == -high and high > 0.4 and panel.trace.getAxis("left").labelText == "difference"
         ((what, value),) = panel.told()
         assert what == "Δ h[1, 1]  rnn.l0" and float(value) == pytest.approx(after[1, 1], rel=1e-6)
 
@@ -181,3 +181,20 @@ def test_saved_numbers_say_what_two_runs_made(tmp_path: Path, compare: str, said
             "difference": "frame 1 (edited) − frame 0 (as it is)",
         }
         assert in_words(panel).endswith(words.get(compare, "frame 1 (edited)"))
+
+
+@pytest.mark.parametrize("key", ["jacobians", "depth"])
+def test_what_differs_by_rounding_alone_looks_like_1(tmp_path: Path, key: str) -> None:
+    depth = Channel(name="layers:parameter/gradient", kind="depth", dims=("statistic", "module"), shape=(1, STEPS),
+                    dtype="float64", scale="log", compare="ratio",
+                    labels={"statistic": ("root mean square",), "module": tuple("abcdef")})  # fmt: skip
+    rounding = 1 + 1e-9 * np.arange(STEPS)
+    about, before = (NORM, BEFORE) if key == "jacobians" else (depth, BEFORE[None])
+    with shown(tmp_path, key, *pair(about, before, before * rounding), difference=True) as (_, panel):
+        plot = panel.curves.plot if key == "jacobians" else panel.parameters
+        low, high = limits(plot)
+        assert low == -high and 1.01 < 10**high < 1.05
+        axis = plot.getAxis("left")
+        ((spacing, values),) = axis.tickValues(low, high, 200)
+        texts = axis.tickStrings(values, 1.0, spacing)
+        assert "1" in texts and len(set(texts)) == len(texts) > 2

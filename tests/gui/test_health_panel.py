@@ -49,23 +49,27 @@ def stage(tmp_path: Path, qtbot: Any) -> Iterator[Stage]:
         made.close()
 
 
+AXES = (STEP_DOMAIN, ANSWER_DOMAIN, "notes step")
+BEFORE = (5, 6, 7)
+
+
 @pytest.mark.parametrize(
-    ("row", "place", "step", "answer"),
+    ("row", "place", "expected"),
     [
-        ("rnn.l0", "rnn.l0", 2, 6),
-        ("input", "rnn.l9", 2, 6),
-        ("input.sound", "rnn.l9", 2, 6),
-        ("input.said", "rnn.l9", 5, 2),
-        ("input.picture", "rnn.l9", 5, 6),
-        ("input.notes", "rnn.l9", 5, 6),
-        ("input.gru", "input.gru", 2, 6),
-        ("output", "rnn.l9", 5, 2),
+        ("rnn.l0", "rnn.l0", (2, 6, 7)),
+        ("input", "rnn.l9", (2, 6, 7)),
+        ("input.sound", "rnn.l9", (2, 6, 7)),
+        ("input.said", "rnn.l9", (5, 2, 7)),
+        ("input.picture", "rnn.l9", BEFORE),
+        ("input.notes", "rnn.l9", (5, 6, 2)),
+        ("input.gru", "input.gru", (2, 6, 7)),
+        ("output", "rnn.l9", (5, 2, 7)),
     ],
 )
-def test_where_a_click_goes(stage: Stage, row: str, place: str, step: int, answer: int) -> None:
+def test_where_a_click_goes(stage: Stage, row: str, place: str, expected: tuple[int, ...]) -> None:
     panel = stage.panel("health")
-    stage.cursor.set_length(9, 9)
-    stage.cursor.move(place="rnn.l9", step=5, answer=6)
+    stage.cursor.set_lengths(dict.fromkeys(AXES, 9))
+    stage.cursor.move(place="rnn.l9", steps=dict(zip(AXES, BEFORE, strict=True)))
     panel._clicked([channel.place for channel, _ in panel.rows()].index(row), 0)
     position = stage.cursor.position
-    assert (position.place, position.step, position.answer) == (place, step, answer)
+    assert (position.place, *(position.at(axis) for axis in AXES)) == (place, *expected)

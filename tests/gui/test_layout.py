@@ -54,6 +54,23 @@ def test_every_title_of_every_panel_is_read_whole_at_1280(window: Window) -> Non
     assert all(shown.values()), shown
 
 
+def test_the_log_comes_to_the_front_when_it_is_asked_for(window: Window, qtbot: object) -> None:
+    log = window.docks["log"]
+    assert log.isHidden() and "log" not in window.docking.bars
+    log.toggleViewAction().trigger()
+    qtbot.waitUntil(lambda: not log.visibleRegion().isEmpty(), timeout=3000)
+    log.toggleViewAction().trigger()
+    assert log.isHidden()
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(1, [0]), (2, [0, 1]), (3, [0, 1, 2]), (4, [0, 1, 2, 3])])
+def test_few_steps_are_all_numbered(qapp: QApplication, steps: int, expected: list[int]) -> None:
+    axis = StepAxis("bottom")
+    for width in (120.0, 420.0, 900.0):
+        ticks = {round(v) for _, values in axis.tickValues(-0.5, steps - 0.5, width) for v in values}
+        assert ticks == set(expected), width
+
+
 def test_one_panel_gets_the_room_of_all_and_gives_it_back(window: Window, qapp: QApplication) -> None:
     docks = window.docks
     before = {key: docks[key].isHidden() for key in window.panels}

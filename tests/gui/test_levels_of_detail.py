@@ -82,6 +82,22 @@ def test_no_extreme_is_lost_wherever_it_is_and_whenever_its_page_came(
         assert y[-1] == 1.0 and y[:2].min() == 0.0 and x[-1] == pytest.approx(steps - 1, abs=steps / 500)
 
 
+@pytest.mark.parametrize("order", ["in order", "last first", "shuffled"])
+def test_cells_that_two_pages_share_have_the_extremes_of_both(tmp_path: Path, order: str) -> None:
+    """The drawing follows the run; whichever page comes second, the first one's rows count on."""
+    steps, cuts = 5001, pieces(5001, order)
+    values = np.full((steps, 3), 0.5, np.float32)
+    for start, stop in cuts:
+        values[start, 0], values[stop - 1, 1] = 1.0, 0.0
+    with write(tmp_path / "a.inspect", values, cuts, open_too=True) as capture:
+        low, high = look(capture)
+        rows = -(-steps // len(high)) + np.arange(400)
+        size = next(int(n) for n in rows if n % 4 == 0 and -(-steps // n) == len(high))
+        ends = sorted(cuts)
+        np.testing.assert_array_equal(np.flatnonzero(high[:, 0] == 1), sorted({start // size for start, _ in ends}))
+        np.testing.assert_array_equal(np.flatnonzero(low[:, 1] == 0), sorted({(stop - 1) // size for _, stop in ends}))
+
+
 @pytest.mark.parametrize("steps", LENGTHS)
 def test_a_map_shows_its_last_step_at_its_right_edge(tmp_path: Path, steps: int) -> None:
     values = np.full((steps, 3), 0.1, np.float32)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inspector.gui.window.side_docks import LogPane
+from inspector.gui.window.log_pane import LogPane
 from inspector.records import Log
 from inspector.transport.inbox import Inbox
 

@@ -17,6 +17,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QMessageBox, QPushButton
 
 from inspector.capture import PACKED_SUFFIX, pack
+from inspector.gui.dialogs.edit_dialog import EditDialog
 from inspector.gui.dialogs.model_dialog import OpenModelDialog
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.model_opening import OpenDialog
@@ -274,6 +275,25 @@ def test_what_is_missing_is_said_in_the_dialog(
     assert dialog.isVisible() and dialog.problem.isVisible() and said in dialog.problem.text()
 
 
+@pytest.mark.qt_log_ignore("does not support")  # popups, without a screen
+@pytest.mark.parametrize("suffix", [":make", ""])
+def test_enter_opens_though_completions_are_listed(
+    dialog: OpenModelDialog, qtbot: object, models: Path, suffix: str
+) -> None:
+    asked: list[Load] = []
+    dialog.accepted.connect(lambda: asked.append(dialog.load()))
+    dialog.subject.clear()
+    qtbot.keyClicks(dialog.subject, f"{models}{suffix}")
+    list_of = dialog.subject.completer().popup()
+    qtbot.waitUntil(list_of.isVisible, timeout=5000)
+    qtbot.keyClick(list_of, Qt.Key.Key_Return)
+    if suffix:
+        assert asked == [Load(subject=f"{models}:make")], "once, by one key"
+    else:
+        assert not asked and dialog.problem.isVisible() and "Say which callable" in dialog.problem.text()
+    list_of.hide()
+
+
 @pytest.mark.parametrize("subject", ["{models}:make", "package.module:Model", "char-lstm"])
 def test_what_can_be_asked_for_is(dialog: OpenModelDialog, qtbot: object, models: Path, subject: str) -> None:
     dialog.subject.setText(subject.format(models=models))
@@ -349,10 +369,12 @@ def test_a_capture_that_is_entered_is_not_where_the_next_dialog_begins(qtbot: ob
 
 
 def test_a_sequence_without_a_model_is_answered_where_the_user_looks(
-    window: Window, qapp: QApplication, tmp_path: Path
+    window: Window, qtbot: object, qapp: QApplication, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.txt").write_text("text")
     window.open_path(str(tmp_path / "mine.txt"))
+    assert window.session.catalog is not None or "as soon as the worker is ready" in window.session.sentence
+    qtbot.waitUntil(lambda: bool(boxes(qapp)), timeout=30_000)  # what reads .txt is known when the worker has told
     (box,) = boxes(qapp)
     assert "mine.txt is a sequence: open the model that is to read it first" in box.text()
     box.close()
@@ -414,6 +436,28 @@ def test_text_for_a_model_of_numbers_is_refused_in_a_sentence_and_kept(
     assert "'the' is not a number; expected numbers" in numbers.input.problem.whole and not boxes(qapp)
     assert numbers.input.line.text() == "the white rabbit" and numbers.session.capture.path == before
     np.testing.assert_array_equal(numbers.session.capture.extent("rnn.l0:h"), (9, 3))
+
+
+@pytest.mark.parametrize("by", ["ctrl+e", "f5"])
+def test_after_a_refused_line_keys_in_its_field_are_of_the_run_that_is_shown(
+    numbers: Window, qtbot: object, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[EditDialog] = []
+    monkeypatch.setattr(EditDialog, "exec", lambda dialog: asked.append(dialog) or dialog.add.click() or 1)
+    type_into(numbers, qtbot, "the white rabbit")
+    qtbot.keyClick(numbers.input.line, Qt.Key.Key_Return)
+    finish(numbers, qtbot)
+    assert numbers.input.problem.isVisible()
+    numbers.activateWindow()
+    qtbot.waitUntil(numbers.isActiveWindow, timeout=5000)
+    numbers.input.line.setFocus()
+    control = Qt.KeyboardModifier.ControlModifier
+    qtbot.keyClick(numbers.input.line, *((Qt.Key.Key_E, control) if by == "ctrl+e" else (Qt.Key.Key_F5,)))
+    assert numbers.session.running and numbers.session.spec == InputSpec()
+    finish(numbers, qtbot)
+    assert len(numbers.session.capture.frames) == (2 if asked else 1) == (2 if by == "ctrl+e" else 1)
+    assert numbers.input.line.text() == "the white rabbit"
+    assert numbers.input.problem.isVisible() and "not a number" in numbers.input.problem.whole
 
 
 def test_a_ready_sequence_that_is_chosen_runs_though_something_was_typed(numbers: Window, qtbot: object) -> None:

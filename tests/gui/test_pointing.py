@@ -253,11 +253,11 @@ def test_a_training_step_is_read_where_it_is_pointed_at(stage: Stage) -> None:
     panel = on_screen(stage, "training")
     before = dict(panel.readout(stage.cursor.position))
     hover(panel, place_of(panel, panel.shown[1], 4321, middle(panel.shown[1])))
-    step = panel.marked_step()
-    assert step is not None and abs(step - 4321) < 20
+    step = panel.looking.position.step
+    assert step is not None and abs(step - 4321) < 20 and stage.cursor.position.at("iteration") == step
     table = stage.capture.array("parameters:training")
     rows = dict(panel.readout(stage.cursor.position))
-    assert rows[f"loss [training step {step}]"] == number(table[1, step]) and rows != before
+    assert rows[f"loss [iteration {step}]"] == number(table[1, step]) and rows != before
     assert all(plot._line.value() == step for plot in panel.shown), "marked in every plot"
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from panel_captures import SIZE, write_frames
 from PySide6.QtWidgets import QApplication
-from reading import Case, ColourReader, axis_numbers, numbers_of, part_of, ticks_of, title_of, words_of
+from reading import Case, ColourReader, axis_numbers, look_of, numbers_of, part_of, ticks_of, title_of, words_of
 
 from inspector.capture import open_capture
 from inspector.gui.export.figure_files import save_data
@@ -33,7 +33,10 @@ CASES = (*cases_units.CASES, *cases_gradients.CASES, *cases_runs.CASES)
 
 
 def test_every_panel_has_a_case() -> None:
-    assert {case.key for case in CASES} == {key for key, _ in ordered()}
+    own = {key for key, panel in ordered() if panel.__module__.startswith("inspector.gui.panels.")}
+    assert own and {case.key for case in CASES} == own, (
+        "what is to be read in a panel stands in tests/support/cases_*.py"
+    )
 
 
 @pytest.fixture(scope="module", params=CASES, ids=str)
@@ -96,6 +99,8 @@ def test_the_colour_of_each_cell_stands_for_its_number(written: tuple[Case, Path
             assert reader.unit == case.units[path]
             reader.check(truth, f"{case} {path}")
             reader.check_bar()
+            about = case.about(path)
+            reader.check_limits(truth, case.limits.get(path), log="log" in about, centred="diverging" in about)
 
 
 def test_each_curve_has_the_numbers_that_its_name_says(written: tuple[Case, Path]) -> None:
@@ -105,6 +110,8 @@ def test_each_curve_has_the_numbers_that_its_name_says(written: tuple[Case, Path
             if name:
                 entries = [line for line, told in found.entries if told == name]
                 assert len(entries) == 1, (path, name, [told for _, told in found.entries])
+                looks = [look_of(line) for line, _ in found.entries]
+                assert len(set(looks)) == len(looks), f"{path}: two curves look alike, {looks}"
                 plot, line = found.plot, entries[0]
             else:
                 plot, line = found.getViewBox().parentItem(), found

@@ -15,7 +15,7 @@ import pytest
 from panel_captures import channel, shown
 from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QApplication
-from reading import NOTHING, Case
+from reading import NOTHING, Case, ColourReader
 
 from inspector.gui.widgets.theme import LAST, colour_table
 
@@ -41,7 +41,7 @@ def test_pointing_at_a_cell_reads_the_number_of_that_cell(tmp_path: Path, case: 
             for word in path.split("."):
                 row = row[int(word)] if word.isdecimal() else getattr(row, word)
             cells = [place for place, value in np.ndenumerate(truth) if value != NOTHING]
-            for i, j in (cells[0], cells[len(cells) // 2], cells[-1]):
+            for i, j in (cells[0], *cells[1 :: max(1, len(cells) // 5)], cells[-1]):
                 panel.pointed(row.plot, j + 0.3, i - 0.3)
                 number = f"{truth[i, j]:.10g}"
                 texts = [value.split(",")[0].split()[0] for _, value in panel.told()]
@@ -177,3 +177,58 @@ def test_with_shut_gates_the_direct_path_ends_and_the_difference_is_all_that_arr
         assert panel.told()[:3] == [("direct [lag 2]", "0"), ("whole [lag 2]", "0.01"), ("difference [lag 2]", "0.01")]
         low, high = panel.lags.plot.vb.viewRange()[1]
         assert low < -3 and high > 0 and low > -5
+
+
+@pytest.mark.parametrize("how", ["by variance", "by similarity"])
+def test_rows_in_another_order_are_named_pointed_at_and_marked_by_their_units(tmp_path: Path, how: str) -> None:
+    values = np.random.default_rng(5).normal(size=(9, 5)) * [1.0, 5.0, 0.2, 3.0, 0.5]
+    with shown(tmp_path, "states", channel("rnn.l0:h", "state", ("step", "unit"), values, scale="diverging")) as (
+        stage,
+        panel,
+    ):
+        panel.order.setCurrentText(how)
+        QApplication.processEvents()
+        order = [panel.unit_at(row) for row in range(5)]
+        assert sorted(order) == list(range(5)) and order != list(range(5))
+        if how == "by variance":
+            assert order == [1, 3, 0, 4, 2]
+        ColourReader(panel, panel.row).check(values.T[order], how)
+        for row in range(5):
+            panel.pointed(panel.row.plot, 6.0, float(row))
+            assert panel.row.level_line.value() == row and stage.cursor.position.unit == order[row]
+            ((_, number),) = panel.told()
+            assert float(number) == pytest.approx(values[6, order[row]])
+
+
+def test_dots_of_saturation_are_pointed_at_as_they_are_drawn(tmp_path: Path) -> None:
+    with shown(tmp_path, "gates", *cases_units.GATES.parts, place=cases_units.LAYER) as (stage, panel):
+        for unit in range(cases_units.UNITS):
+            _, right, left = cases_units.SHARES["forget"][:, unit]
+            panel.pointed(panel.scatter, right + 0.002, left - 0.002)
+            assert stage.cursor.position.unit == unit
+
+
+def test_what_lies_beyond_the_limits_is_counted_in_a_word(tmp_path: Path) -> None:
+    values = np.random.default_rng(6).normal(size=(64, 20))
+    values[3, 4] = 50.0
+    with shown(tmp_path, "states", channel("rnn.l0:h", "state", ("step", "unit"), values, scale="diverging")) as (
+        _,
+        panel,
+    ):
+        high = float(panel.row.bar._ticks()[2][1])
+        share = 100 * (np.abs(values) > high).mean()
+        ((_, note),) = panel.row.bar._notes()
+        assert note.endswith(" % beyond") and float(note.split()[0]) == pytest.approx(share, rel=0.2) and high < 10
+
+
+def test_in_a_backward_layer_what_is_felt_comes_before_where_it_came_from(tmp_path: Path) -> None:
+    place, grid = "rnn.l0.reverse", np.arange(1.0, 11.0).reshape(2, 5)
+    parts = [
+        channel(f"{place}:h", "state", ("step", "unit"), np.zeros((7, 1))),
+        channel(f"{place}:jacobian/lag_map", "map", ("start", "lag"), grid, title="by start",
+                scale="log", compare="ratio", labels={"start": ("6", "4")}),
+    ]  # fmt: skip
+    with shown(tmp_path, "lags", *parts, place=place) as (stage, panel):
+        panel.pointed(panel.row.plot, 3.0, 1.0)
+        assert (stage.cursor.position.step, stage.cursor.position.key) == (1, 4)
+        assert panel.told() == [(f"by start [1, from 4]  {place}", "9")]

@@ -139,6 +139,7 @@ def test_a_capture_from_disk_was_not_run_here(session: Session, worker: Fake, tm
     sent = len(worker.sent)
     session.again()
     assert session.again_possible is None and len(worker.sent) == sent
+    assert session.sentence.startswith("What is shown was opened, not run here")
     session.close()
 
 

@@ -59,7 +59,7 @@ def test_all_that_is_pressed_and_read_is_on_the_screen(
     window.open_capture(str(a_capture))
     window.session.sentence = "a sentence that does not end " * 40
     window.session.running = True
-    window._show_state()
+    window.show_state()
     qtbot.wait(100)
     assert small.contains(window.frameGeometry())
     for widget in (

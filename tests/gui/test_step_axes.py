@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from opened import opened
+from panel_captures import channel, write_frames
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -18,7 +19,7 @@ from inspector.gui.export.offscreen import Stage
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.player import Player
 from inspector.gui.state.settings import Settings
-from inspector.gui.state.step_axes import lengths_of, words_of
+from inspector.gui.state.step_axes import axis_of, lengths_of, places_along, words_of
 from inspector.gui.widgets.grid_strip import GridStrip
 from inspector.gui.widgets.theme import DARK, LIGHT
 from inspector.gui.widgets.token_strip import TokenStrip
@@ -49,13 +50,13 @@ def write(path: Path, axes: list[Axis], states: dict[str, str], names: dict[str,
                 ("h", "state", ("step", "unit")),
                 ("gradient/state_norm", "gradient", ("step",)),
             ):
-                channel = Channel(
+                about = Channel(
                     name=f"{place}:{signal}", kind=kind, dims=dims, shape=shape[: len(dims)], title=signal,
                     domains={"step": axis_name},
                 )  # fmt: skip
-                writer.write(channel)
+                writer.write(about)
                 cells = values if len(dims) == 2 else values[:, 0]
-                writer.write(Page(channel.name, 0, (0,) * len(dims), cells.astype(np.float32)))
+                writer.write(Page(about.name, 0, (0,) * len(dims), cells.astype(np.float32)))
         writer.write(RunStop("done"))
     return path
 
@@ -89,7 +90,7 @@ def test_a_panel_shows_one_axis_with_its_word_labels_range_and_cursor(stage: Sta
     stage.cursor.move(steps=at, unit=1)
     for number, (place, axis) in enumerate(PLACES.items()):
         stage.cursor.move(place=place)
-        assert {channel.place for channel in panel.channels()} == {place} and panel.looking.axis == axis
+        assert {one.place for one in panel.channels()} == {place} and panel.looking.axis == axis
         assert [panel.whose.itemText(i) for i in range(3)] == ["input", "answer", "sound"]
         assert panel.whose.currentText() == WORDS[axis] and not panel.whose.isHidden()
         plot = panel.plots[0]
@@ -118,12 +119,33 @@ def test_the_mouse_and_the_range_of_an_axis_leave_the_others_alone(stage: Stage)
     assert {axis: stage.steps.along(axis).bounds for axis in whole} == whole
 
 
+def test_what_has_steps_is_shown_with_them_and_what_has_none_with_its_place(tmp_path: Path, qapp: object) -> None:
+    values, steps = np.zeros((4, 3), np.float32), ("step", "unit")
+    parts = (
+        channel("joint:h", "state", steps, values, domains={"step": "sound"}),
+        channel("joint:c", "state", steps, values), channel("joint:h/units", "unit", ("statistic", "unit"), values),
+        channel("head.weight:norm", "spectrum", ("rank",), values[0]),
+    )  # fmt: skip
+    with open_capture(write_frames(tmp_path, *parts)) as capture:
+        places = places_along(capture)
+        assert {name: axis_of(one, places) for name, one in capture.channels.items()} == {
+            "joint:h": "sound", "joint:c": "step", "joint:h/units": "sound", "head.weight:norm": "step"
+        }  # fmt: skip
+
+
+def test_choices_that_were_remembered_before_are_still_known(qtbot: Any) -> None:
+    rows = [SequenceRow(Cursor(), LIGHT, Settings(), axis) for axis in ("step", ANSWER_DOMAIN, "sound", "layer")]
+    for row in rows:
+        qtbot.addWidget(row)
+    assert [row.setting for row in rows] == ["colour", "colour of the answer", "colour of sound", "colour of layer"]
+
+
 def test_the_chooser_turns_to_any_axis(stage: Stage) -> None:
     panel = stage.panel("states")
     for index, axis in enumerate(NAMES):
         panel.whose.setCurrentIndex(index)
         panel.whose.activated.emit(index)
-        assert panel.looking.axis == axis and {PLACES[channel.place] for channel in panel.channels()} == {axis}
+        assert panel.looking.axis == axis and {PLACES[one.place] for one in panel.channels()} == {axis}
 
 
 def rows_of(capture: Capture, cursor: Cursor) -> SequenceRows:
@@ -325,10 +347,8 @@ def test_keys_in_the_window_move_the_axis_of_what_has_the_keyboard(
         QTest.keyClick(panel, Qt.Key.Key_Left)
         assert dict(window.looking.position.steps) == {"step": 2, ANSWER_DOMAIN: 2, "sound": 1}
         window._read_out()
-        shown = {window.readout.item(i, 0).text(): window.readout.item(i, 1).text() for i in range(3)}
-        assert {what: value.split()[0] for what, value in shown.items()} == {
-            "step": "2", "answer step": "2", "sound step": "1"
-        }  # fmt: skip
+        shown = [(window.readout.item(i, 0).text(), window.readout.item(i, 1).text()) for i in range(3)]
+        assert shown == [("step", "2  'c'"), ("answer step", "2  'w'"), ("sound step", "1")]
         window.steps.along("sound").set(0.0, 2.0)
         window.show_all_steps()
         assert window.steps.along("sound").bounds == (-0.5, lengths_of(stage.capture)["sound"] - 0.5)

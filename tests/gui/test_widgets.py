@@ -188,6 +188,14 @@ def test_logarithmic_axes_never_have_one_label_alone(qapp: object, low: float, h
         assert len(set(shown)) == len(shown), shown
 
 
+@pytest.mark.parametrize("reach", [0.01, 0.06, 0.1, 0.17])
+@pytest.mark.parametrize("size", [120, 600])
+def test_narrow_logarithmic_axes_have_numbers_above_and_below_1(qapp: object, reach: float, size: int) -> None:
+    ((_, values),) = LogAxis("left").tickValues(-reach, reach, size)
+    assert min(values) < -0.3 * reach and max(values) > 0.3 * reach
+    assert np.diff(values).min() * size / (2 * reach) > 12, "labels do not touch"
+
+
 def test_points_that_no_line_reaches(qapp: object) -> None:
     nan = np.nan
     y = np.array([nan, 1, nan, 2, 3, nan, 4, 4, nan, 5])

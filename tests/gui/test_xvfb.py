@@ -144,7 +144,7 @@ PLACES = (
     STAND
     + """
 window.session.running = True
-window._show_state()
+window.show_state()
 QTest.qWait(200)
 widgets = (window.input.go, window.readout, window.status.stop, window.status.worker, window.sequence.colour_by)
 print(json.dumps({

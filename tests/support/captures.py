@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from inspector.capture import Writer
+from inspector.capture.checksums import page_checksum, record_checksum
 from inspector.capture.layout import INDEX
-from inspector.records import Channel, Frame, Labels, Page, RunStart, RunStop
+from inspector.records import BadRecordError, Channel, Frame, Labels, Page, RunStart, RunStop, decode
 
 START = RunStart(run="r", title="a run")
 NAME = "rnn.l0:h"
@@ -24,15 +27,17 @@ def channel(name: str = NAME, dtype: str = "float32", units: int = 4, **more: ob
 
 
 def write(
-    path: Path, values: npt.NDArray[np.generic], *, rows: int = 8, name: str = NAME, done: bool = True, **more: object
-) -> Path:
-    """A capture of one channel in pages of some rows."""
+    path: Path, values: npt.NDArray[np.generic], *, rows: int = 8, name: str = NAME, done: bool = True,
+    skip: Container[int] = (), **more: object,
+) -> Path:  # fmt: skip
+    """A capture of one channel in pages of some rows, but for the pages that would begin at a step of `skip`."""
     with Writer(path, START) as writer:
         writer.write(channel(name, str(values.dtype), values.shape[1], **more))
         writer.write(Frame(index=0))
         writer.write(Labels("step", tuple(chr(97 + i % 26) for i in range(len(values))), 0))
         for start in range(0, len(values), rows):
-            writer.write(Page(name, 0, (start, 0), values[start : start + rows]))
+            if start not in skip:
+                writer.write(Page(name, 0, (start, 0), values[start : start + rows]))
         if done:
             writer.write(RunStop("done"))
     return path
@@ -70,3 +75,50 @@ def change(path: Path, statement: str, values: tuple[object, ...] = ()) -> None:
 
 
 Harm = Callable[[Path, int], None]
+
+
+def seal(path: Path) -> None:
+    """Checksums and row counts that fit what stands in an index now, as a program has them that made it on purpose."""
+    index = sqlite3.connect(path / INDEX)
+    described = {}
+    with index:
+        for table in ("run", "channels", "frames", "notes"):
+            kind = {"notes": "kind", "channels": "name"}.get(table, "''")
+            for number, text, more in index.execute(f"SELECT id, record, {kind} FROM {table}").fetchall():
+                if table == "run" and '"record": "RowCounts"' in text:
+                    text = _counted(index, text)
+                    index.execute("UPDATE run SET record = ? WHERE id = ?", (text, number))
+                checksum = record_checksum(table, number, text, more)
+                index.execute(f"UPDATE {table} SET checksum = ? WHERE id = ?", (checksum, number))
+                if table == "channels":
+                    with suppress(BadRecordError):
+                        described[number] = decode(text)
+        for row in index.execute("SELECT * FROM pages").fetchall():
+            if row[1] in described:
+                checksum = page_checksum(described[row[1]], *row[:-1])
+                index.execute("UPDATE pages SET checksum = ? WHERE id = ?", (checksum, row[0]))
+    index.close()
+
+
+def _counted(index: sqlite3.Connection, text: str) -> str:
+    """Row counts of the end of a run, as the rows are now; those of its beginning stay."""
+    counts = json.loads(text)
+    if counts["last"]["pages"] >= counts["first"]["pages"]:
+        for table in counts["last"]:
+            counts["last"][table] = index.execute(f"SELECT max(id) FROM {table}").fetchone()[0] or 0
+    return json.dumps(counts)
+
+
+def as_format_1(path: Path) -> Path:
+    """The same capture as the writer of format 1 left it: no checksums of rows, no counts of them."""
+    index = sqlite3.connect(path / INDEX)
+    with index:
+        index.execute("DELETE FROM run WHERE record LIKE '%RowCounts%'")
+        numbers = [number for (number,) in index.execute("SELECT id FROM run ORDER BY id").fetchall()]
+        for new, number in enumerate(numbers, 1):
+            index.execute("UPDATE run SET id = ? WHERE id = ?", (new, number))
+        for table in ("run", "channels", "frames", "pages", "notes"):
+            index.execute(f"ALTER TABLE {table} DROP COLUMN checksum")
+        index.execute("PRAGMA user_version = 1000")
+    index.close()
+    return path

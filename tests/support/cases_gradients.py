@@ -118,6 +118,8 @@ PATHS = Case(
         channel(f"{LAYER}:mask", "mask", ("step", "unit"), OPEN, title="active units", limits=(0, 1)),
         channel(f"{LAYER}:path/lag_direct", "path", ("statistic", "lag"), BY_LAG, title="direct", **BANDS, **RATIO),
         channel(f"{LAYER}:path/lag_whole", "path", ("lag",), BY_LAG[0], title="whole", **RATIO),
+        channel(f"{LAYER}:path/lag_difference", "path", ("lag",), BY_LAG[0] / 3, title="difference", **RATIO),
+        channel(f"{LAYER}:path/retention_band", "path", ("lag",), BY_LAG[1] * 4, title="retention over units", **RATIO),
         channel(f"{LAYER}:path/retention", "path", ("lag", "unit"), RETENTION, title="retention of a unit"),
     ),
     at={"step": 1, "unit": 1},
@@ -127,23 +129,28 @@ PATHS = Case(
         "lags.plot": ("product", "lag in steps"),
     },
     titles={
-        "lags.plot": f"{LAYER}: 4 steps on, direct {BY_LAG[1, 4]:.2g}, whole {BY_LAG[0, 4]:.2g}",
+        "lags.plot": f"{LAYER}: 4 steps on, direct {BY_LAG[1, 4]:.2g}, whole {BY_LAG[0, 4]:.2g}, difference "
+        f"{BY_LAG[0, 4] / 3:.2g}",
         "open_units.plot": f"active units (bright: open), {LAYER}",
     },
     curves=(
         ("norms.legend", "direct path", STEP, DIRECT), ("shares.legend", "share of the direct path", STEP, SHARE),
         ("lags.legend", "direct", LAGS, BY_LAG[1]), ("lags.legend", "whole", LAGS, BY_LAG[0]),
+        ("lags.legend", "difference", LAGS, BY_LAG[0] / 3), ("lags.legend", "retention over units", LAGS, BY_LAG[1] * 4),
         ("lags.legend", "unit 1", LAGS, RETENTION[:, 1]),
     ),
     told=(
         ("direct [lag 2]", f"{BY_LAG[1, 2]:.10g}"), ("whole [lag 2]", f"{BY_LAG[0, 2]:.10g}"),
+        ("difference [lag 2]", f"{BY_LAG[0, 2] / 3:.10g}"),
+        ("retention over units [lag 2]", f"{BY_LAG[1, 2] * 4:.10g}"),
         ("direct path [1]", f"{DIRECT[1]:.10g}"), ("share of the direct path [1]", f"{SHARE[1]:.10g}"),
         ("unit 1 [1]", "open" if OPEN[1, 1] else "closed"), ("unit 1 keeps over 1 step", f"{RETENTION[1, 1]:g}"),
         ("direct, how", "exact"), ("whole, how", "exact"),
     ),
     saved={
         f"{LAYER}:path/direct_norm": DIRECT, f"{LAYER}:path/share": SHARE, f"{LAYER}:mask": OPEN,
-        f"{LAYER}:path/lag_direct": BY_LAG, f"{LAYER}:path/lag_whole": BY_LAG[0], f"{LAYER}:path/retention": RETENTION,
+        f"{LAYER}:path/lag_direct": BY_LAG, f"{LAYER}:path/lag_whole": BY_LAG[0],
+        f"{LAYER}:path/lag_difference": BY_LAG[0] / 3, f"{LAYER}:path/retention_band": BY_LAG[1] * 4, f"{LAYER}:path/retention": RETENTION,
     },
 )  # fmt: skip
 USES = np.where(np.tril(np.ones((4, 4), bool)), falling(4, 4), NOTHING)
@@ -153,12 +160,12 @@ BPTT = Case(
     "bptt",
     (
         Labels("step", tuple("abcd"), -1),
+        channel(f"{LAYER}:bptt/bias", "bptt", ("step", "source"), np.ones((4, 4)), scale="log", **APART),
         channel(f"{LAYER}:bptt/weight_hh", "bptt", ("step", "source"), np.where(np.isinf(USES), 0.0, USES), unit="bit",
                 scale="log", **APART),
         channel(f"{LAYER}:bptt/weight_hh/lag", "bptt", ("statistic", "lag"), SUMS, unit="bit", scale="log",
                 method="estimated", labels={"statistic": ("standard error", "norm of the sum", "sum of the norms")},
                 **APART),
-        channel(f"{LAYER}:bptt/bias", "bptt", ("step", "source"), np.ones((4, 4)), scale="log", **APART),
         *(Scalar(f"{LAYER}:bptt/weight_hh/{name}", 0, value)
           for name, value in (("check_error", 1e-6), ("total_norm", 3.0), ("immediate_norm", 2.0))),
     ),

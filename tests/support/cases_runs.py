@@ -142,7 +142,7 @@ CLIPPING = Case(
     place="",
     mark=(("parameters", 0.1, 2.2),),
     axes={
-        "effect": ("after clipping", "threshold c (drag the line)"), "history": ("‖g‖", "training step"),
+        "effect": ("after clipping", "threshold c (drag the line)"), "history": ("‖g‖", "iteration"),
         "parameters": ("", "gradient"),
     },
     ticks={"name_axis": PARAMETERS},
@@ -158,7 +158,7 @@ CLIPPING = Case(
     ),
     told=(
         ("norm, gradient of head.weight", "4 bit"), ("largest entry, gradient of head.weight", "0.1 bit"),
-        ("clipping threshold", "0.3"), ("gradient norm", "4"), ("training steps above the threshold", "2 of 4"),
+        ("clipping threshold", "0.3"), ("gradient norm", "4 bit"), ("training steps above the threshold", "2 of 4"),
     ),
     saved={
         "parameters:clipping/norms": NORMS, "parameters:clipping/by_value": CUT, "parameters:clipping/history": PAST,
@@ -174,15 +174,15 @@ TRAINING = Case(
     ),
     place="",
     mark=(("shown.0", 60.0, 0.0),),
-    axes={"shown.0": ("", ""), "shown.1": ("", "training step")},
+    axes={"shown.0": ("", ""), "shown.1": ("", "iteration")},
     titles={"shown.0": "loss", "shown.1": "weights"},
     curves=(
         ("legends.1", "largest", NOTED[1], NOTED[2]), ("legends.1", "smallest", NOTED[1], NOTED[3]),
         ("shown.0.items.3", "", NOTED[1], NOTED[0]),
     ),
     told=(
-        ("loss [training step 50]", "2"), ("weights: largest [training step 50]", "30"),
-        ("weights: smallest [training step 50]", "0.5"),
+        ("loss [iteration 50]", "2"), ("weights: largest [iteration 50]", "30"),
+        ("weights: smallest [iteration 50]", "0.5"),
     ),
     saved={"parameters:training": NOTED},
 )  # fmt: skip

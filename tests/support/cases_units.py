@@ -57,6 +57,7 @@ GATES = Case(
     titles={"rows.0.plot": "forget gate", "rows.1.plot": "input gate"},
     maps={"rows.0": FORGET.T, "rows.1": INPUT.T},
     units={"rows.0": "", "rows.1": ""},
+    limits={"rows.0": (0, 1), "rows.1": (0, 1)},
     curves=(
         ("key_lines", "forget gate", SHARES["forget"][1], SHARES["forget"][2]),
         ("key_lines", "input gate", SHARES["input"][1], SHARES["input"][2]),
@@ -86,6 +87,7 @@ UNITS_CASE = Case(
     titles={"row.plot": "units on beyond 0.5 in steps 2 to 3, by F1"},
     maps={"row": ON[:, [1, 0, 2]].T},
     units={"row": ""},
+    limits={"row": (0, 1)},
     curves=(("line", "", STEP, [0, 0, 1, 0.5, 0, 0, 0.5]),),
     told=(
         (f"gate/forget[3, 1]  {LAYER}", f"{ON[3, 1]:g}, on"),
@@ -134,6 +136,7 @@ OPENERS = Case(
     },
     maps={"kept": KEPT.T},
     units={"kept": ""},
+    limits={"kept": (0, 1)},
     told=(
         ("forget gate by token, marked", f"'<s>': {MEANS[2]:.10g} (×10)"),
         ("forget gate by token, opens it most", f"'\\n': {MEANS[3]:.10g} (×5)"),
@@ -163,6 +166,7 @@ ATTENTION = Case(
     titles={"row.plot": "attn, head 1"},
     maps={"row": WEIGHTS[1]},
     units={"row": ""},
+    limits={"row": (0, float(f"{WEIGHTS[1].max():.3g}"))},
     curves=(("trace", "", np.arange(QUERIES), ENTROPY[1]),),
     told=(
         ("attention 1 → 5, head 1  attn", f"{WEIGHTS[1, 1, 5]:.10g}"),
@@ -182,6 +186,8 @@ OUTPUTS = Case(
     (
         TOKENS,
         Labels("vocabulary", VOCABULARY, -1),
+        Scalar("output:loss/mean", 0, 1.5),
+        Scalar("output:perplexity", 0, 2.83),
         channel("output:loss", "output", ("step",), LOSS, title="loss", unit="bit"),
         channel("output:surprise", "output", ("step",), SURPRISE, title="surprise", unit="bit"),
         channel("output:probability", "output", ("step", "rank"), TOP, title="top 3"),
@@ -190,9 +196,10 @@ OUTPUTS = Case(
     at={"step": 3},
     axes={"curves.plot": ("bit", "step"), "row.plot": ("rank", "step")},
     ticks={"row.plot.step_axis": tuple("abcdefg")},
-    titles={"row.plot": "top 3: most probable at the top"},
+    titles={"curves.plot": "mean loss 1.5 bit, perplexity 2.83", "row.plot": "top 3: most probable at the top"},
     maps={"row": TOP.T},
     units={"row": ""},
+    limits={"row": (0, 1)},
     curves=(("curves.legend", "loss", STEP, LOSS), ("curves.legend", "surprise", STEP, SURPRISE)),
     told=(
         ("loss [3]", f"{LOSS[3]:.10g} bit"),

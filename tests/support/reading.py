@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyqtgraph as pg
+import pytest
 from panel_captures import Written
 from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtGui import QColor, QImage
@@ -33,7 +35,8 @@ class Case:
         axes: path of a plot → (left, bottom); titles: path of a plot → what its title has in it.
         maps: path of a map's row → its numbers, a row for each row on the screen from the top, a column for each step
             from the left. Bars with `root` have a middle of a quarter; others tell by their texts.
-        units: path of a map's row → the unit at its bar; ticks: path of an axis → what stands at 0, 1, 2, …
+        units: path of a map's row → the unit at its bar; ticks: path of an axis → what stands at 0, 1, 2, …;
+            limits: path of a map's row → what its bar ends at; without, about the smallest and the largest number.
         curves: (path of a legend or of a line, name in the legend or "", x, numbers as the axis tells them).
         told: the readout; saved: the names and numbers of what is saved.
     """
@@ -49,10 +52,20 @@ class Case:
     maps: dict[str, Array] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
     ticks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    limits: dict[str, tuple[float, float]] = field(default_factory=dict)
     curves: tuple[tuple[str, str, Any, Any], ...] = ()
     told: tuple[tuple[str, str], ...] = ()
     saved: dict[str, Array] = field(default_factory=dict)
     named: str = ""
+
+    def about(self, path: str) -> str:
+        """How the colours of a map run, by the first channel that has its numbers."""
+        truth = self.maps[path]
+        own = [part[0] for part in self.parts if isinstance(part, tuple) and part[1].ndim == 2]
+        values = {part[0].name: part[1] for part in self.parts if isinstance(part, tuple)}
+        same = [c for c in own if sorted(values[c.name].shape) == sorted(truth.shape)]
+        there = truth[np.isfinite(truth)][0]
+        return next((c.scale for c in same if there in values[c.name]), "sequential")
 
     def __str__(self) -> str:
         return self.named or self.key
@@ -144,6 +157,20 @@ class ColourReader:
                 )
         assert self.colour(0, 0.3) != self.colour(truth.shape[1] - 1, truth.shape[0] - 0.7), "nothing is told apart"
 
+    def check_limits(self, truth: Array, declared: tuple[float, float] | None, *, log: bool, centred: bool) -> None:
+        """The bar ends at what was declared; else within a hundredth of its length of what there is."""
+        if declared is not None:
+            assert (self.low, self.high) == declared
+            return
+        there = truth[np.isfinite(truth)]
+        ends = [float(there.min()), float(there.max())]
+        if centred:
+            ends = [-max(map(abs, ends)), max(map(abs, ends))]
+        texts = [self.low, self.high]
+        if log:
+            ends, texts = [math.log10(v) for v in ends], [math.log10(v) for v in texts]
+        assert texts == pytest.approx(ends, abs=0.03 * (ends[1] - ends[0])), "limits of the colour bar"
+
     def check_bar(self) -> None:
         """The bar's own colours run from its lowest text to its highest."""
         bar = self.row.bar
@@ -162,6 +189,16 @@ def numbers_of(line: Any) -> tuple[Array, Array]:
     """(x, y) of a line or of a scatter, as drawn."""
     x, y = line.getData()
     return np.asarray(x, np.float64), np.asarray(y, np.float64)
+
+
+def look_of(line: Any) -> tuple[Any, ...]:
+    """By what a curve is told from others: colour, style and width of its pen, or its symbol and the symbol's colour."""
+    pen, brush = line.opts.get("pen"), line.opts.get("brush", line.opts.get("symbolBrush"))
+    drawn = pg.mkPen(pen)
+    of_line = (drawn.color().name(QColor.NameFormat.HexArgb), drawn.style(), drawn.widthF())
+    return (
+        of_line if line.opts.get("connect") is not None else (line.opts.get("symbol"), pg.mkBrush(brush).color().name())
+    )
 
 
 def axis_numbers(plot: Any, y: Array) -> Array:

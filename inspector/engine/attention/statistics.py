@@ -7,7 +7,7 @@ The weights of a block are computed once and serve every statistic. Results of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -17,8 +17,6 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, Quantity
 from inspector.engine.trace.trace import Attention, Trace
 from inspector.records.catalogue import ATTENTION
-
-CACHE = "attention/statistics"
 
 Statistic = Callable[[RowBlock], Tensor]
 BlockWriter = Callable[[slice, RowBlock], None]
@@ -34,6 +32,13 @@ class Statistics:
     values: dict[str, Tensor]
     empty_rows: int
     broken_rows: int
+
+
+@dataclass(slots=True)
+class KnownStatistics:
+    """Id of an attention of the trace → its statistics, which several quantities write."""
+
+    by_attention: dict[int, Statistics] = field(default_factory=dict)
 
 
 def per_attention_row(
@@ -76,7 +81,7 @@ def per_attention_row(
 
 def statistics(trace: Trace, attention: Attention, emit: Emitter, write: BlockWriter | None = None) -> Statistics:
     """The statistics of an attention, from the trace or from one walk over its rows that also calls `write`."""
-    known: dict[int, Statistics] = trace.extra.setdefault(CACHE, {})
+    known = trace.findings.of(KnownStatistics).by_attention
     if id(attention) not in known or write is not None:
         with torch.no_grad():
             known[id(attention)] = _walk(attention, trace.look_at, emit, write)

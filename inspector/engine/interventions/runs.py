@@ -10,8 +10,8 @@ from inspector.engine.errors import InputError
 from inspector.engine.interventions.editor import Editor, Target, WrittenOut, code_location, edited_input
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import DEFAULTS, KeptTrace, RunOptions, perform
-from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import found_gates
+from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
 from inspector.engine.trace.emitter import Sink
 from inspector.engine.trace.trace import Trace
 from inspector.records import Edit, Frame
@@ -78,25 +78,26 @@ def perform_with_edits(
 
 def editor_of(trace: Trace, edits: Sequence[Edit]) -> Editor:
     """What replaces the edited values, from a pass that saw where they are made. Raises InputError."""
-    seen: list[tuple[str, Flow, list[Slot], int]] = trace.extra.get("handwritten", [])
+    recorded = trace.findings.of(RecordedLoops)
     counts: dict[Any, int] = {}
     number: dict[int, int] = {}
-    for op in trace.extra.get("operations", ()):
+    for op in recorded.operations:
         where = code_location(op.chain, op.name)
         number[id(op)] = counts[where] = counts.get(where, -1) + 1
     editor = Editor()
     for edit in edits:
-        found = next(((flow, state, size) for place, flow, state, size in seen if place == edit.place), None)
+        found = next((loop for loop in recorded.loops if loop.place == edit.place), None)
         if found is None:
-            known = ", ".join(dict.fromkeys(place for place, *_ in seen)) or "none"
+            known = ", ".join(dict.fromkeys(loop.place for loop in recorded.loops)) or "none"
             raise InputError(f"There is no recurrence at {edit.place!r} that can be edited; there are {known}.")
-        _aim(editor, edit, *found, number)
+        _aim(editor, edit, found, number)
     return editor
 
 
-def _aim(editor: Editor, edit: Edit, flow: Flow, state: list[Slot], size: int, number: dict[int, int]) -> None:
+def _aim(editor: Editor, edit: Edit, loop: RecordedLoop, number: dict[int, int]) -> None:
+    flow, state = loop.flow, loop.state
     made = {slot.name: [(i, j, slot.values[i + 1]) for i, j in enumerate(slot.made) if j >= 0] for slot in state}
-    for signal, i, j, tensor in found_gates(flow, state, size):
+    for signal, i, j, tensor in found_gates(flow, state, loop.size):
         made.setdefault(signal, []).append((i, j, tensor))
     if edit.signal not in made:
         raise InputError(f"{edit.place} has no {edit.signal!r}; there are {', '.join(made)}.")

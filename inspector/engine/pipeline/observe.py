@@ -48,6 +48,8 @@ class Observation:
         self, kind: type[BaseException] | None, fault: BaseException | None, where: TracebackType | None
     ) -> None:
         self._detach()
+        if fault is not None and not isinstance(fault, Exception):
+            self.trace.forget_requests()  # nobody will finish
 
     def _keep(self, output: Any) -> None:
         self.output = output
@@ -75,8 +77,7 @@ class Observation:
         for probe in self.probes:
             self._finish(probe)
         settle(self.trace, self.emit)
-        self.trace.gradient_requests.clear()
-        self.trace.after_forward.clear()
+        self.trace.forget_requests()
 
     def _finish(self, probe: Probe) -> None:
         try:

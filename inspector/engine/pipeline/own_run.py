@@ -69,6 +69,7 @@ def _run(trace: Trace, emit: Emitter, options: RunOptions) -> ModelError | None:
         try:
             _forward(trace, emit, watched)
         except (CancelledError, CaptureError, InputError):
+            trace.forget_requests()  # nobody will finish
             raise
         except ModelError as fault:
             failure = fault
@@ -94,7 +95,7 @@ def _backward(trace: Trace, total: Tensor, emit: Emitter) -> None:
 
     What probes asked for comes by their hooks; naming the edges makes autograd go there.
     """
-    edges = [request.edge for request in trace.gradient_requests]
+    edges = [request.edge for request in trace.gradient_requests if request.edge is not None]
     parameters = wanted_parameters(trace, emit)
     wanted = [*edges, *map(get_gradient_edge, parameters.values())]
     if not wanted:

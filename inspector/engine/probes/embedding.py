@@ -10,7 +10,7 @@ from torch.utils.hooks import RemovableHandle
 
 from inspector.engine.hooks.module_stack import in_backward
 from inspector.engine.registries import PROBES
-from inspector.engine.trace.embedding_calls import KEY, LookedUp
+from inspector.engine.trace.embedding_calls import EmbeddingCalls, LookedUp
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 
@@ -31,7 +31,6 @@ class Embedding:
         """One forward hook on each; none without a loss, as there are no gradients then."""
         if not trace.may_have_gradients:
             return
-        trace.extra[KEY] = {}
         for name, module in model.named_modules():
             if isinstance(module, nn.Embedding):
                 self._handles.append(module.register_forward_hook(_Hook(trace, name or "embedding")))
@@ -44,7 +43,7 @@ class Embedding:
 
     def finish(self, trace: Trace, emit: Emitter) -> None:
         """The gradients have come by themselves and a quantity reads them; what was returned is let go."""
-        for calls in trace.extra.get(KEY, {}).values():
+        for calls in trace.findings.of(EmbeddingCalls).by_place.values():
             for call in calls:
                 call.output = None
 
@@ -68,7 +67,7 @@ class _Hook:
             return
         if output.shape[:-1] != args[0].shape:
             return
-        calls: list[LookedUp] = self.trace.extra[KEY].setdefault(self.place, [])
+        calls = self.trace.findings.of(EmbeddingCalls).by_place.setdefault(self.place, [])
         if len(calls) < MOST_CALLS:
             call = LookedUp(args[0].detach().clone(), output, output._version)
             calls.append(call)

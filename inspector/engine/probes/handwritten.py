@@ -28,6 +28,7 @@ from inspector.engine.recurrent.traced.program.inner_cells import cells_within, 
 from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
+from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
@@ -147,7 +148,7 @@ class Handwritten:
         table, lost = resolved(self._recorder.table())
         self._made = _Origins(table, trace)
         if trace.editing:
-            trace.extra["operations"] = table.ops()
+            trace.findings.of(RecordedLoops).operations = table.ops()
         search = find_loops(table)
         loop = next(search, None)
         while loop is not None:
@@ -193,7 +194,7 @@ class Handwritten:
             emit.sink.write(Labels(STATE + named, tuple(slot.written for slot in state), emit.frame))
             size = int(trace.batch.lengths.numel())
             if trace.editing:
-                trace.extra.setdefault("handwritten", []).append((place, flow, state, size))
+                trace.findings.of(RecordedLoops).loops.append(RecordedLoop(place, flow, state, size))
         return useful
 
     def _modules(self) -> dict[int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ from inspector.engine.errors import InputError, ModelError
 from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_edits
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
 from inspector.engine.opening.open_subject import Opened, open_subject
-from inspector.engine.pipeline import RunOptions, chosen_quantities, record, run_start
+from inspector.engine.pipeline import Recording, RunOptions, chosen_quantities, record, run_start
 from inspector.engine.registries import request_of
 from inspector.engine.session.batches import make_batch
-from inspector.records import Edit, Frame, Load, parse_edit, requests_in
+from inspector.records import Edit, Load, parse_edit, requests_in
 from inspector.records.report import misfit
 
 Asked = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
@@ -60,17 +60,24 @@ def run_here(
     where = next((str(p.device) for p in opened.subject.model.parameters()), "cpu")
     batch = to_device(make_batch(opened.subject, sequence, seed, look_at), where)
     plan = _plan(opened.subject, batch, edits, options) if edits else None
-    frame = Frame(index=0, label=batch.title)
-    named = subject if isinstance(subject, str) else opened.title
-    start = run_start(opened, batch.title, subject=named, seed=seed, device=where)
+    start = run_start(opened, batch.title, subject=_named(subject, opened), seed=seed, device=where)
     recording = record(folder, start, overwrite=overwrite)
+    _to_the_end(recording, lambda: perform_with_edits(opened.subject, batch, recording, plan, options))
+    return open_capture(folder)
+
+
+def _named(subject: Any, opened: Opened) -> str:
+    return subject if isinstance(subject, str) else opened.title
+
+
+def _to_the_end(recording: Recording, run: Callable[[], object]) -> None:
+    """Run; a model that raised says also what became of the capture."""
     try:
         with recording:
-            perform_with_edits(opened.subject, batch, recording, plan, options, frame)
+            run()
     except ModelError as problem:
         said = recording.stop.message if recording.stop is not None else str(problem)
         raise ModelError(said, problem.details) from problem
-    return open_capture(folder)
 
 
 def requests(asked: Asked) -> tuple[str, ...]:

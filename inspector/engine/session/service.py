@@ -153,9 +153,9 @@ class Service:
             request.path, start, overwrite=request.overwrite
         )  # a folder that cannot be used is bad input
         self._perform(recording, lambda: perform_with_edits(subject, batch, recording, plan, options, frame))
-        if recording.stop is not None and recording.stop.status == "done":
-            self._kept.keep(recording, start, frames)
         self._tell_end(request, recording)
+        if recording.stop is not None and recording.stop.status == "done":
+            self._kept.keep(recording, start, frames)  # which looks at everything that was seen, so it comes last
 
     def _perform(self, recording: Recording, run: Callable[[], object]) -> None:
         """Run; a model that raises or a cancel ends the capture properly, with what was seen in it.

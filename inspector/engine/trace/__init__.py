@@ -7,6 +7,8 @@ pages through the `Emitter`.
     quantity          the decorators by which a file becomes a quantity
     emitter           declares channels, writes pages, reports progress, notices a cancel
     answer, step_axes, target_steps   answers and inputs that have steps of their own
+    findings          what else is left in a trace, by its class
+    axis_records, iteration_axis      what a capture says of every axis: steps, layers, patches, iterations
     embedding_calls   what an embedding looked up, call by call
 
 Begin reading with `trace.py`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 import torch
@@ -12,8 +12,6 @@ from torch import Tensor
 from inspector.engine.model.batch import NamedInput
 from inspector.engine.trace.trace import Trace
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
-
-KEY = "embedding/calls"
 
 
 @dataclass(slots=True)
@@ -33,6 +31,13 @@ class LookedUp:
         self.output = None
         if gradient is not None:
             self.norms = gradient.detach().norm(dim=-1)
+
+
+@dataclass(slots=True)
+class EmbeddingCalls:
+    """Place of an embedding → its calls in their order."""
+
+    by_place: dict[str, list[LookedUp]] = field(default_factory=dict)
 
 
 def sequences(trace: Trace, calls: list[LookedUp]) -> Iterator[tuple[str, LookedUp]]:

@@ -12,11 +12,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import get_gradient_edge
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.utils.hooks import RemovableHandle
 
 from inspector.engine.cells.base import Cell, Check, StepBlock
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
+from inspector.engine.trace.findings import Findings
 from inspector.records import STEP_DOMAIN
 
 KEPT_BYTES = 256 << 20
@@ -163,21 +165,29 @@ class Attention:
 
 
 class GradientRequest:
-    """A value in the graph whose gradient is wanted: a hook on it keeps what arrives."""
+    """A value in the graph whose gradient is wanted: a hook on it keeps what arrives.
 
-    __slots__ = ("edge", "gradient", "take")
+    The hook lies in autograd's graph and holds this, and this holds the graph: nobody but `let_go` frees either.
+    """
+
+    __slots__ = ("_handle", "edge", "gradient", "take")
 
     def __init__(self, value: Tensor, take: Callable[[Tensor | None], None]) -> None:
         self.take = take
         self.gradient: Tensor | None = None
         with torch._C.DisableTorchFunction():  # a probe may be recording every torch function
-            self.edge = get_gradient_edge(value)
-            value.register_hook(self._arrived)
+            self.edge: GradientEdge | None = get_gradient_edge(value)
+            self._handle: RemovableHandle = value.register_hook(self._arrived)
 
     def _arrived(self, gradient: Tensor) -> None:
         """Called by autograd; it returns nothing, so the gradient goes on unchanged."""
         with torch._C.DisableTorchFunction():
             self.gradient = gradient if self.gradient is None else self.gradient + gradient
+
+    def let_go(self) -> None:
+        """Take the hook off, and let the graph go."""
+        self._handle.remove()
+        self.edge = None
 
 
 @dataclass(slots=True)
@@ -187,7 +197,7 @@ class Trace:
     Attributes:
         output: what the model returned, detached; None if it raised half-way (then what was seen is still here).
         logits: (b, t, v) or None; loss: (b, t) with NaN where a step carries none, or None.
-        extra: room for probes of other packages, by their key.
+        findings: what else probes and quantities leave, by its class.
     """
 
     subject: Subject
@@ -199,7 +209,7 @@ class Trace:
     loss: Tensor | None = None
     answer: Answer | None = None
     """Steps of the answer where it has its own: then loss and logits have those, not the input's."""
-    extra: dict[str, Any] = field(default_factory=dict)
+    findings: Findings = field(default_factory=Findings)
     cells_within: set[str] = field(default_factory=set)
     """Names of the modules of cells that are part of a larger hand-written recurrence."""
     only_looked_at: bool = False
@@ -244,6 +254,13 @@ class Trace:
         """Call every `take` with what came; a gradient that came in several backward passes is their sum."""
         for request in self.gradient_requests:
             request.take(request.gradient)
+
+    def forget_requests(self) -> None:
+        """Take the hooks off; gradients that come later are nobody's."""
+        for request in self.gradient_requests:
+            request.let_go()
+        self.gradient_requests.clear()
+        self.after_forward.clear()
 
     @property
     def look_at(self) -> int:

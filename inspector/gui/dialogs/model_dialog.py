@@ -46,6 +46,7 @@ class OpenModelDialog(QDialog):
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         self.subject.setCompleter(completer)
         self.subject.textEdited.connect(self._offer)
+        self.subject.returnPressed.connect(self._accept)  # the list of completions keeps Enter from the dialog
         self.problem, self.details, self.more = plain_label(""), QPlainTextEdit(), QToolButton()
         self._build()
         self.fill(subject, checkpoint)
@@ -104,7 +105,10 @@ class OpenModelDialog(QDialog):
             checkpoint=self.checkpoint.text().strip(),
         )  # fmt: skip
 
+    @Slot()
     def _accept(self) -> None:
+        if not self.isVisible():
+            return  # Enter has reached the button as well
         wrong = self._wrong()
         if wrong:
             self.say(wrong)

@@ -379,7 +379,7 @@ class Panel(QWidget):
 
     def told(self) -> list[tuple[str, str]]:
         """The readout under the shared cursor; what is not over the input's steps says so."""
-        word = self.axes.prefix(self.capture, self.frame)
+        word = self.axes.prefix(self.capture, self.frame) if self.by_steps else ""
         rows = self.readout(self.looking.position)
         return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
 

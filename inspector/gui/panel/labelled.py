@@ -1,13 +1,15 @@
-"""Rows of a table by their names: a quantity may put its statistics in any order, and add some."""
+"""Rows of a table by their names, and its columns by their numbers: a quantity may order its statistics in any way."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inspector.capture import CaptureError
+from inspector.capture import CaptureError, coordinate_of
+from inspector.capture.view import View
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -32,3 +34,10 @@ def rows_of(channel: Channel, table: Array, *names: str, dim: str = "statistic")
     """Some rows of a channel's whole array, or of a region that has all rows. Raises CaptureError."""
     rows = np.moveaxis(table, channel.dims.index(dim), 0)
     return [rows[row_of(channel, name, dim)] for name in names]
+
+
+def coordinates(view: View, channels: Iterable[Channel], dim: str, frame: int) -> dict[str, Array]:
+    """The numbers along the axes on which some channels have this dim, by the names of the channels that have them."""
+    axes = dict.fromkeys(channel.domain(dim) for channel in channels if dim in channel.dims)
+    found = (coordinate_of(view, axis, frame) for axis in axes)
+    return {one.name: view.array(one.name, frame) for one in found if one is not None}

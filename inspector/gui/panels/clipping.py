@@ -11,8 +11,9 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
 from inspector.analysis.clipping import clipped_steps, clipping_verdict, percent
+from inspector.capture import series
 from inspector.gui.panel.base import Panel, measured, number
-from inspector.gui.panel.labelled import rows_of
+from inspector.gui.panel.labelled import coordinates, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
@@ -20,12 +21,12 @@ from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.numbers import fixed
 from inspector.gui.widgets.stepplot import StepPlot, curve, decimated, logarithm
 from inspector.gui.widgets.theme import Theme
-from inspector.records import Channel
+from inspector.records import ITERATION_DOMAIN, Channel
 
 Array = npt.NDArray[Any]
 NORMS, BY_VALUE, HISTORY = ("statistic", "parameter"), ("statistic", "bin"), ("statistic", "iteration")
 ROWS: dict[tuple[str, ...], tuple[str, ...]] = {
-    NORMS: ("norm", "largest"), BY_VALUE: ("threshold", "share cut", "cosine"), HISTORY: ("step", "gradient norm"),
+    NORMS: ("norm", "largest"), BY_VALUE: ("threshold", "share cut", "cosine"),
 }  # fmt: skip
 """The statistics that are read of each table, in the order in which they are used here."""
 SHOWN = ("factor by norm, min(1, c / ‖g‖)", "cosine after cutting by value", "share of entries cut by value")
@@ -77,7 +78,7 @@ class Clipping(Panel):
     def _make_plots(self) -> None:
         """The three plots and their curves and dots."""
         self.effect = StepPlot(None, self.theme, label="after clipping", bottom="threshold c (drag the line)", log=True)
-        self.history = StepPlot(None, self.theme, label="‖g‖", bottom="training step")
+        self.history = StepPlot(None, self.theme, label="‖g‖", bottom=ITERATION_DOMAIN)
         self.history.setAxisItems({"left": LogAxis()})
         self.history.getAxis("left").setWidth(58)
         self.parameters = StepPlot(None, self.theme, bottom="gradient", log=True)
@@ -153,17 +154,20 @@ class Clipping(Panel):
         return next((s.value for s in self.capture.scalars if s.name.endswith(wanted) and s.frame == frame), math.nan)
 
     def noted_norms(self) -> Array | None:
-        """(2, n) training step and gradient norm: of training itself, else of the frames of this capture."""
-        values = self.values(HISTORY)
-        if values is not None or self.capture is None:
-            return values
+        """(2, n) iteration and gradient norm: of training itself, else of the frames of this capture."""
+        channel = self.of_dims(HISTORY)
+        if channel is not None and self.capture is not None:
+            numbers, found = series(self.capture, channel, self.frame)
+            return np.stack((numbers, found["gradient norm"]))
+        if self.capture is None:
+            return None
         steps = {frame.index: frame.step if frame.step is not None else frame.index for frame in self.capture.frames}
-        found = [
+        by_frame = [
             (steps[s.frame], s.value)
             for s in self.capture.scalars
             if s.name.endswith("/gradient_norm") and s.frame in steps
         ]
-        return np.array(sorted(found)).T if len(found) > 1 else None
+        return np.array(sorted(by_frame)).T if len(by_frame) > 1 else None
 
     def update_contents(self) -> None:
         """Everything, with the threshold that training used or 1 to begin with."""
@@ -320,7 +324,7 @@ class Clipping(Panel):
         rows = [
             *self._marked_rows(),
             ("clipping threshold", number(self.threshold)),
-            ("gradient norm", number(self.scalar("gradient_norm"))),
+            ("gradient norm", measured(self.scalar("gradient_norm"), self.unit())),
         ]
         counts = self.clipped()
         if counts is not None:
@@ -328,6 +332,7 @@ class Clipping(Panel):
         return rows
 
     def data(self) -> dict[str, Array]:
-        """All that is shown."""
+        """All that is shown, and the iterations of what was noted."""
         assert self.capture is not None
-        return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
+        found = {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
+        return {**found, **coordinates(self.capture, self.channels(), "iteration", self.frame)}

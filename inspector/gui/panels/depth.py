@@ -13,7 +13,7 @@ from inspector.gui.panel.labelled import row_of, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
-from inspector.gui.widgets.centred import about_zero, is_centred
+from inspector.gui.widgets.centred import LEAST, about_zero, is_centred
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import LOGARITHMIC, levels_of
@@ -38,7 +38,7 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
 
     def __init__(self, *, log: bool, over: str = "layer", named: int = FEW) -> None:
         super().__init__(axisItems={"left": LogAxis() if log else ValueAxis()}, enableMenu=False)
-        self.over, self.named, self.centred = over, named, False
+        self.over, self.named, self.log, self.centred = over, named, log, False
         title_from_left(self)
         self.hideButtons()
         self.vb.setMouseEnabled(x=False, y=False)
@@ -74,7 +74,7 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
         values = values[np.isfinite(values)]
         if len(values):
             low, high = float(values.min()), float(values.max())
-            low, high = about_zero(low, high) if self.centred else (low, high)
+            low, high = about_zero(low, high, LEAST if self.log else 0.0) if self.centred else (low, high)
             margin = 0.12 * (high - low) or 0.3
             self.vb.setYRange(low - margin, high + margin, padding=0)
 

@@ -80,7 +80,8 @@ class Outputs(Panel):
         frames = [self.capture.frame_of(self.channels()[0].name, self.frame)]
         if self.differs:
             frames = [self.source.first, self.source.second]
-        words = {"loss/mean": "mean loss {} nat", "perplexity": "perplexity {}"}
+        unit = next((channel.unit for channel in self.lines() if channel.signal == "loss"), "nat")
+        words = {"loss/mean": f"mean loss {{}} {unit}".removesuffix(" 1"), "perplexity": "perplexity {}"}
         said = []
         for name, text in words.items():
             found = {s.frame: s.value for s in self.capture.scalars if s.name == f"output:{name}"}

@@ -33,7 +33,7 @@ PRODUCT = "product"
 SPOKEN = 20
 """The lag of which the title speaks, where the sequence is long enough."""
 NAMED = (1, 10, 100)
-COLOURS = {"path/lag_direct": 0, "path/lag_difference": 1, "path/lag_whole": 3, "path/retention": 2}
+COLOURS = {"path/lag_direct": 0, "path/lag_difference": 1, "path/lag_whole": 3, "path/retention_band": 2}
 """Colours by lag: the direct path and the others have those that they have step by step."""
 ROW = 150
 """Pixels of height that a plot needs."""

@@ -11,7 +11,7 @@ import pyqtgraph as pg
 from inspector.gui.panel.base import Panel, caption, chooser, measured, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.centred import is_centred
+from inspector.gui.widgets.centred import DIFFERENCE, is_centred
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.ordering import ORDERS, order_units
@@ -122,7 +122,7 @@ class States(Panel):
         stride = max(1, steps // 4000)
         values = self.capture.block(channel.name, self.frame, (slice(None), slice(unit, unit + 1)))[::stride, 0]
         self.line.setData(np.arange(0, steps, stride), values, **lone(values))
-        self.trace.label_left("edited − as it was" if self.differs else "value")
+        self.trace.label_left(DIFFERENCE if self.differs else "value")
         self.trace.fit_left(values, centred=is_centred([channel]) and self.differs)
         self.trace.mark_gaps(gaps_of(self.capture, channel.name, self.frame, y=None, at={1: unit}))
         self.trace.set_title(f"unit {unit}")

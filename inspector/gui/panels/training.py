@@ -1,4 +1,4 @@
-"""Training: what it noted beside the checkpoint, one plot above the other over the training steps."""
+"""Training: what it noted beside the checkpoint, one plot above the other over the training iterations."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
+from inspector.capture import series
 from inspector.gui.panel.base import Panel, number
-from inspector.gui.panel.labelled import row_of
+from inspector.gui.panel.labelled import coordinates
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, style_axis
 from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.stepplot import StepPlot, curve, decimated, logarithm, lone
 from inspector.gui.widgets.theme import Theme
-from inspector.records import Channel
+from inspector.records import ITERATION_DOMAIN, Channel
 
 Array = npt.NDArray[Any]
-STEP = "step"
 CELLS = 1200
 HEIGHT, MOST_PLOTS = 130, 12
 """Pixels that a plot needs, and plots that are drawn."""
@@ -36,25 +37,28 @@ class Column:
 
     group: str
     name: str
-    steps: Array
+    iterations: Array
     values: Array
 
 
 @PANELS.register("training")
 class Training(Panel):
-    """(statistic, iteration) channels of kind "training": the statistic "step" is the training step."""
+    """(statistic, iteration) channels of kind "training", over axes whose coordinates number the iterations.
+
+    The cursor walks along the axis of the longest table.
+    """
 
     tab_order = 180
     key, title = "training", "Training"
     hint = (
         "Loss, gradient norm and whatever else training noted in a history.json beside the checkpoint, over the "
-        "training steps. A dashed line stands at this checkpoint."
+        "training iterations. A dashed line stands at this checkpoint."
     )
     by_steps = False
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
-        """Tables by training step."""
+        """Tables by iteration."""
         return channel.kind == "training" and channel.dims == ("statistic", "iteration")
 
     def concerns(self, name: str) -> bool:
@@ -63,16 +67,18 @@ class Training(Panel):
 
     def build(self) -> None:
         """Plots are made for the columns that there are."""
+        self.looking.axis = ITERATION_DOMAIN
         self.groups: tuple[str, ...] = ()
-        self.shown: list[StepPlot] = []
-        self.legends: list[Legend] = []
-        self.mark: list[pg.InfiniteLine] = []
+        self.made: list[tuple[StepPlot, Legend, pg.InfiniteLine]] = []
+        """Every plot that was ever needed; another capture hides some of them. A plot that is taken out of the picture
+        and let go of while its legend still hangs in it ends the process."""
+        self.numbers: Array = np.zeros(0)
+        """The iteration at each position of the axis that the cursor walks along."""
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
-        for plot in self.shown:
+        for plot, legend, _ in self.made:
             plot.set_theme(theme)
-        for legend in self.legends:
             legend.set_theme(theme)
         super().set_theme(theme)
 
@@ -81,21 +87,28 @@ class Training(Panel):
         assert self.capture is not None
         found = []
         for channel in self.channels():
-            table = self.capture.array(channel.name, self.frame)
-            at = row_of(channel, STEP)
-            table = table[:, np.isfinite(table[at])]  # where the step is not known, neither is the place of a value
-            for row, name in enumerate(channel.labels["statistic"]):
+            numbers, rows = series(self.capture, channel, self.frame)
+            known = np.isfinite(numbers)  # where the iteration is not known, neither is the place of a value
+            for name, values in rows.items():
                 group, _, own = name.partition(": ")
-                if row != at:
-                    found.append(Column(group, own, table[at], table[row]))
+                found.append(Column(group, own, numbers[known], values[known]))
         return found
 
+    def _follow_axis(self) -> None:
+        """Look along the axis of the longest table."""
+        assert self.capture is not None
+        capture, frame = self.capture, self.frame
+        longest = max(self.channels(), key=lambda channel: int(capture.extent(channel.name, frame)[1]))
+        self.looking.axis = longest.domain("iteration")
+        self.numbers = series(capture, longest, frame)[0]
+
     def update_contents(self) -> None:
-        """One plot a group, all over the same training steps."""
+        """One plot a group, all over the same iterations."""
+        self._follow_axis()
         columns = self.columns()
         groups = tuple(dict.fromkeys(column.group for column in columns))[:MOST_PLOTS]
         if groups != self.groups:
-            self._make_plots(groups)
+            self._arrange(groups)
         first, last = self._span(columns)
         for plot, legend, group in zip(self.shown, self.legends, groups, strict=True):
             plot.vb.setXRange(first, max(last, first + 1), padding=0.01)
@@ -105,20 +118,40 @@ class Training(Panel):
             line.setVisible(step is not None)
             line.setPos(step if step is not None else 0)
 
-    def _make_plots(self, groups: tuple[str, ...]) -> None:
-        self.figure.clear()
-        self.marked.clear()
-        self.groups, self.shown, self.legends, self.mark = groups, [], [], []
-        for row, _group in enumerate(groups):
-            plot = StepPlot(None, self.theme, bottom="training step" if row == len(groups) - 1 else "")
-            plot.vb.setMouseEnabled(False, False)
-            line = pg.InfiniteLine(angle=90)
-            plot.addItem(line, ignoreBounds=True)
-            self.figure.addItem(plot, row=row, col=0)
-            self.shown.append(plot)
-            self.legends.append(Legend(plot, theme=self.theme))
-            self.mark.append(line)
+    @property
+    def shown(self) -> list[StepPlot]:
+        """The plots of the groups."""
+        return [plot for plot, _, _ in self.made[: len(self.groups)]]
+
+    @property
+    def legends(self) -> list[Legend]:
+        """Their legends."""
+        return [legend for _, legend, _ in self.made[: len(self.groups)]]
+
+    @property
+    def mark(self) -> list[pg.InfiniteLine]:
+        """The lines at the checkpoint."""
+        return [line for _, _, line in self.made[: len(self.groups)]]
+
+    def _arrange(self, groups: tuple[str, ...]) -> None:
+        """As many plots as groups, the last with the word of the axis."""
+        assert self.capture is not None
+        word = clean(self.capture.axis(self.looking.axis, self.frame).title)
+        while len(self.made) < len(groups):
+            self.made.append(self._make(len(self.made)))
+        self.groups = groups
+        for row, (plot, _, _) in enumerate(self.made):
+            plot.setVisible(row < len(groups))
+            plot.label_bottom(word if row == len(groups) - 1 else "")
         self.figure.setMinimumHeight(max(self.needs_height, HEIGHT * len(groups)))
+
+    def _make(self, row: int) -> tuple[StepPlot, Legend, pg.InfiniteLine]:
+        plot = StepPlot(None, self.theme, bottom="")
+        plot.vb.setMouseEnabled(False, False)
+        line = pg.InfiniteLine(angle=90)
+        plot.addItem(line, ignoreBounds=True)
+        self.figure.addItem(plot, row=row, col=0)
+        return plot, Legend(plot, theme=self.theme), line
 
     def _draw(self, plot: StepPlot, legend: Legend, columns: list[Column]) -> None:
         numbers = np.concatenate([column.values[np.isfinite(column.values)] for column in columns])
@@ -130,7 +163,7 @@ class Training(Panel):
         for n, column in enumerate(columns):
             line = curve(self.theme, n)
             values = logarithm(column.values) if log else column.values
-            line.setData(*thinned(column.steps, values), **lone(values))
+            line.setData(*thinned(column.iterations, values), **lone(values))
             plot.addItem(line)
             if column.name:
                 legend.addItem(line, column.name)
@@ -151,47 +184,56 @@ class Training(Panel):
             line.setPen(pg.mkPen(self.theme.muted, width=1, style=Qt.PenStyle.DashLine))
 
     def _span(self, columns: list[Column]) -> tuple[float, float]:
-        steps = np.concatenate([column.steps for column in columns])
-        steps = steps[np.isfinite(steps)]
-        return (float(steps.min()), float(steps.max())) if len(steps) else (0.0, 1.0)
+        found = np.concatenate([column.iterations for column in columns])
+        return (float(found.min()), float(found.max())) if len(found) else (0.0, 1.0)
 
     def step(self) -> int | None:
-        """The training step of the checkpoint that is shown, where it is known."""
+        """The iteration of the checkpoint that is shown, where it is known."""
         assert self.capture is not None
         frames = {frame.index: frame.step for frame in self.capture.frames}
         return frames.get(self.frame if self.frame in frames else max(frames, default=-1))
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
-        """A training step is marked in every plot."""
-        for each in self.shown:
-            self.marked.set(each, max(0, round(x)))
+        """The cursor goes to the iteration that is nearest, in every plot."""
+        if np.isfinite(self.numbers).any():
+            self.looking.move(step=int(np.nanargmin(np.abs(self.numbers - x))))
 
-    def marked_step(self) -> int | None:
-        """The training step that is marked, or None."""
-        last = max((float(np.nanmax(c.steps)) for c in self.columns() if np.isfinite(c.steps).any()), default=-1.0)
-        return self.marked.at(self.shown[0], int(last) + 1) if self.shown else None
+    def follow(self, new: Position, old: Position) -> None:
+        """The cursor's iteration is marked in every plot."""
+        iteration = self.iteration(new)
+        for plot in self.shown:
+            plot.show_cursor(iteration)
+
+    def iteration(self, position: Position) -> float | None:
+        """The iteration under the cursor, or None."""
+        step = position.step
+        known = step is not None and step < len(self.numbers) and bool(np.isfinite(self.numbers[step]))
+        return float(self.numbers[step]) if known and step is not None else None
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
-        """Every column at the step that is marked, else at this checkpoint, else at the end of training.
+        """Every column at the cursor's iteration, else at this checkpoint, else at the end of training.
 
         Of what was measured less often, the last before it.
         """
         if self.state != "figure":
             return []
-        marked, rows = self.marked_step(), []
-        step = self.step() if marked is None else marked
+        assert self.capture is not None
+        here, rows = self.iteration(position.along(self.looking.axis)), []
+        here = self.step() if here is None else here
+        word = clean(self.capture.axis(self.looking.axis, self.frame).title)
         for column in self.columns():
-            known = np.flatnonzero(column.steps <= (math.inf if step is None else step))
+            known = np.flatnonzero(column.iterations <= (math.inf if here is None else here))
             if len(known):
                 at = int(known[-1])
                 name = f"{column.group}: {column.name}" if column.name else column.group
-                rows.append((f"{name} [training step {int(column.steps[at])}]", number(column.values[at])))
+                rows.append((f"{name} [{word} {column.iterations[at]:.15g}]", number(column.values[at])))
         return rows
 
     def data(self) -> dict[str, Array]:
-        """Every table."""
+        """Every table, and the iterations along it."""
         assert self.capture is not None
-        return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
+        found = {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
+        return {**found, **coordinates(self.capture, self.channels(), "iteration", self.frame)}
 
 
 def thinned(steps: Array, values: Array) -> tuple[Array, Array]:

@@ -113,7 +113,8 @@ class Session(Work):
         """Run the sequence that is shown once more, with the changes that it had."""
         made = self.shown.current
         if made is None and (self.models.load is None or self.loaded is not None):
-            self.sentence = "Nothing was run here yet: choose or type a sequence and press Enter."
+            what = "Nothing was run here yet" if self.capture is None else "What is shown was opened, not run here"
+            self.sentence = f"{what}: choose or type a sequence and press Enter."
         elif made is not None and made.subject == self.subject:
             self.run(made.request.input, made.request.edits)
         else:  # of another model that was open

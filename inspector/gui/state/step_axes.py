@@ -9,6 +9,8 @@ from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
 
 WALKED = ("step", "query")
 """Dims along which the cursor walks; keys and sources are looked at from them."""
+COUNTED = (*WALKED, "iteration")
+"""Dims that have a cursor. Iterations have no strip: no part of the model runs over them, their panel walks them."""
 SHORT = {STEP_DOMAIN: "input", ANSWER_DOMAIN: "answer"}
 
 
@@ -42,7 +44,7 @@ def lengths_of(capture: Capture, frame: int = -1) -> dict[str, int]:
     """
     lengths: dict[str, int] = {}
     for channel in capture.channels.values():
-        for dim in WALKED:
+        for dim in COUNTED:
             if dim in channel.dims:
                 axis, length = channel.domain(dim), capture.extent(channel.name, frame)[channel.dims.index(dim)]
                 lengths[axis] = max(lengths.get(axis, 0), length)

@@ -15,6 +15,12 @@ from inspector.gui.widgets.theme import Theme
 
 CLOSE = 0.7
 """The part of a tick's usual room that two neighbours need at least."""
+NARROW = 0.35
+"""Decades below which round numbers serve better than parts of a decade: from 0.86 to 1.16 those are 0.9 and 1."""
+
+
+FEW = 10
+"""Steps that are all numbered where no two round numbers are in view."""
 
 
 class StepAxis(pg.AxisItem):  # type: ignore[misc]
@@ -43,7 +49,9 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
             return [(1.0, [float(step) for step in range(first, last + 1)])]
         levels: list[tuple[float, list[float]]] = super().tickValues(low, high, size)
         whole = [(gap, [v for v in values if float(v).is_integer()]) for gap, values in levels if gap >= 1]
-        return whole or [(1.0, [float(step) for step in range(first, last + 1)])]  # few steps, far from each other
+        if sum(len(values) for _, values in whole) < 2:  # so few steps that round numbers of them are all but one out
+            return [(1.0, [float(step) for step in range(first, min(last, first + FEW) + 1)])]
+        return whole
 
     def _fits(self, first: int, last: int, size: float) -> bool:
         count = last - first + 1
@@ -116,6 +124,8 @@ class LogAxis(pg.AxisItem):  # type: ignore[misc]
             while gap > 1 and math.floor(high / gap) - math.ceil(low / gap) < 1:
                 gap -= 1  # one tick alone tells no scale
             return [(float(gap), [float(gap * n) for n in range(math.ceil(low / gap), math.floor(high / gap) + 1)])]
+        if high - low < NARROW:
+            return [(1.0, _between(10**low, 10**high, room))]
         decades = range(math.floor(low), math.ceil(high) + 1)
         for parts in (range(1, 10), (1, 2, 5), (1, 3), (1,)):
             every = [decade + math.log10(part) for decade in decades for part in parts]

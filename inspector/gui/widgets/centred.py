@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from inspector.gui.widgets.quantise import CENTRED
 from inspector.records import Channel
 
-RATIO = "edited / as it was, ×"
-"""What the axis of ratios of two runs shows."""
+RATIO, DIFFERENCE = "ratio, ×", "difference"
+"""What the axis of ratios, or of differences, of two runs shows; short, since plots may be low."""
+
+LEAST = 0.005
+"""Decades to both sides of a ratio of 1 that are shown at least, 1.2 %: rounding alone should look like 1."""
 
 
 def is_centred(channels: Sequence[Channel]) -> bool:
@@ -21,7 +24,7 @@ def label_of(channels: Sequence[Channel], label: str) -> str:
     return RATIO if channels and all(channel.scale == "ratio" for channel in channels) else label
 
 
-def about_zero(low: float, high: float) -> tuple[float, float]:
-    """The smallest range that holds both and has 0 in its middle."""
-    reach = max(abs(low), abs(high))
+def about_zero(low: float, high: float, least: float = 0.0) -> tuple[float, float]:
+    """The smallest range that holds both, has 0 in its middle, and reaches so far to both sides at least."""
+    reach = max(abs(low), abs(high), least)
     return -reach, reach

@@ -10,7 +10,7 @@ import pyqtgraph as pg
 from inspector.capture import Capture
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis
-from inspector.gui.widgets.centred import about_zero, is_centred, label_of
+from inspector.gui.widgets.centred import LEAST, about_zero, is_centred, label_of
 from inspector.gui.widgets.gaps import NONE, gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.source import line_of
@@ -95,7 +95,7 @@ class Curves:
             return
         bottom, top = min(low), max(high)
         if centred:
-            bottom, top = about_zero(bottom, top)
+            bottom, top = about_zero(bottom, top, LEAST if self.log else 0.0)
         if self.log and self.one.scene() is not None:
             bottom, top = min(bottom, 0.0), max(top, 0.0)
         margin = 0.06 * (top - bottom) or (0.5 if self.log else 0.5 * abs(top) or 0.5)

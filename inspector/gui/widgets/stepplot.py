@@ -86,6 +86,13 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         else:
             self.vb.enableAutoRange(axis="y")
 
+    def label_bottom(self, text: str) -> None:
+        """Another label of the horizontal axis; none where it is empty."""
+        if text != self._labels[1]:
+            self._labels = (self._labels[0], text)
+            self._bottom.setLabel("")
+            style_axis(self._bottom, self.theme, text)
+
     def name_steps(self, word: str) -> None:
         """Say what the axis counts ("step", "answer step", "layer"), where it counts the steps that are shared."""
         if self._shared and self._labels[1] != word:

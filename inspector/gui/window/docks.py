@@ -199,13 +199,11 @@ class Docking:
         self._first_of_rows = [row[0] for row in (above, below) if row]
         if above and below:
             self.window.splitDockWidget(self.docks[above[0]], self.docks[below[0]], Qt.Orientation.Vertical)
-        for group in (above, below):
+        for group in (above, [*below, "log"]):
             for first, second in pairwise(group):
                 self.window.tabifyDockWidget(self.docks[first], self.docks[second])
             if group:
                 self.docks[group[0]].raise_()
-        if below:
-            self.window.splitDockWidget(self.docks[below[0]], self.docks["log"], Qt.Orientation.Vertical)
         self.docks["log"].hide()
 
     def _proportions(self) -> None:
@@ -213,7 +211,7 @@ class Docking:
         rows = [self.docks[key] for key in self._first_of_rows]
         sides = [self.docks["open"], self.docks["model"]]
         width = self.window.width()
-        self.window.resizeDocks(rows, [390, 340][: len(rows)], Qt.Orientation.Vertical)
+        self.window.resizeDocks(rows, [370, 360][: len(rows)], Qt.Orientation.Vertical)
         wanted = sides[0].widget().sizeHint().width()  # so that what can be opened is read whole
         widths = [max(NARROWEST, min(wanted, int(MOST_SHARE * width))), 270 if width >= NARROW else 230]
         self.window.resizeDocks([sides[0], self.docks["numbers"]], widths, Qt.Orientation.Horizontal)

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
     QHBoxLayout,
-    QLineEdit,
     QPushButton,
     QToolButton,
     QVBoxLayout,
@@ -24,6 +23,7 @@ from inspector.gui.dialogs.options_dialog import OptionsDialog
 from inspector.gui.state.offered import Offered, name_filter
 from inspector.gui.widgets.controls import keep_room
 from inspector.gui.widgets.cut_label import CutLabel
+from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.option_fields import OptionFields
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.records import Entry, InputSpec, Loaded, Option, Run
@@ -68,7 +68,7 @@ class InputBar(QWidget):
     def _make_fields(self) -> None:
         """What kind of sequence, its fields, the line, and the button that runs or cancels."""
         self.kind, self.examples, self.made = QComboBox(), QComboBox(), QComboBox()
-        self.line, self.browse, self.more, self.go = QLineEdit(), QToolButton(), QToolButton(), QPushButton("Run")
+        self.line, self.browse, self.more, self.go = LineField(), QToolButton(), QToolButton(), QPushButton("Run")
         self.browse.setText("…")
         self.more.setText("Options…")
         self.go.setToolTip("Run what stands here (Enter); F5 runs the last sequence again")

@@ -13,22 +13,22 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 from inspector.capture import SUFFIX, CaptureError, pack
 from inspector.gui.dialogs.dialogs import Palette, show_keys
 from inspector.gui.widgets.plain_text import clean
+from inspector.gui.window.asking import Asking
 from inspector.gui.window.model_opening import OpenDialog
-from inspector.gui.window.run_options import choose_states
+from inspector.gui.window.states_choice import choose_states
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
-    from inspector.gui.window.main_window import Window
 
 Standard = QKeySequence.StandardKey
 
 
 class Menus:
-    """The menu bar while it is filled: one method a menu. `made` are the actions, for the palette."""
+    """The menu bar while it is filled: one method a menu. Its actions go to the window, for the palette."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: Asking) -> None:
         self.window, self.bar = window, window.menuBar()
-        self.made: list[QAction] = []
+        self.panels, self.windows = QMenu("&Panels", window), QMenu("&Window", window)
 
     def add(self, menu: QMenu, text: str, do: Callable[[], object], key: QKeySequence | Standard | str = "") -> QAction:
         """One more entry, with a key where one is usual."""
@@ -39,7 +39,7 @@ class Menus:
             action.setShortcut(QKeySequence(key))
         action.triggered.connect(lambda _checked=False: do())
         menu.addAction(action)
-        self.made.append(action)
+        self.window.menu_actions.append(action)
         return action
 
     def file(self) -> None:
@@ -82,11 +82,10 @@ class Menus:
 
     def docks(self) -> None:
         """Panels and docks, filled when they are there."""
-        self.window.panel_menu = self.bar.addMenu("&Panels")  # type: ignore[attr-defined]
-        menu = self.bar.addMenu("&Window")
-        self.window.dock_menu = menu  # type: ignore[attr-defined]
-        self.add(menu, "&Reset layout", self.window.docking.reset)
-        menu.addSeparator()
+        self.bar.addMenu(self.panels)
+        self.bar.addMenu(self.windows)
+        self.add(self.windows, "&Reset layout", self.window.docking.reset)
+        self.windows.addSeparator()
 
     def help(self) -> None:
         """Keys, and everything by its name."""
@@ -96,20 +95,20 @@ class Menus:
         self.add(menu, palette, lambda: Palette(window.menu_actions, window).exec(), "Ctrl+Shift+P")
 
 
-def make_menus(window: Window) -> list[QAction]:
-    """The menu bar; the actions, for the palette."""
+def make_menus(window: Asking) -> Menus:
+    """The menu bar, filled but for what comes with the panels."""
     menus = Menus(window)
     for fill in (menus.file, menus.run, menus.view, menus.docks, menus.help):
         fill()
-    return menus.made
+    return menus
 
 
-def add_panel_menus(window: Window) -> None:
+def add_panel_menus(window: Asking, menus: Menus) -> None:
     """A menu a panel for its exports, and the list of docks to show or hide."""
     from inspector.gui.export import figure_files as export
 
     for key, panel in window.panels.items():
-        menu = window.panel_menu.addMenu(clean(panel.title))  # type: ignore[attr-defined]
+        menu = menus.panels.addMenu(clean(panel.title))
         for text, do in (
             ("Copy figure", lambda panel=panel: _copy(window, panel)),
             (
@@ -130,10 +129,12 @@ def add_panel_menus(window: Window) -> None:
             named.triggered.connect(lambda _checked=False, do=do: do())
             window.menu_actions.append(named)
     for dock in window.docks.values():
-        window.dock_menu.addAction(dock.toggleViewAction())  # type: ignore[attr-defined]
+        action = dock.toggleViewAction()
+        action.triggered.connect(lambda shown, dock=dock: dock.raise_() if shown else None)  # else it is one more tab
+        menus.windows.addAction(action)
 
 
-def _copy(window: Window, panel: Panel) -> None:
+def _copy(window: Asking, panel: Panel) -> None:
     from inspector.gui.export.figure_files import copy_figure, forget_clipboard
 
     try:
@@ -146,7 +147,7 @@ def _copy(window: Window, panel: Panel) -> None:
     application.aboutToQuit.connect(forget_clipboard)
 
 
-def _save(window: Window, panel: Panel, key: str, save: Callable[..., Path], kinds: str) -> None:
+def _save(window: Asking, panel: Panel, key: str, save: Callable[..., Path], kinds: str) -> None:
     first = kinds.partition("(*")[2].partition(")")[0]
     from inspector.gui.panel.compared import for_file
 
@@ -163,13 +164,13 @@ def _save(window: Window, panel: Panel, key: str, save: Callable[..., Path], kin
     window.session.sentence = f"Wrote {written}"
 
 
-def _open(window: Window) -> None:
+def _open(window: Asking) -> None:
     dialog = OpenDialog(window, window.offered)
     if dialog.exec() and dialog.chosen:
         window.open_path(dialog.chosen)
 
 
-def save_as(window: Window) -> None:
+def save_as(window: Asking) -> None:
     """Copy the capture that is shown to a place of the user's choice."""
     capture = window.session.capture
     if capture is None or not capture.path.is_dir():
@@ -186,7 +187,7 @@ def save_as(window: Window) -> None:
         window.settings.add_recent(str(target))
 
 
-def pack_as(window: Window) -> None:
+def pack_as(window: Asking) -> None:
     """Write the capture as one file."""
     capture = window.session.capture
     if capture is None or not capture.path.is_dir():
@@ -200,7 +201,7 @@ def pack_as(window: Window) -> None:
             window.fail(str(problem))
 
 
-def _export_all(window: Window) -> None:
+def _export_all(window: Asking) -> None:
     from inspector.gui.export.figure_files import save_figure
     from inspector.gui.panel.compared import for_file
 
@@ -215,13 +216,13 @@ def _export_all(window: Window) -> None:
         window.fail(str(problem))
 
 
-def _zoom(window: Window, factor: float) -> None:
+def _zoom(window: Asking, factor: float) -> None:
     step = window.looking.position.step
     low, high = window.steps.bounds
     window.steps.zoom(factor, float(step) if step is not None and low <= step <= high else (low + high) / 2)
 
 
-def _full_screen(window: Window) -> None:
+def _full_screen(window: Asking) -> None:
     if window.isFullScreen():
         window.showNormal()
     else:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Slot
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog, QHeaderView, QTreeView, QWidget
 
 from inspector.capture import PACKED_SUFFIX, SUFFIX
 from inspector.gui.dialogs.dialogs import ReportDialog
@@ -77,6 +77,9 @@ class OpenDialog(QFileDialog):
         self.setOption(QFileDialog.Option.DontUseNativeDialog)
         self.setFileMode(QFileDialog.FileMode.ExistingFile)
         self.resize(820, 480)
+        columns = self.findChild(QTreeView)
+        if columns is not None:
+            columns.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)  # dates are read whole
         known = offered if offered is not None else Offered()
         suffixes = (PACKED_SUFFIX, SUFFIX, ".py", *known.checkpoints, *known.sequences)
         kinds = " ".join(f"*{suffix}" for suffix in suffixes)

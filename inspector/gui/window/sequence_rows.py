@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from inspector.capture import Capture
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.settings import Settings
-from inspector.gui.state.step_axes import words_of
+from inspector.gui.state.step_axes import own_axis, words_of
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.sequence_row import SequenceRow
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
@@ -46,7 +46,8 @@ class SequenceRows(QWidget):
 
     def grown(self, capture: Capture, lengths: Mapping[str, int], changed: frozenset[str]) -> None:
         """Show the sequences of a capture, or what came to them."""
-        wanted = [axis for axis in lengths if self._has_row(capture, axis)]
+        own = {own_axis(channel) for channel in capture.channels.values()}
+        wanted = [axis for axis in lengths if axis in own and self._has_row(capture, axis)]
         self._arrange(wanted)
         frame = self.cursor_.position.frame
         words, several = words_of(capture, frame), len(wanted) > 1

@@ -1,4 +1,4 @@
-"""The side and bottom bars: what can be opened, the model as a tree, the exact numbers, the log."""
+"""The bars at the sides: what can be opened, the model as a tree, the exact numbers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QFont, QGuiApplication, QKeyEvent, QKeySequence, QTextCursor
+from PySide6.QtGui import QFont, QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
-    QLineEdit,
-    QPlainTextEdit,
     QTableWidget,
     QTableWidgetItem,
     QTreeWidget,
@@ -21,8 +19,8 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Capture
-from inspector.gui.widgets.plain_text import clean, clean_block, tooltip
-from inspector.records import Log
+from inspector.gui.widgets.line_field import LineField
+from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.workspace.samples import Sample, step_of
 
 DATA = Qt.ItemDataRole.UserRole
@@ -95,7 +93,7 @@ class ModelTree(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.filter = QLineEdit()
+        self.filter = LineField()
         self.filter.setPlaceholderText("Filter modules")
         self.filter.setClearButtonEnabled(True)
         self.filter.setAccessibleName("Filter modules")
@@ -229,44 +227,3 @@ class Readout(QTableWidget):
             QGuiApplication.clipboard().setText(self.selected_text())
             return
         super().keyPressEvent(event)
-
-
-class LogPane(QPlainTextEdit):
-    """What the worker, the model and the window said; plain text, bounded."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setReadOnly(True)
-        self.setUndoRedoEnabled(False)  # what is taken back would be kept
-        self.setMaximumBlockCount(5_000)
-        self._begun: tuple[Log, ...] = ()
-        """The lines at the end that are still being printed."""
-        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.setAccessibleName("Log")
-        font = QFont("monospace")
-        font.setStyleHint(QFont.StyleHint.Monospace)
-        self.setFont(font)
-
-    def add(self, lines: Sequence[Log], begun: Sequence[Log] = ()) -> None:
-        """Append lines, each cleaned and cut, and at the end those that have begun and not ended, as they are now."""
-        if not lines and tuple(begun) == self._begun:
-            return
-        self._take_back()
-        self._append(lines)
-        self._append(begun)
-        self._begun = tuple(begun)
-
-    def _take_back(self) -> None:
-        """Remove what had only begun; what a person has selected or scrolled to stays."""
-        if not self._begun:
-            return
-        document = self.document()
-        first = document.findBlockByNumber(document.blockCount() - len(self._begun))
-        cursor = QTextCursor(document)
-        cursor.setPosition(max(0, first.position() - 1))
-        cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
-        cursor.removeSelectedText()
-
-    def _append(self, lines: Sequence[Log]) -> None:
-        if lines:
-            self.appendPlainText("\n".join(f"{line.source}: {clean_block(line.text, 20_000)}" for line in lines))

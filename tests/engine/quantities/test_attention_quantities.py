@@ -20,6 +20,7 @@ from inspector.engine.attention.rows import FORBIDDEN, MASKED, Rows, allowed, fo
 from inspector.engine.cells.base import Check
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.quantities.attention import attention_maps
 from inspector.engine.quantities.attention.attention_maps import budget, size
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -38,11 +39,10 @@ def attention(q: int, k: int, a: int = 2, d: int = 4, dtype: torch.dtype = torch
     return Attention("layer", "Self", query, key, d**-0.5, **settings_)
 
 
-def run(*attentions: Attention, keys: list[str] = KEYS, sink: Any = None, extra: dict[str, Any] | None = None) -> Any:
+def run(*attentions: Attention, keys: list[str] = KEYS, sink: Any = None) -> Any:
     steps = rows_of(attentions[0]).queries
     trace = Trace(Subject(nn.Identity()), Batch(torch.zeros(1, steps, 1), torch.tensor([steps])))
     trace.attentions.extend(attentions)
-    trace.extra.update(extra or {})
     sink = Listed() if sink is None else sink
     for key in keys:
         QUANTITIES[key].run(trace, Emitter(sink))
@@ -183,8 +183,11 @@ def test_a_failed_check_refuses_map_and_statistics() -> None:
     assert all("differs from what the Self returned by 0.5" in record.reason for record in sink.of(Refusal))
 
 
-def test_maps_over_the_budget_are_refused_with_their_size_and_statistics_stay() -> None:
-    sink = run(attention(64, 64), attention(64, 64), extra={"attention/budget_bytes": 20_000})
+def test_maps_over_the_budget_are_refused_with_their_size_and_statistics_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attention_maps, "BUDGET_BYTES", 20_000)
+    sink = run(attention(64, 64), attention(64, 64))
     reasons = [record.reason for record in sink.of(Refusal) if record.channel == "layer:attention"]
     assert reasons and "32.8 kB" in reasons[0] and "20 kB" in reasons[0] and "shorter sequence" in reasons[0]
     names = {channel.name for channel in sink.of(Channel)}
@@ -355,7 +358,6 @@ def test_rows_without_keys_are_counted_head_by_head() -> None:
 def test_maps_take_half_of_the_free_disk_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = Listed()
     sink.path = tmp_path / "not" / "there" / "yet.inspect"  # type: ignore[attr-defined]
-    trace = Trace(Subject(nn.Identity()), Batch(torch.zeros(1, 2, 1), torch.tensor([2])))
     asked: list[Path] = []
 
     def usage(path: Path) -> Any:
@@ -363,10 +365,10 @@ def test_maps_take_half_of_the_free_disk_at_most(tmp_path: Path, monkeypatch: py
         return shutil._ntuple_diskusage(10_000, 9_000, 1_000)  # type: ignore[attr-defined]
 
     monkeypatch.setattr(shutil, "disk_usage", usage)
-    assert budget(trace, Emitter(sink)) == 500 and asked == [tmp_path]
-    trace.extra["attention/budget_bytes"] = 300
-    assert budget(trace, Emitter(sink)) == 300
-    assert budget(Trace(trace.subject, trace.batch), Emitter(Listed())) == 8 << 30, "no folder, no disk"
+    assert budget(Emitter(sink)) == 500 and asked == [tmp_path]
+    assert budget(Emitter(Listed())) == 8 << 30, "no folder, no disk"
+    monkeypatch.setattr(attention_maps, "BUDGET_BYTES", 300)
+    assert budget(Emitter(sink)) == 300
 
 
 def test_a_size_in_words() -> None:

@@ -15,6 +15,7 @@ from inspector.engine.model import training_log as history_file
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.values import training as training_file
+from inspector.records import Axis, Channel
 
 
 def seen(folder: Path, text: str | None) -> Kept:
@@ -33,16 +34,23 @@ def test_columns_are_shown_as_they_were_noted(tmp_path: Path) -> None:
     }  # fmt: skip
     kept = seen(tmp_path, json.dumps(table))
     channel = kept.channel("parameters:training")
-    assert channel.labels["statistic"] == ("step", "loss", "learning rate") and not kept.reasons()
-    np.testing.assert_array_equal(
-        kept.array("parameters:training"), [[0, 10, 20], [3, 2.5, np.nan], [1e-3, 1e-3, np.nan]]
-    )
-    assert kept.channel("parameters:training/measured").labels["statistic"] == ("step", "σ(W): largest")
-    np.testing.assert_array_equal(kept.array("parameters:training/measured"), [[0, 20], [1, 2]])
+    assert channel.labels["statistic"] == ("loss", "learning rate") and not kept.reasons()
+    np.testing.assert_array_equal(kept.array("parameters:training"), [[3, 2.5, np.nan], [1e-3, 1e-3, np.nan]])
+    measured = kept.channel("parameters:training/measured")
+    assert measured.labels["statistic"] == ("σ(W): largest",)
+    np.testing.assert_array_equal(kept.array("parameters:training/measured"), [[1, 2]])
+    for table, numbers in ((channel, [0, 10, 20]), (measured, [0, 20])):
+        axis = next(axis for axis in kept.of(Axis) if axis.name == table.domain("iteration"))
+        assert (axis.title, axis.length, axis.unit) == ("iteration", len(numbers), "iteration")
+        (coordinate,) = [c for c in kept.of(Channel) if c.kind == "coordinate" and c.domain("iteration") == axis.name]
+        np.testing.assert_array_equal(kept.array(coordinate.name), numbers)
+    assert channel.domain("iteration") == "iteration" != measured.domain("iteration")
 
 
 def test_without_steps_rows_are_numbered_and_without_columns_there_is_nothing(tmp_path: Path) -> None:
-    assert seen(tmp_path, '{"loss": [3, 2]}').array("parameters:training").tolist() == [[0, 1], [3, 2]]
+    kept = seen(tmp_path, '{"loss": [3, 2]}')
+    assert kept.array("parameters:training").tolist() == [[3, 2]]
+    assert kept.array("parameters:iteration").tolist() == [0, 1]
     for text in (None, "{}", '{"step": [], "loss": []}', '{"clip": 3, "measured": 4}'):
         kept = seen(tmp_path, text) if text is not None else seen(tmp_path / "elsewhere", None)
         assert not kept.names() and not kept.reasons()
@@ -65,7 +73,7 @@ def test_what_is_not_a_table_is_refused_in_a_sentence(tmp_path: Path, text: str,
 def test_what_is_too_large_is_refused_and_many_columns_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training_file, "MOST", 2)
     kept = seen(tmp_path, '{"a": [1], "b": [2], "c": [3]}')
-    assert kept.array("parameters:training").shape == (3, 1)
+    assert kept.array("parameters:training").shape == (2, 1)
     assert "first 2 of 3" in kept.channel("parameters:training").method
     monkeypatch.setattr(history_file, "LARGEST", 4)
     assert "larger than" in seen(tmp_path, '{"a": [1]}').reasons()[0]

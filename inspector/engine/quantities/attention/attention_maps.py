@@ -17,7 +17,7 @@ from inspector.records import Channel, Log
 from inspector.records.catalogue import ATTENTION
 
 BUDGET_BYTES = 8 << 30
-"""Maps of one run larger than this are not written; `trace.extra["attention/budget_bytes"]` overrides it."""
+"""Maps of one run larger than this are not written."""
 
 SHARE_OF_DISK = 0.5
 """Nor are maps larger than this share of the free disk."""
@@ -40,7 +40,7 @@ def run(trace: Trace, emit: Emitter) -> None:
         return
     needed = sum(map_bytes(attention, trace.look_at) for attention in shown)
     heads = sum(Rows(attention, trace.look_at).heads for attention in shown)
-    limit = budget(trace, emit)
+    limit = budget(emit)
     if needed > limit:
         too_much = (
             f"The {heads} attention maps would take {size(needed)} and at most {size(limit)} may be written; run a "
@@ -62,9 +62,9 @@ def map_bytes(attention: Attention, sample: int) -> int:
     return 2 * rows.heads * rows.queries * rows.keys
 
 
-def budget(trace: Trace, emit: Emitter) -> int:
+def budget(emit: Emitter) -> int:
     """Bytes that the maps of this run may take."""
-    limit = int(trace.extra.get("attention/budget_bytes", BUDGET_BYTES))
+    limit = BUDGET_BYTES
     path = getattr(emit.sink, "path", None)
     if isinstance(path, Path):
         there = next((folder for folder in (path, *path.absolute().parents) if folder.exists()), None)

@@ -34,7 +34,20 @@ def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     exponent is there and finite, `determinant_error` = |Σ λ_i − mean ln |det J_t||.
     """
     plan = ExponentBudget(recurrence.length(sample), recurrence.cell.state_size)
-    place, module = recurrence.place, recurrence.module
+    estimate = _running(recurrence, plan, emit, sample)
+    for scalar, value in _numbers(plan, estimate).items():
+        emit.scalar(f"{recurrence.place}:lyapunov/{scalar}", value)
+    about = Describe(
+        kind="lyapunov", compare="separate", unit="nat/step", title="Lyapunov exponents", formula=FORMULA,
+        source=SOURCE, method=plan.method,
+    )  # fmt: skip
+    name = f"{recurrence.place}:lyapunov/exponents"
+    channel = about.channel(name, ("exponent",), (plan.count,), "float64", module=recurrence.module)
+    emit.array(channel, estimate.exponents())
+
+
+def _running(recurrence: Recurrence, plan: ExponentBudget, emit: Emitter, sample: int) -> Estimate:
+    """The estimate after all steps; written after each of them."""
     shown = _shown(plan.count)
     about = Describe(
         kind="lyapunov", compare="separate",
@@ -42,14 +55,18 @@ def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         method=f"{plan.method}; between orthonormalisations the estimate before stands",
         labels={"exponent": tuple(str(i + 1) for i in shown)},
     )  # fmt: skip
-    name = f"{place}:lyapunov/running"
-    emit.channel(about.channel(name, ("step", "exponent"), (plan.length, len(shown)), "float64", module=module))
+    name, shape = f"{recurrence.place}:lyapunov/running", (plan.length, len(shown))
+    emit.channel(about.channel(name, ("step", "exponent"), shape, "float64", module=recurrence.module))
     estimate = Estimate(plan)
     for start, block in recurrence.blocks(sample, plan.block_steps):
         rows = estimate.add(start, block.jacobian()[:, 0].double())[:, shown]
         emit.page(name, (recurrence.sequence_offset(start, len(rows), sample), 0), recurrence.in_order(rows, sample))
-    exponents = estimate.exponents()
-    complete = plan.count == plan.size
+    return estimate
+
+
+def _numbers(plan: ExponentBudget, estimate: Estimate) -> dict[str, float]:
+    """The scalars of an estimate by their names."""
+    exponents, complete = estimate.exponents(), plan.count == plan.size
     numbers = {
         "largest": float(exponents[0]),
         "kaplan_yorke": kaplan_yorke(exponents, complete),
@@ -59,20 +76,7 @@ def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     error = abs(float(exponents.sum()) - estimate.log_determinant)
     if complete and math.isfinite(error):
         numbers["determinant_error"] = error
-    for scalar, value in numbers.items():
-        emit.scalar(f"{place}:lyapunov/{scalar}", value)
-    about = Describe(
-        kind="lyapunov",
-        compare="separate",
-        unit="nat/step",
-        title="Lyapunov exponents",
-        formula=FORMULA,
-        source=SOURCE,
-        method=plan.method,
-    )
-    emit.array(
-        about.channel(f"{place}:lyapunov/exponents", ("exponent",), (plan.count,), "float64", module=module), exponents
-    )
+    return numbers
 
 
 class ExponentBudget:

@@ -11,6 +11,7 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.model.training_log import column, read_history, unreadable
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.iteration_axis import describe_iterations
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.trace import Trace
 from inspector.records.catalogue import LOSS
@@ -39,7 +40,7 @@ HISTORY = Describe(
     kind="clipping", compare="separate",
     title="gradient norm during training", source="history.json beside the checkpoint", scale="log",
     formula="‖g‖₂ of each training step's batch, before clipping; NaN or inf as it was", unit="nat",
-    labels={"statistic": ("step", "gradient norm")},
+    labels={"statistic": ("gradient norm",)},
 )  # fmt: skip
 
 
@@ -134,7 +135,9 @@ def _history(checkpoint: str, emit: Emitter) -> None:
         return
     if not len(norms):
         return
-    table = torch.stack((steps, norms))
-    emit.array(HISTORY.channel(name, ("statistic", "iteration"), tuple(table.shape), "float64"), table)
+    domains = describe_iterations(emit, steps)
+    emit.array(
+        HISTORY.channel(name, ("statistic", "iteration"), (1, len(norms)), "float64", domains=domains), norms[None]
+    )
     if math.isfinite(used):
         emit.scalar(f"{PLACE}:clipping/used", used)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.engine.registries import QUANTITIES
-from inspector.engine.trace.embedding_calls import KEY, length_over, sequences
+from inspector.engine.trace.embedding_calls import EmbeddingCalls, length_over, sequences
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_run
 from inspector.engine.trace.trace import Trace
@@ -26,7 +26,7 @@ def embedding_gradients(trace: Trace, emit: Emitter) -> None:
 
     Only of embeddings that read the tokens of the input, or those of an answer with steps of its own.
     """
-    for place, calls in trace.extra.get(KEY, {}).items():
+    for place, calls in trace.findings.of(EmbeddingCalls).by_place.items():
         for count, (domain, call) in enumerate(sequences(trace, calls), 1):
             name = place if count == 1 else f"{place}#{count}"
             if call.changed:

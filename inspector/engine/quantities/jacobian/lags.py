@@ -37,43 +37,35 @@ def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     logs = log_norms(recurrence, sample, plan, emit)
     values = torch.exp(logs)
     statistics = torch.stack([by_lag(logs[:, lag]) for lag in range(logs.shape[1])], dim=1)
-    place, module = recurrence.place, recurrence.module
-    about = Describe(
-        kind="lag",
-        compare="ratio",
-        title="norm by lag",
-        formula=FORMULA,
-        source=SOURCE,
-        scale="log",
-        method=plan.method,
-    )
-    names = ("mean", "p10", "p90")
-    emit.array(
-        about.channel(
-            f"{place}:jacobian/lag", ("statistic", "lag"), tuple(statistics.shape), "float64",
-            labels={"statistic": names}, module=module,
-        ),
-        statistics,
-    )  # fmt: skip
     starts = tuple(map(str, _in_sequence(plan.starts, recurrence, sample)))
     order = list(range(len(starts)))[:: -1 if recurrence.reverse else 1]
-    map_about = Describe(
-        kind="map",
-        compare="ratio",
-        title="norm by start and lag",
-        formula=FORMULA,
-        source=SOURCE,
-        scale="log",
+    _write_statistics(recurrence, plan, statistics, emit)
+    _write_map(recurrence, plan, tuple(starts[i] for i in order), values[order], emit)
+    emit.scalar(f"{recurrence.place}:jacobian/lag_horizon", horizon(statistics[0]))
+
+
+def _write_statistics(recurrence: Recurrence, plan: LagBudget, statistics: Tensor, emit: Emitter) -> None:
+    about = Describe(
+        kind="lag", compare="ratio", title="norm by lag", formula=FORMULA, source=SOURCE, scale="log",
         method=plan.method,
-    )
-    emit.array(
-        map_about.channel(
-            f"{place}:jacobian/lag_map", ("start", "lag"), tuple(values.shape), "float64",
-            labels={"start": tuple(starts[i] for i in order)}, domains={"start": "start"}, module=module,
-        ),
-        values[order],
     )  # fmt: skip
-    emit.scalar(f"{place}:jacobian/lag_horizon", horizon(statistics[0]))
+    channel = about.channel(
+        f"{recurrence.place}:jacobian/lag", ("statistic", "lag"), tuple(statistics.shape), "float64",
+        labels={"statistic": ("mean", "p10", "p90")}, module=recurrence.module,
+    )  # fmt: skip
+    emit.array(channel, statistics)
+
+
+def _write_map(recurrence: Recurrence, plan: LagBudget, starts: tuple[str, ...], values: Tensor, emit: Emitter) -> None:
+    about = Describe(
+        kind="map", compare="ratio", title="norm by start and lag", formula=FORMULA, source=SOURCE, scale="log",
+        method=plan.method,
+    )  # fmt: skip
+    channel = about.channel(
+        f"{recurrence.place}:jacobian/lag_map", ("start", "lag"), tuple(values.shape), "float64",
+        labels={"start": starts}, domains={"start": "start"}, module=recurrence.module,
+    )  # fmt: skip
+    emit.array(channel, values)
 
 
 class LagBudget:

@@ -24,7 +24,7 @@ from inspector.engine.recurrent.traced.cells.base import RecordedStep
 from inspector.engine.recurrent.traced.program.parameter_use import ParameterUse
 from inspector.engine.recurrent.traced.program.slicing import Program
 from inspector.engine.recurrent.traced.program.state_layout import Layout, Part, Steps, grouped
-from inspector.engine.recurrent.traced.program.state_matrices import FedBack, Piecewise
+from inspector.engine.recurrent.traced.program.state_matrices import Piecewise
 from inspector.engine.trace.trace import Recurrence
 
 CHUNK = 64
@@ -50,7 +50,7 @@ class ReplayStep(RecordedStep):
         self.which, self.index = grouped(groups, steps)
         self.without = ""  # why the step's parameters are not known, where they are not
         self._use: ParameterUse | Callable[[], ParameterUse] | None = None
-        self.fed_back: tuple[FedBack, ...] = ()
+        self.fed_back: tuple[RecurrentWeight, ...] = ()
         self.squashed: Piecewise | None = None
 
     def uses(self, find: Callable[[], ParameterUse]) -> None:
@@ -92,7 +92,7 @@ class ReplayStep(RecordedStep):
 
     def recurrent_weights(self) -> list[RecurrentWeight]:
         """Those that were seen to multiply the state (engine/recurrent/traced/program/state_matrices.py)."""
-        return [RecurrentWeight(one.signal, one.symbol, one.matrix, one.gain, one.step) for one in self.fed_back]
+        return list(self.fed_back)
 
     def slope_outside(self) -> float | None:
         """That of the function which makes the state, where it is piecewise linear."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from inspector.engine.cells.gate_info import RecurrentWeight
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import leading_to
 from inspector.engine.recurrent.traced.record.operation import Op
@@ -24,20 +25,6 @@ PARAMETRISED = ".parametrizations."
 MOST_GATES = 16
 """Squares on top of each other that one matrix may hold: an LSTM has 4, larger cells up to about 8. Counter-example: a
 read-out of 20 H entries that is fed back is not listed; one of 16 H classes is, as 16 matrices."""
-
-
-@dataclass(frozen=True, slots=True)
-class FedBack:
-    """One square matrix (h, h) of a step: `gain` is γ where the step is h' = φ(W h + …) and nothing else.
-
-    `step` is the only step that multiplies with it (a layer of a stack); None where all do.
-    """
-
-    signal: str
-    symbol: str
-    matrix: Tensor
-    gain: float | None = None
-    step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +73,9 @@ def _number(op: Op, place: int, name: str, default: float) -> float:
     return float(op.args[place] if len(op.args) > place else op.kwargs.get(name, default))
 
 
-def fed_back(flow: Flow, state: Sequence[Slot], names: Mapping[int, str], *, alike: bool) -> tuple[FedBack, ...]:
+def fed_back(
+    flow: Flow, state: Sequence[Slot], names: Mapping[int, str], *, alike: bool
+) -> tuple[RecurrentWeight, ...]:
     """The matrices of the last iteration that are those of the one before; of layers those of every one.
 
     Counter-example: of branches that take turns with a matrix each, none is in both, so none is listed; a matrix of the
@@ -100,7 +89,7 @@ def fed_back(flow: Flow, state: Sequence[Slot], names: Mapping[int, str], *, ali
     now, before = (_Iteration(flow, state, i, names) for i in (last, last - 1))
     known = {before.label(key): matrix for key, matrix in before.matrices()}
     gain = now.gain() if alike else None
-    found: dict[str, FedBack] = {}
+    found: dict[str, RecurrentWeight] = {}
     for key, matrix in now.matrices():
         older = known.get(now.label(key))
         if (
@@ -114,16 +103,16 @@ def fed_back(flow: Flow, state: Sequence[Slot], names: Mapping[int, str], *, ali
             other = signal if signal not in found else f"{now.name(key[0])}/{signal}"
             while other in found:
                 other += "'"
-            found[other] = FedBack(other, symbol, square)
+            found[other] = RecurrentWeight(other, symbol, square)
     if gain is not None and len(found) == 1:
         only = next(iter(found.values()))
-        return (FedBack(only.signal, only.symbol, only.matrix, gain),)
+        return (RecurrentWeight(only.signal, only.symbol, only.matrix, gain),)
     return tuple(found.values())
 
 
-def of_each_layer(flow: Flow, state: Sequence[Slot], names: Mapping[int, str]) -> tuple[FedBack, ...]:
+def of_each_layer(flow: Flow, state: Sequence[Slot], names: Mapping[int, str]) -> tuple[RecurrentWeight, ...]:
     """The matrices of every iteration, where the iterations are layers with weights of their own."""
-    found: dict[str, FedBack] = {}
+    found: dict[str, RecurrentWeight] = {}
     for i in range(len(flow.loop.iterations)):
         flow.tick()
         layer = _Iteration(flow, state, i, names)
@@ -137,7 +126,7 @@ def of_each_layer(flow: Flow, state: Sequence[Slot], names: Mapping[int, str]) -
             other = signal if signal.startswith(name) else f"{name}/{signal}"
             while other in found:
                 other += "'"
-            found[other] = FedBack(other, symbol, square, gain, i)
+            found[other] = RecurrentWeight(other, symbol, square, gain, i)
     return tuple(found.values())
 
 

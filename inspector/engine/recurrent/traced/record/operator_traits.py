@@ -120,66 +120,82 @@ class Operator:
 UNKNOWN = Traits("", Kind.OTHER)
 
 
-def _table() -> dict[str, Traits]:
-    found: dict[str, Traits] = {}
+class _Table(dict[str, Traits]):
+    """Filled group by group; a name stands in it once."""
 
-    def put(kind: Kind, names: str, **traits: Any) -> None:
+    def put(self, kind: Kind, names: str, **traits: Any) -> None:
         for name in names.split():
-            assert name not in found, name
-            found[name] = Traits(name, kind, **traits)
+            assert name not in self, name
+            self[name] = Traits(name, kind, **traits)
 
-    put(Kind.SUM, "add", added=EVERY, entrywise=EVERY)
-    put(Kind.SUM, "sub", added=(0,), entrywise=EVERY, scales=True)
-    put(Kind.SUM, "neg", entrywise=EVERY)
-    put(Kind.PRODUCT, "mul", entrywise=EVERY, scales=True)
-    put(Kind.QUOTIENT, "div", entrywise=(0,))
-    put(Kind.BLEND, "lerp", operands=("input", "end", "weight"), entrywise=EVERY, scales=True)
-    put(Kind.BLEND, "where", operands=("condition", "input", "other"), entrywise=EVERY, scales=True)
-    put(Kind.BLEND, "masked_fill", operands=("input", "mask", "value"), entrywise=(0,))
+
+def _arithmetic(table: _Table) -> None:
+    table.put(Kind.SUM, "add", added=EVERY, entrywise=EVERY)
+    table.put(Kind.SUM, "sub", added=(0,), entrywise=EVERY, scales=True)
+    table.put(Kind.SUM, "neg", entrywise=EVERY)
+    table.put(Kind.PRODUCT, "mul", entrywise=EVERY, scales=True)
+    table.put(Kind.QUOTIENT, "div", entrywise=(0,))
+    table.put(Kind.BLEND, "lerp", operands=("input", "end", "weight"), entrywise=EVERY, scales=True)
+    table.put(Kind.BLEND, "where", operands=("condition", "input", "other"), entrywise=EVERY, scales=True)
+    table.put(Kind.BLEND, "masked_fill", operands=("input", "mask", "value"), entrywise=(0,))
     products = ("input", "tensor1", "tensor2")
-    put(Kind.BLEND, "addcmul", operands=products, added=(0,), entrywise=EVERY, scales=True)
-    put(Kind.BLEND, "addcdiv", operands=products, added=(0,), entrywise=(0, 1))
+    table.put(Kind.BLEND, "addcmul", operands=products, added=(0,), entrywise=EVERY, scales=True)
+    table.put(Kind.BLEND, "addcdiv", operands=products, added=(0,), entrywise=(0, 1))
 
-    put(Kind.MATRIX, "linear", operands=("input", "weight", "bias"), factors=(0, 1))
-    put(Kind.MATRIX, "matmul", factors=(0, 1))
-    put(Kind.MATRIX, "mm bmm", operands=("input", "mat2"), factors=(0, 1))
-    put(Kind.MATRIX, "mv", operands=("input", "vec"), factors=(0, 1))
-    put(Kind.MATRIX, "addmm", operands=("input", "mat1", "mat2"), added=(0,), factors=(1, 2))
-    put(Kind.MATRIX, "addmv", operands=("input", "mat", "vec"), added=(0,), factors=(1, 2))
-    put(Kind.MATRIX, "baddbmm", operands=("input", "batch1", "batch2"), added=(0,), factors=(1, 2))
 
-    put(Kind.SQUASH, "sigmoid", unit=True, gain=0.25)
-    put(Kind.SQUASH, "hardsigmoid", unit=True, gain=1 / 6)
-    put(Kind.SQUASH, "softmax", unit=True, normalises=True)
-    put(Kind.SQUASH, "tanh relu relu6 hardtanh softplus softsign log_sigmoid", gain=1.0)
-    put(Kind.SQUASH, "leaky_relu elu selu celu gelu silu")  # leaky_relu's gain is told by its slope (weights.py)
+def _matrices_and_functions(table: _Table) -> None:
+    table.put(Kind.MATRIX, "linear", operands=("input", "weight", "bias"), factors=(0, 1))
+    table.put(Kind.MATRIX, "matmul", factors=(0, 1))
+    table.put(Kind.MATRIX, "mm bmm", operands=("input", "mat2"), factors=(0, 1))
+    table.put(Kind.MATRIX, "mv", operands=("input", "vec"), factors=(0, 1))
+    table.put(Kind.MATRIX, "addmm", operands=("input", "mat1", "mat2"), added=(0,), factors=(1, 2))
+    table.put(Kind.MATRIX, "addmv", operands=("input", "mat", "vec"), added=(0,), factors=(1, 2))
+    table.put(Kind.MATRIX, "baddbmm", operands=("input", "batch1", "batch2"), added=(0,), factors=(1, 2))
 
-    put(Kind.PIECE, "chunk split tensor_split hsplit vsplit dsplit unbind getitem narrow select index_select")
-    put(Kind.LAYOUT, "view view_as reshape reshape_as flatten unflatten ravel contiguous clone positive",
+    table.put(Kind.SQUASH, "sigmoid", unit=True, gain=0.25)
+    table.put(Kind.SQUASH, "hardsigmoid", unit=True, gain=1 / 6)
+    table.put(Kind.SQUASH, "softmax", unit=True, normalises=True)
+    table.put(Kind.SQUASH, "tanh relu relu6 hardtanh softplus softsign log_sigmoid", gain=1.0)
+    table.put(Kind.SQUASH, "leaky_relu elu selu celu gelu silu")  # leaky_relu's gain is told by its slope (weights.py)
+
+
+def _rearranged(table: _Table) -> None:
+    table.put(Kind.PIECE, "chunk split tensor_split hsplit vsplit dsplit unbind getitem narrow select index_select")
+    table.put(Kind.LAYOUT, "view view_as reshape reshape_as flatten unflatten ravel contiguous clone positive",
         added=EVERY, entrywise=EVERY)  # fmt: skip
-    put(Kind.LAYOUT, "squeeze unsqueeze requires_grad", added=EVERY, entrywise=EVERY, values_stay=True)
-    put(Kind.CAST, "to type_as double cpu cuda", added=EVERY, entrywise=EVERY)
-    put(Kind.CAST, "float half bfloat16 type", added=EVERY, entrywise=EVERY, names_type=True)
-    put(Kind.DETACH, "detach", added=EVERY, entrywise=EVERY, values_stay=True)
-    put(Kind.TURN, "T mT H mH t adjoint transpose permute movedim", values_stay=True)
-    put(Kind.TURN, "flip fliplr flipud roll rot90")
-    put(Kind.JOIN, "cat stack hstack vstack dstack column_stack", operands=("tensors",), added=EVERY)
-    put(Kind.REDUCTION, "sum", added=EVERY)
-    put(Kind.REDUCTION, "mean prod amax amin")
+    table.put(Kind.LAYOUT, "squeeze unsqueeze requires_grad", added=EVERY, entrywise=EVERY, values_stay=True)
+    table.put(Kind.CAST, "to type_as double cpu cuda", added=EVERY, entrywise=EVERY)
+    table.put(Kind.CAST, "float half bfloat16 type", added=EVERY, entrywise=EVERY, names_type=True)
+    table.put(Kind.DETACH, "detach", added=EVERY, entrywise=EVERY, values_stay=True)
+    table.put(Kind.TURN, "T mT H mH t adjoint transpose permute movedim", values_stay=True)
+    table.put(Kind.TURN, "flip fliplr flipud roll rot90")
+    table.put(Kind.JOIN, "cat stack hstack vstack dstack column_stack", operands=("tensors",), added=EVERY)
+    table.put(Kind.REDUCTION, "sum", added=EVERY)
+    table.put(Kind.REDUCTION, "mean prod amax amin")
 
-    put(Kind.DROPOUT, "dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout feature_alpha_dropout",
+
+def _others(table: _Table) -> None:
+    table.put(Kind.DROPOUT, "dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout feature_alpha_dropout",
         entrywise=EVERY)  # fmt: skip
-    put(Kind.CREATION, "zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty new_tensor")
-    put(
+    table.put(
+        Kind.CREATION, "zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty new_tensor"
+    )
+    table.put(
         Kind.RANDOM, "rand_like randn_like randint_like bernoulli multinomial normal poisson uniform random exponential"
     )
-    put(Kind.CHOICE, "argmax argmin")
-    put(Kind.WRITE, "setitem", operands=("input", "value"), added=EVERY)
-    put(Kind.WRITE, "copy", operands=("input", "other"))
-    put(Kind.QUESTION, "size dim len shape stride data_ptr numel storage_offset")
-    put(Kind.CELL, "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell")
-    put(Kind.FUSED, "lstm gru rnn_tanh rnn_relu")
-    return found
+    table.put(Kind.CHOICE, "argmax argmin")
+    table.put(Kind.WRITE, "setitem", operands=("input", "value"), added=EVERY)
+    table.put(Kind.WRITE, "copy", operands=("input", "other"))
+    table.put(Kind.QUESTION, "size dim len shape stride data_ptr numel storage_offset")
+    table.put(Kind.CELL, "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell")
+    table.put(Kind.FUSED, "lstm gru rnn_tanh rnn_relu")
+
+
+def _table() -> dict[str, Traits]:
+    table = _Table()
+    for fill in (_arithmetic, _matrices_and_functions, _rearranged, _others):
+        fill(table)
+    return table
 
 
 TABLE: Mapping[str, Traits] = _table()

@@ -1,0 +1,66 @@
+"""What stands in the cells of an index, as records and page rows; anything else is refused in a sentence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from inspector.capture.layout import MAX_ELEMENTS, MAX_JSON, CaptureError, elements
+from inspector.records import BadRecordError, decode
+
+
+@dataclass(frozen=True, slots=True)
+class PageRow:
+    """One committed page: where its bytes lie and where in the channel's array they belong.
+
+    `channel` is the number of the description that the page was written under.
+    """
+
+    id: int
+    channel: int
+    frame: int
+    file: int
+    offset: int
+    nbytes: int
+    start: tuple[int, ...]
+    shape: tuple[int, ...]
+    crc: int
+
+
+def read_record(text: Any, kind: type[Any], where: str) -> Any:
+    """The record in a cell of the index. Raises CaptureError for anything else."""
+    if not isinstance(text, str) or len(text) > 4 * MAX_JSON:
+        raise CaptureError(f"A {where} of the index is not text.")
+    try:
+        record = decode(text)
+    except BadRecordError as problem:
+        raise CaptureError(f"A {where} of the index is damaged: {problem}") from None
+    if not isinstance(record, kind):
+        raise CaptureError(f"A {where} of the index is a {type(record).__name__}.")
+    return record
+
+
+def read_page(row: tuple[Any, ...], itemsize: int, ndim: int) -> PageRow:
+    """A page row whose numbers are consistent with each other and with its channel. Raises CaptureError."""
+    numbers = (*row[:6], row[8])
+    if not all(type(number) is int and 0 <= number < 2**62 for number in numbers):
+        raise CaptureError(f"Page {row[0]!r} has a damaged row.")
+    start, shape = _ints(row[6]), _ints(row[7])
+    if len(shape) != ndim or len(start) != ndim or elements(shape) * itemsize != row[5]:
+        raise CaptureError(f"Page {row[0]} has {row[5]} bytes, which does not fit its shape {shape}.")
+    if any(s + n > MAX_ELEMENTS for s, n in zip(start, shape, strict=True)) or elements(shape) > MAX_ELEMENTS:
+        raise CaptureError(f"Page {row[0]} lies beyond any array.")
+    return PageRow(row[0], row[1], row[2], row[3], row[4], row[5], start, shape, row[8])
+
+
+def _ints(text: Any) -> tuple[int, ...]:
+    if not isinstance(text, str) or len(text) > 200:
+        raise CaptureError("A page has a damaged shape.")
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        raise CaptureError("A page has a damaged shape.") from None
+    if not isinstance(values, list) or not all(type(v) is int and 0 <= v < 2**40 for v in values):
+        raise CaptureError("A page has a damaged shape.")
+    return tuple(values)

@@ -1,0 +1,162 @@
+"""Where the pages of a capture belong: the channel that describes each, its frame, and its place in the array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from inspector.capture.assemble import Assembly, Spare, declared_fill
+from inspector.capture.checksums import page_checksum
+from inspector.capture.damage import Box, Damage, where
+from inspector.capture.layout import PAGE_BYTES, CaptureError
+from inspector.capture.parsing import PageRow, read_page
+from inspector.records import Channel, Frame, Refusal
+
+Place = tuple[str, int, PageRow]
+"""(channel, frame, page)."""
+
+
+class Placing:
+    """Channels, frames, and the pages that were placed; a page whose channel or frame is not known waits for it."""
+
+    _major: int
+
+    def _forget_run(self) -> None:
+        """Nothing of a run is known."""
+        self.frames: tuple[Frame, ...] = ()
+        self._frame_numbers: set[int] = set()
+        self.channels: dict[str, Channel] = {}
+        self.refusals: list[Refusal] = []
+        self._arrays: dict[tuple[str, int], Assembly] = {}
+        self._placed: list[Place] = []
+        self._newest: dict[str, int] = {}
+        self._numbers: dict[int, Channel] = {}
+        self._unreadable: dict[str, Damage] = {}
+        self._waiting: dict[Any, tuple[Any, ...]] = {}
+        self._spare = Spare()
+        self._doubtful = False
+
+    def _blame(self, sentence: str, channel: str = "", frame: int = -1, *, anywhere: bool = False) -> None:
+        self._unreadable.setdefault(sentence, Damage(channel, frame, None, sentence, anywhere))
+
+    def _doubt_gaps(self) -> None:
+        """Pages are lost, and what lies between those that are left may have been theirs: no fill is believed."""
+        if not self._doubtful:
+            self._doubtful = True
+            for data in self._arrays.values():
+                data.doubt_gaps()
+
+    def _take_frame(self, frame: Frame | None) -> None:
+        """A frame, or what is said later of one that is known."""
+        if frame is None:
+            return
+        if frame.index in self._frame_numbers:
+            self.frames = tuple(frame if one.index == frame.index else one for one in self.frames)
+        else:
+            self._frame_numbers.add(frame.index)
+            self.frames = (*self.frames, frame)
+
+    def _describe(self, number: Any, channel: Channel, *, once: bool) -> str:
+        """Take note of a description; the sentence why not, where it contradicts the one before."""
+        before = self.channels.get(channel.name)
+        if before is not None and once:
+            return f"The channel {channel.name} is declared twice; the second is left out."
+        problem = contradiction(before, channel)
+        if not problem:
+            self._numbers[number] = self.channels[channel.name] = channel
+        return problem
+
+    def _take_page(self, row: tuple[Any, ...]) -> str:
+        """The name of the channel that a page came to; "" where it cannot be read, or has to wait."""
+        channel = self._numbers.get(row[1]) if isinstance(row[1], int) else None
+        if channel is None:
+            self._waiting[row[0]] = row
+            return ""
+        try:
+            page = self._page(row, channel)
+        except CaptureError as problem:
+            self._waiting.pop(row[0], None)
+            frame = row[2] if isinstance(row[2], int) and row[2] >= 0 else -1
+            self._blame(f"{channel.name}: {problem}", channel.name, frame, anywhere=self._major > 1)
+            self._doubt_gaps()
+            return ""
+        if not self._has_frame(page.frame):
+            self._waiting[row[0]] = row
+            return ""
+        self._waiting.pop(row[0], None)
+        self._place(channel, page)
+        return channel.name
+
+    def _page(self, row: tuple[Any, ...], channel: Channel) -> PageRow:
+        """The page of a row, as it was written. Raises CaptureError."""
+        *columns, checksum = row
+        if checksum is not None and checksum != page_checksum(channel, *columns):
+            raise CaptureError(f"page {row[0]} of the index has changed since it was written.")
+        page = read_page(row, np.dtype(channel.dtype).itemsize, len(channel.dims))
+        if self._major > 1 and page.nbytes > PAGE_BYTES:
+            raise CaptureError(f"page {page.id} has {page.nbytes:,} bytes, more than a page may have.")
+        return page
+
+    def _has_frame(self, number: int) -> bool:
+        """Whether a frame is known. Captures of format 1 without any frames are taken to have those of their pages."""
+        return number in self._frame_numbers or (not self.frames and self._major < 2)
+
+    def _place(self, channel: Channel, page: PageRow) -> None:
+        key = (channel.name, page.frame)
+        data = self._arrays.get(key)
+        if data is None:
+            data = self._arrays[key] = Assembly(channel, self._spare, doubtful=self._doubtful)
+        elif data.channel is not channel:
+            data.describe(channel)
+        data.add(page)
+        self._placed.append((*key, page))
+        if page.frame >= self._newest.get(channel.name, -1):
+            self._newest[channel.name], self.channels[channel.name] = page.frame, channel
+
+    def _without_place(self) -> Iterator[Damage]:
+        """A sentence for each page that still waits for its channel or its frame."""
+        for row in self._waiting.values():
+            frame = row[2] if isinstance(row[2], int) else -1
+            channel = self._numbers.get(row[1]) if isinstance(row[1], int) else None
+            if channel is None:
+                yield Damage("", frame, None, f"Page {row[0]!r} belongs to no channel.", True)
+            else:
+                known = frame if self._major > 1 else -1  # without a checksum it may be of any frame
+                sentence = f"{channel.name}: page {row[0]} is of frame {frame}, which does not exist."
+                yield Damage(channel.name, known, None, sentence)
+
+    def _lacking(self, name: str) -> list[Damage]:
+        """The cells that a channel of format 1 declares and that no page brought, in each frame in which it has any."""
+        channel = self.channels[name]
+        lengths = tuple(n for n in channel.shape if n is not None)
+        if len(lengths) < len(channel.shape) or 0 in lengths or declared_fill(channel) is not None:
+            return []
+        frames = [frame for known, frame in self._arrays if known == name]
+        if not frames:
+            whole = tuple((0, n) for n in lengths)
+            return [Damage(name, -1, whole, f"{name}: none of its pages is there.")]
+        return [
+            Damage(name, frame, box, f"{where(channel, box, lengths, frame, len(self.frames))}: no page is there.")
+            for frame in frames for box in self._boxes_lacking(self._arrays[name, frame], lengths)
+        ]  # fmt: skip
+
+    def _boxes_lacking(self, data: Assembly, lengths: tuple[int, ...]) -> list[Box]:
+        short = zip(range(len(lengths)), data.extent, lengths, strict=True)
+        beyond = [
+            tuple((have, n) if other == axis else (0, full) for other, full in enumerate(lengths))
+            for axis, have, n in short if have < n
+        ]  # fmt: skip
+        return [*data.holes().missing, *beyond]
+
+
+def contradiction(before: Channel | None, channel: Channel) -> str:
+    """Why a channel cannot be described so, after an earlier description of the same name; "" where it can."""
+    if before is None:
+        return ""
+    for what in ("kind", "dims", "dtype"):
+        old, new = getattr(before, what), getattr(channel, what)
+        if old != new:
+            return f"The channel {channel.name} is described with the {what} {new!r}, and with {old!r} before that."
+    return ""

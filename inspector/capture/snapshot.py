@@ -1,0 +1,108 @@
+"""A private copy of an index and its write-ahead log, as they are at one moment of a run that may still be writing.
+
+SQLite maps a file beside an index whose log is in use (`index.sqlite-shm`); where another program cuts that file, every
+process that has it mapped ends with SIGBUS. Beside a copy of our own nobody cuts anything.
+
+Why a copy that is taken while the writer goes on is whole: the log only grows until a checkpoint has brought all of it
+into the index and the next commit begins a new log with another header. The index is copied first, then the log; if
+the log's header is the same before and after, then whatever a checkpoint had brought into the copied index meanwhile
+stands in the copied log too, and SQLite takes it from there. A commit that was copied half is told by SQLite from its
+checksums, and is left out as if it had not begun.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from inspector.capture.files import Signature
+from inspector.capture.layout import INDEX, BusyError
+from inspector.capture.regular import open_regular
+
+WAL, SHM, JOURNAL = "-wal", "-shm", "-journal"
+LOG_HEADER = 32
+MODE_AT = 18
+"""Where the header of an SQLite file says how it is written: 2 with a write-ahead log, 1 with a rollback journal."""
+ATTEMPTS = 8
+
+
+class State(NamedTuple):
+    """What changes when somebody commits to an index: the file, or its log. None where there is no such file."""
+
+    main: Signature | None
+    log: Signature | None
+
+    @classmethod
+    def of(cls, index: str, log: str) -> State:
+        """As they are now; some microseconds, wherefore the names are strings that were made before."""
+        return cls(_signature(index), _signature(log))
+
+
+def beside(index: Path, suffix: str) -> Path:
+    """The file that SQLite keeps beside an index, where the index itself lies and not a link to it."""
+    return Path(os.path.realpath(index) + suffix)
+
+
+def has_log(index: Path) -> bool:
+    """Whether SQLite would read an index together with a write-ahead log, and map a file for it."""
+    log = _signature(beside(index, WAL))
+    if log is not None and log.size:
+        return True
+    with open_regular(index) as file:
+        return file.read(MODE_AT + 2)[MODE_AT:] == b"\2\2"
+
+
+class PrivateCopy:
+    """The copy of one index in a temporary folder that only its user can enter. Raises OSError where it has no room."""
+
+    def __init__(self, index: Path) -> None:
+        self._source = index
+        self._folder = tempfile.TemporaryDirectory(prefix="inspector-")
+        self._log: bytes | None = None
+        self.path = Path(self._folder.name) / INDEX
+
+    def update(self) -> None:
+        """Copy what changed. Raises BusyError where the index changes more quickly than it is copied."""
+        for _ in range(ATTEMPTS):
+            before, index = self._header(), _signature(self._source)
+            if not before or before != self._log:
+                self._copy("")
+            for suffix in (WAL, JOURNAL):
+                self._copy(suffix)
+            if self._header() == before and (before or _signature(self._source) == index):
+                self._log = before
+                beside(self.path, SHM).unlink(missing_ok=True)  # it describes the copy before this one
+                return
+        raise BusyError(f"The index of {self._source.parent.name} changes too quickly to be read.")
+
+    def _header(self) -> bytes:
+        """The first bytes of the log, which differ from log to log; b"" where there is none."""
+        try:
+            with open_regular(beside(self._source, WAL)) as log:
+                return log.read(LOG_HEADER)
+        except FileNotFoundError:
+            return b""
+
+    def _copy(self, suffix: str) -> None:
+        target = beside(self.path, suffix)
+        try:
+            with open_regular(beside(self._source, suffix)) as source, target.open("wb") as file:
+                shutil.copyfileobj(source, file, 1 << 20)
+        except FileNotFoundError:
+            if not suffix:
+                raise
+            target.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Remove the copy."""
+        self._folder.cleanup()
+
+
+def _signature(path: Path | str) -> Signature | None:
+    try:
+        return Signature.of(os.stat(path))  # noqa: PTH116 - many times a second
+    except OSError:
+        return None

@@ -1,0 +1,27 @@
+"""What an edited run is aimed by: the loops of a pass without the change, and the operations that they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.record.operation import Op
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLoop:
+    """One recurrence: its place, what it carries, which of that is its state, how many sequences the batch has."""
+
+    place: str
+    flow: Flow
+    state: Sequence[Slot]
+    size: int
+
+
+@dataclass(slots=True)
+class RecordedLoops:
+    """All loops of a run, and all its operations in their order."""
+
+    operations: Sequence[Op] = ()
+    loops: list[RecordedLoop] = field(default_factory=list)

@@ -1,0 +1,165 @@
+"""What a user asks of the window: open a model, a capture or a sequence, run, run again, run with changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Slot
+
+from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError
+from inspector.gui.dialogs.edit_dialog import INPUT
+from inspector.gui.state.offered import Offered
+from inspector.gui.state.session import Session
+from inspector.gui.state.settings import Settings
+from inspector.gui.state.step_axes import places_along
+from inspector.gui.window.model_opening import ModelOpening, is_capture
+from inspector.gui.window.showing import Showing
+from inspector.gui.window.states_choice import remembered_states
+from inspector.records import STEP_DOMAIN, Catalog, InputSpec, Load
+
+NOT_MADE_BY_IT = (
+    "The model that is open did not make this capture: open the capture's model and run it, then change that."
+)
+
+
+class Asking(Showing):
+    """A window whose lists, fields and dialogs ask the session."""
+
+    def __init__(self, session: Session, settings: Settings) -> None:
+        super().__init__(session, settings)
+        self.models = ModelOpening(self, self.open_model)
+        self.offered = Offered()
+        """What the worker can open and run; nothing before it has told."""
+        self._waiting_path = ""
+        """A file that was to be opened before the worker had told what it reads."""
+        session.also = self.compute_menu.wanted
+        session.states_of = lambda subject: remembered_states(settings, subject)
+        self.compute_menu.chosen.connect(self._also)
+        self.opener.sample_chosen.connect(self.open_sample)
+        self.opener.path_chosen.connect(self.open_path)
+        self.sequences.editing.connect(lambda: self.edit(INPUT))
+        self.input.asked.connect(self.run)
+        self.input.cancelled.connect(session.cancel)
+        self.frames.forgotten.connect(self.run_without_edits)
+
+    def offer(self, catalog: Catalog) -> None:
+        """Offer what the worker can do, wherever something is chosen; open the file that waited for it."""
+        self.offered = self.models.offered = Offered(catalog)
+        self.input.set_offered(self.offered)
+        self.menu_actions += self.compute_menu.offer(catalog)
+        for panel in self.panels.values():
+            panel.know(catalog.quantities)
+        path, self._waiting_path = self._waiting_path, ""
+        if path:
+            self.open_path(path)
+
+    @Slot(str, str)
+    def open_sample(self, name: str, checkpoint: str = "", then: InputSpec | None = None) -> None:
+        """Open a sample and run its first example."""
+        self.session.open_subject(Load(subject=name, checkpoint=checkpoint), then)
+        self.show_state()
+
+    def open_model(self, load: Load | None = None) -> None:
+        """Open a model, or ask which; where its code was not agreed to, the worker asks before any of it runs."""
+        if load is None:
+            self.models.ask()
+            return
+        self.settings.set_text("subject", load.subject)
+        self.session.open_subject(load)
+        self.show_state()
+
+    @Slot(str)
+    def open_path(self, path: str) -> None:
+        """Open whatever a file is: a capture, a model's code, a checkpoint, a sequence."""
+        suffix, kind = Path(path).suffix.lower(), self.offered.kind_of(path)
+        if path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path):
+            self.open_capture(path)
+        elif kind == "sequence" and not self.session.subject and self.session.opening is None:
+            self.fail(f"{Path(path).name} is a sequence: open the model that is to read it first, then this file.")
+        elif kind == "sequence":
+            self.input.show_file(path)
+            self.run(InputSpec(kind="file", value=path))
+        elif suffix == ".py":
+            self.models.ask(path)
+        elif kind == "checkpoint":
+            self.models.ask(self.session.subject or self.settings.text("subject"), path)
+        elif self.session.catalog is None and Path(path).exists():
+            self._waiting_path = path  # whether anything reads it is known when the worker has told
+            self.session.sentence = f"{Path(path).name} is opened as soon as the worker is ready."
+        else:
+            self.fail(
+                f"{Path(path).name} is nothing that can be opened here: a capture, a .py, a checkpoint or a sequence."
+            )
+
+    def open_capture(self, path: str) -> None:
+        """Show a capture from disk."""
+        try:
+            self.session.open_capture(path)
+        except CaptureError as problem:
+            self.fail(str(problem))
+            return
+        self.settings.add_recent(str(Path(path).absolute()))
+        self.list_what_opens()
+        self.new_capture()
+
+    @Slot(object)
+    def run(self, spec: InputSpec) -> None:
+        """Run a sequence on the open model."""
+        begun = self.session.run(spec)
+        self.input.typed = self.input.typed and not self.session.running
+        self.input.say("" if begun else self.session.sentence)
+        self.show_state()
+
+    @Slot()
+    def run_again(self) -> None:
+        """Run what was typed since, or the same once more."""
+        if self.input.typed:
+            self.input.ask()
+        else:
+            self.session.again()
+        self.show_state()
+
+    @Slot(tuple)
+    def compute_also(self, keys: tuple[str, ...]) -> None:
+        """Compute more from now on, and run again."""
+        self.compute_menu.switch_on(keys)
+        if self.session.can_run_again:
+            self.session.analyse(keys)
+        else:
+            self.fail("Open the model of this capture and run it: what is missing will be computed in that run.")
+        self.show_state()
+
+    def _also(self, keys: tuple[str, ...]) -> None:
+        self.session.also = keys
+        self.session.sentence = "Computed from the next run on; F5 runs again."
+        self.show_state()
+
+    def edit(self, name: str = "") -> None:
+        """Ask for changes, begun with a channel or the "input" where one is named; run as it is and with them."""
+        from inspector.gui.dialogs.edit_dialog import EditDialog
+
+        capture, made = self.session.capture, self.session.again_possible
+        if capture is None:
+            self.fail("Run a model first; then a token, a unit or a gate of that run can be changed.")
+            return
+        if made is None:
+            self.fail(NOT_MADE_BY_IT)
+            return
+        place = name.rpartition(":")[0] or self.looking.position.place
+        axis = STEP_DOMAIN if name == INPUT else places_along(capture).get(place, STEP_DOMAIN)
+        refused = self.session.shown.refused
+        dialog = EditDialog(capture, self.looking.position.along(axis), refused.edits or made.request.edits, self, name)
+        dialog.say(refused.sentence)
+        if dialog.exec():
+            self.session.run_with(made, dialog.edits())
+            self.show_state()
+
+    @Slot()
+    def run_without_edits(self) -> None:
+        """Run the sequence that is shown as it is."""
+        made = self.session.again_possible
+        if made is None:
+            self.fail(NOT_MADE_BY_IT)
+        else:
+            self.session.run_with(made, ())
+            self.show_state()

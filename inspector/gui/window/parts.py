@@ -1,0 +1,132 @@
+"""What stands in the window, put together: bars, rows, docks and the line at the bottom; its colours and messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
+
+from inspector.gui.state.cursor import Cursor
+from inspector.gui.state.session import Session
+from inspector.gui.state.settings import Settings
+from inspector.gui.state.step_range import StepRange
+from inspector.gui.widgets.plain_text import plain_box
+from inspector.gui.widgets.theme import DARK, LIGHT, Theme, system_theme
+from inspector.gui.window.compute_menu import ComputeMenu
+from inspector.gui.window.damage_bar import DamageBar
+from inspector.gui.window.docks import SIDE, Docking
+from inspector.gui.window.frame_bar import FrameBar
+from inspector.gui.window.input_bar import InputBar
+from inspector.gui.window.log_pane import LogPane
+from inspector.gui.window.screen import first_size
+from inspector.gui.window.sequence_row import SequenceRow
+from inspector.gui.window.sequence_rows import SequenceRows
+from inspector.gui.window.side_docks import ModelTree, Opener, Readout
+from inspector.gui.window.status_row import StatusRow
+from inspector.workspace.samples import list_samples
+
+if TYPE_CHECKING:
+    from inspector.gui.panel.base import Panel
+
+
+class Parts(QMainWindow):
+    """A window whose parts are there and do nothing yet; no panel is loaded."""
+
+    def __init__(self, session: Session, settings: Settings) -> None:
+        super().__init__()
+        self.session, self.settings = session, settings
+        self.looking, self.steps = Cursor(self), StepRange(self)
+        self.theme = self._wanted_theme()
+        self.panels: dict[str, Panel] = {}
+        self.menu_actions: list[QAction] = []
+        """Every action of the menus, for the palette."""
+        self.docking = Docking(self)
+        self.compute_menu = ComputeMenu(settings, self)
+        self.setWindowTitle("inspector")
+        self.setObjectName("window")
+        self.setAcceptDrops(True)
+        self.resize(first_size(self))
+        self._build_rows()
+        self._build_docks()
+        self.status = StatusRow(self.statusBar(), self.session)
+
+    def _build_rows(self) -> None:
+        """What stands above the panels."""
+        self.damage, self.input, self.frames = DamageBar(), InputBar(), FrameBar()
+        self.sequences = SequenceRows(self.looking, self.theme, self.settings)
+        top = QWidget()
+        layout = QVBoxLayout(top)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        for widget in (self.damage, self.input, self.frames, self.sequences):
+            layout.addWidget(widget)
+        self.setCentralWidget(top)
+        top.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+
+    def _build_docks(self) -> None:
+        """What stands at the sides and below."""
+        self.opener, self.tree, self.readout, self.log = Opener(), ModelTree(), Readout(), LogPane()
+        self.list_what_opens()
+        self.docking.add("open", "Open", self.opener, SIDE.LeftDockWidgetArea)
+        self.docking.add("model", "Model", self.tree, SIDE.LeftDockWidgetArea)
+        self.docking.add("numbers", "Under the cursor", self.readout, SIDE.RightDockWidgetArea)
+        self.docking.add("log", "Log", self.log, SIDE.BottomDockWidgetArea)
+
+    @property
+    def docks(self) -> dict[str, QDockWidget]:
+        """Every dock by its key: open, model, numbers, log, and one for each panel."""
+        return self.docking.docks
+
+    @property
+    def sequence(self) -> SequenceRow:
+        """The row of the input."""
+        return self.sequences.input
+
+    def list_what_opens(self) -> None:
+        """Samples, and what was open lately."""
+        self.opener.fill(list_samples(), self.settings.recent())
+
+    # -- what is said
+
+    def show_state(self) -> None:
+        """What the session is at, wherever that is shown."""
+        self.status.show_state()
+        self.input.set_busy(self.session.waited_for, self.session.cancelling)
+
+    def fail(self, sentence: str, details: str = "") -> None:
+        """Say what went wrong, in one sentence, where the user looks."""
+        self.session.sentence = sentence
+        self.tell(sentence, details)
+
+    def tell(self, sentence: str, details: str = "") -> None:
+        """A sentence in a box, with details to copy."""
+        self.show_state()
+        box = plain_box(self, "inspector", sentence, details)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.open()
+
+    # -- looks
+
+    def _wanted_theme(self) -> Theme:
+        return {"Light": LIGHT, "Dark": DARK}.get(self.settings.text("theme", "Auto"), system_theme())
+
+    def choose_theme(self, name: str) -> None:
+        """Auto, Light or Dark; remembered."""
+        self.settings.set_text("theme", name)
+        self.apply_theme(self._wanted_theme())
+
+    def apply_theme(self, theme: Theme) -> None:
+        """Other colours everywhere."""
+        self.theme = theme
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.setPalette(theme.palette())
+        self.setStyleSheet(theme.style())
+        for part in (self.damage, self.sequences):
+            part.set_theme(theme)
+        for panel in self.panels.values():
+            panel.set_theme(theme)
+        self.docking.set_theme(theme)
+        self.docking.label_tabs(self.panels)

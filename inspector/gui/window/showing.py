@@ -1,0 +1,122 @@
+"""What of a capture is shown: all that came since, the frame that was chosen, the steps in view, the numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QTimer, Slot
+
+from inspector.capture import Difference
+from inspector.gui.state.cursor import Position
+from inspector.gui.state.player import Player
+from inspector.gui.state.session import Session
+from inspector.gui.state.settings import Settings
+from inspector.gui.state.step_axes import lengths_of
+from inspector.gui.widgets.plain_text import clean
+from inspector.gui.window.frame_bar import DIFFERENCE
+from inspector.gui.window.parts import Parts
+
+READOUT_MS = 60
+
+
+class Showing(Parts):
+    """A window that shows the session's capture and follows the cursor."""
+
+    def __init__(self, session: Session, settings: Settings) -> None:
+        super().__init__(session, settings)
+        self.reader = QTimer(self, interval=READOUT_MS, singleShot=True)
+        """Started when the numbers under the cursor may have changed; they are read once for many changes."""
+        self.reader.timeout.connect(self._read_out)
+        self._player = Player(self.looking, self)
+        self.looking.moved.connect(self._moved)
+        self.frames.chosen.connect(self._choose_frame)
+        self.tree.place_chosen.connect(lambda place: self.looking.move(place=self._captured_place(place)))
+
+    # -- the capture
+
+    def new_capture(self) -> None:
+        """Another capture is shown, or none."""
+        capture = self.session.capture
+        self.looking.move(
+            frame=-1, place="", unit=None, head=None, key=None, steps=dict.fromkeys(self.looking.position.elsewhere)
+        )
+        self.steps.set_lengths({})
+        self.sequences.forget()
+        if capture is not None:
+            self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
+        for panel in self.panels.values():
+            panel.set_capture(capture)
+        self.say_what_was_computed()
+        self.grown(frozenset(capture.channels) if capture is not None else frozenset())
+
+    def say_what_was_computed(self) -> None:
+        """Tell the panels that offer to compute more whether that was done."""
+        for panel in self.panels.values():
+            panel.say_computed(bool(panel.extra) and set(panel.extra) <= set(self.session.computed))
+
+    def grown(self, changed: frozenset[str]) -> None:
+        """Some channels of the capture have more data."""
+        capture = self.session.capture
+        if capture is None:
+            return
+        lengths = lengths_of(capture)
+        self.steps.set_lengths(lengths)
+        self.looking.set_lengths(lengths)
+        before = self.frames.current
+        self.frames.show_capture(capture)
+        if self.frames.current != before:
+            self._choose_frame(self.frames.current)
+        self.tree.show_capture(capture)
+        self.sequences.grown(capture, lengths, changed)
+        for panel in self.panels.values():
+            panel.refresh(changed)
+        self.reader.start()
+
+    @Slot(int)
+    def _choose_frame(self, frame: int) -> None:
+        capture = self.session.capture
+        if capture is None:
+            return
+        shown: Any = capture
+        if frame == DIFFERENCE:
+            shown = Difference(capture, capture.frames[0].index, capture.frames[1].index)
+        for panel in self.panels.values():
+            if panel.source is not shown and (frame == DIFFERENCE or isinstance(panel.source, Difference)):
+                panel.set_capture(shown)
+        self.looking.move(frame=frame if frame >= 0 else -1)
+        self.reader.start()
+
+    # -- cursor
+
+    def _captured_place(self, place: str) -> str:
+        """A module's own channels, or those of its first layer (`rnn` → `rnn.l0`)."""
+        capture = self.session.capture
+        places = list(dict.fromkeys(c.place for c in capture.channels.values())) if capture is not None else []
+        return next((p for p in places if p == place or p.startswith(f"{place}.l")), place)
+
+    @Slot(object, object)
+    def _moved(self, new: Position, old: Position) -> None:
+        for axis, step in new.steps.items():
+            steps = self.steps.along(axis)
+            low, high = steps.bounds
+            if step != old.at(axis) and not low <= step <= high:
+                steps.set(step - (high - low) / 2, step + (high - low) / 2)
+        self.reader.start()
+
+    @Slot()
+    def _read_out(self) -> None:
+        from inspector.gui.window.cursor_readout import rows_of
+
+        rows = rows_of(self.session.capture, self.panels, self.docking.seen, self.sequences)
+        self.readout.show_rows(rows)
+
+    def show_all_steps(self) -> None:
+        """The whole of every axis."""
+        for steps in self.steps.every.values():
+            steps.show_all()
+        for key in self.docking.seen & set(self.panels):  # maps and curves with axes of their own
+            self.panels[key].redraw()
+
+    def play(self) -> None:
+        """Walk the axis in focus by itself, or stop."""
+        self._player.toggle()
