@@ -160,7 +160,6 @@ class Store:
                 self._commit_rows(words, [None] * len(words))  # a full disk may still have room for what was said
                 raise
             self._commit_rows(records, placed)
-            self.pages.committed()
 
     def _places(self, records: list[Any]) -> list[Position | None]:
         """Append the bytes of all pages; where each lies."""
@@ -179,6 +178,7 @@ class Store:
                 except (ValueError, TypeError, RecursionError, OverflowError) as problem:
                     refused = problem  # what came before it is not lost with it
                     break
+        self.pages.committed()
         if refused is not None:
             raise refused
 
