@@ -16,5 +16,5 @@ A run goes through these packages, top down:
     quantities     one file each: from the trace to channels of the capture
     cells          equations and derivatives of one recurrent step
 
-Begin reading with `pipeline.py`.
+Begin reading with `pipeline/own_run.py`.
 """

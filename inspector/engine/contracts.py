@@ -65,7 +65,7 @@ class Loader(Protocol):
         """True when the file's first bytes (4096) or name say that this loader can read it. Raises nothing."""
 
     def load(self, path: Path) -> State:
-        """All tensors on the CPU. Raises InputError with one clear sentence."""
+        """All tensors on the CPU. Raises InputError with a one-line message."""
 
 
 class Input(Protocol):
@@ -88,7 +88,7 @@ class Input(Protocol):
     summary: str
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
-        """The batch, padded, with step labels. Raises InputError with one clear sentence.
+        """The batch, padded, with step labels. Raises InputError with a one-line message.
 
         `subject` may be a view of one input of several (Subject.view); the batch then holds that one alone.
         """

@@ -1,4 +1,4 @@
-"""What the engine raises on purpose. Each message is one clear sentence: given, expected, what exists."""
+"""The engine's own exceptions. Each message is one clear sentence: what was given, what was expected, what exists."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Unsupported(NotImplementedError):
 
 
 class NotApplicable(Unsupported):
-    """The quantity has no meaning here (the forget gate of a plain RNN): skipped without a message, since nothing is
-    missing."""
+    """The quantity has no meaning here (the forget gate of a plain RNN):
+    skipped without a message, since nothing is missing."""
 
 
 class CancelledError(Exception):

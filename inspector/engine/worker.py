@@ -92,8 +92,8 @@ def _serve(link: ParentLink, service: Service, request: Any) -> None:
 
 
 def _heartbeat(working: bool) -> None:
-    """Restart the timer of the stack dump, or stop it between requests. It needs no interpreter lock, so native hangs
-    are logged."""
+    """Restart the timer of the stack dump, or stop it between requests.
+    It needs no interpreter lock, so native hangs are logged."""
     with contextlib.suppress(Exception):  # the model may have closed or replaced stderr
         if working:
             faulthandler.dump_traceback_later(SILENT_SECONDS, exit=False)

@@ -30,8 +30,7 @@ LEAST_WIDTH = 512
 
 @contextmanager
 def undisturbed(model: nn.Module, seed: int = 0) -> Iterator[None]:
-    """As `unchanged`; attributes that a call rebinds (a state that the model carries from call to call) are restored
-    too."""
+    """As `unchanged`; attributes that a call rebinds (a state that is carried from call to call) are restored too."""
     attributes = [(module, dict(module.__dict__)) for module in model.modules()]
     with unchanged(model, seed):
         try:

@@ -1,5 +1,4 @@
-"""Attention as the model computed it: every call as queries and keys, from which rows of the map are computed on
-request.
+"""Attention as the model computed it: queries and keys of every call, and rows of its map when needed.
 
 In: the calls that `probes/attention.py` records (scaled dot product, multi-head, fused encoder layers, a softmax of the
 model's own). Out: `Attention` records of the one selected sample, each checked against what the call returned, and, for
@@ -8,7 +7,7 @@ computes itself and those joined from the calls of a cache.
 
 Begin with `recorder.py`, which says what is done with each kind of call. Then, in the order of a call:
 
-- `selected.py` - which entries of a batch axis belong to the selected sample, windows and merged heads included;
+- `selected_sample.py` - which entries of a batch axis belong to the selected sample, windows and merged heads included;
 - `masks.py` - what a mask forbids: nothing, the causal triangle, some keys;
 - `calls.py` - queries, keys and mask to an Attention, and the check; `multihead.py` does it for projected inputs;
 - `caches.py` - calls that are rows of one map: a cache of keys, a decoder that attends once a step;

@@ -81,8 +81,8 @@ def _continues(run: list[_Call], call: _Call) -> bool:
 
 
 def _same_keys(before: _Call, after: _Call) -> bool:
-    """Whether the later call has the keys of the earlier one, up to rounding; True where a model's keys are not
-    known."""
+    """Whether the later call has the keys of the earlier one, up to rounding;
+    True where a model's keys are not known."""
     if before.attention.weights is not None or after.attention.weights is not None:
         return True
     old = before.attention.key[..., : before.filled, :]

@@ -62,7 +62,7 @@ def unreached(mask: Tensor | None, causal: bool, length: int, below: float) -> b
 
 
 def written_out(mask: Tensor, query: Tensor, keys: int) -> Tensor:
-    """A torch.nn.attention.bias.CausalBias as the boolean mask (q, k) that it stands for; others as they are."""
+    """A torch.nn.attention.bias.CausalBias as the boolean mask (q, k) that it represents; others unchanged."""
     bias = sys.modules.get("torch.nn.attention.bias")  # importing it would load torch's compiler, which takes a second
     if bias is None or not isinstance(mask, bias.CausalBias):
         return mask

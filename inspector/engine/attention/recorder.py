@@ -204,7 +204,7 @@ class AttentionRecorder:
         ]
 
     def _window_note(self, tensor: Tensor) -> str:
-        """The note of (b·n, a, …, x, y); of fewer axes, the first one holds heads."""
+        """The note of (b·n, a, …, x, y); with fewer axes, the first one has the heads."""
         if tensor.is_nested or tensor.dim() < 4:
             return ""
         return self.selected.window_note(tensor.shape[0], tensor.shape[1:-2].numel())
@@ -234,6 +234,6 @@ class AttentionRecorder:
 def _refuse_unreadable(*tensors: Tensor) -> None:
     for tensor in tensors:
         if tensor.is_meta:
-            raise Unsupported("its tensors hold no numbers (meta device)")
+            raise Unsupported("its tensors have no values (meta device)")
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
             raise Unsupported("it runs inside a torch.func transform")

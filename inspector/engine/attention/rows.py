@@ -39,10 +39,12 @@ class RowBlock:
     Attributes:
         first: index of the first query of the block.
         weights: (a, q, k') rows that sum to 1; keys from k' on are forbidden to the whole block. A row that may attend
-        to no key is NaN. scores: (a, q, k') the logits, FORBIDDEN where masked; None where the model itself computed
-        the weights. count: (a or 1, q) how many keys each row may attend to. largest: (a, q) the largest weight of each
-        row. keys: number of keys of the whole map, k ≥ k'. position: the position of the block's first query among the
-        keys; `first` where no cache came before.
+            to no key is NaN.
+        scores: (a, q, k') the logits, FORBIDDEN where masked; None where the model itself computed the weights.
+        count: (a or 1, q) how many keys each row may attend to.
+        largest: (a, q) the largest weight of each row.
+        keys: number of keys of the whole map, k ≥ k'.
+        position: the position of the block's first query among the keys; `first` where no cache came before.
     """
 
     first: int
@@ -58,7 +60,7 @@ class RowBlock:
         """(a, q) −Σ_k A ln A in nats, with 0 ln 0 = 0; NaN for a NaN row.
 
         From the logits s it is −Σ_k A ln A with ln A = s − lse(s), where lse(s) = max s − ln max A. The largest logit
-        is taken off first: the difference of two large logits is exact where the weight is not negligible, while
+        is subtracted first: the difference of two large logits is exact where the weight is not negligible, while
         lse(s) − Σ_k A s would lose as many digits to cancellation as the logits are large.
         """
         if self.scores is None:

@@ -60,7 +60,7 @@ class SelectedSample:
         if size == 1:
             return 1
         if size % self.batch:
-            raise Unsupported(f"its batch axis has {size} entries, which is no multiple of the batch of {self.batch}")
+            raise Unsupported(f"its batch axis has {size} entries, not a multiple of the batch of {self.batch}")
         return size // self.batch
 
     def window_note(self, size: int, heads: int) -> str:

@@ -43,9 +43,10 @@ class Cell(ABC):
         gate_names: signals that `gates` returns, as channel signals ("gate/input", "candidate", …).
         gate_info: name, formula and source of each gate; those without an entry are described by their name.
         memory_gate: the gate that carries the state over, where the family declares it; else it is determined from the
-        states. tanh_parts: parts of the state that are a tanh, of which saturation is shown. method: how derivatives of
-        a step are found, as a short text; "" where they are closed forms. trained: {name of a parameter: the attribute
-        that holds it}.
+            states.
+        tanh_parts: parts of the state that are a tanh, of which saturation is shown.
+        method: how derivatives of a step are found, as a short text; "" where they are closed forms.
+        trained: {name of a parameter: the attribute that has it}.
     """
 
     method: str = ""
@@ -87,7 +88,7 @@ class Cell(ABC):
         return other
 
     def in_float64(self) -> Cell:
-        """The same step with every tensor that it holds in float64."""
+        """The same step with all its tensors in float64."""
         twin = copy.copy(self)
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
@@ -303,8 +304,8 @@ class StepBlock(ABC):
         return {}
 
     def back_(self, rows: Tensor, at: int) -> None:
-        """Many gradients back through step `at` of sample 0, in place: `pull_` without the gradients that reach the
-        parameters."""
+        """Many gradients back through step `at` of sample 0, in place:
+        `pull_` without the gradients that reach the parameters."""
         rows.copy_(self.vjp(rows.T[None, None], slice(at, at + 1))[0, 0].T)
 
     def factors(self) -> dict[str, tuple[str, Tensor]]:

@@ -25,9 +25,9 @@ class Stack:
 
     Attributes:
         layers, directions: layers from below, each with that many directions; the second one runs backwards. The
-        outputs of the directions lie side by side, forward first; states are ordered by layer, then by direction.
-        batch_first: (b, t, i) instead of (t, b, i). dropout: probability with which the module drops outputs of each
-        layer but the last, in training.
+            outputs of the directions lie side by side, forward first; states are ordered by layer, then by direction.
+        batch_first: (b, t, i) instead of (t, b, i).
+        dropout: probability with which the module drops outputs of each layer but the last, in training.
     """
 
     layers: int = 1

@@ -65,7 +65,7 @@ class ModuleFamily(ABC):
         """See `CellFamily`."""
 
     def live(self, module: nn.Module, layer: int = 0, direction: int = 0) -> Cell:
-        """From the parameters themselves; enough where the cell keeps them as they are given."""
+        """From the parameters themselves; enough where the cell stores them unchanged."""
         return self.from_module(module, dict(module.named_parameters()), layer, direction)
 
     def layer_weights(self, weights: Mapping[str, Tensor], layer: int, direction: int) -> list[Tensor]:

@@ -36,8 +36,8 @@ class Spread:
 
     @cached_property
     def lengths(self) -> Tensor:
-        """Norm of all factors of each column, (t, m): a row times these has the norm of the gradient that it
-        represents."""
+        """Norm of all factors of each column, (t, m):
+        a row times these has the norm of the gradient that it represents."""
         first = self.parts[0][1]
         found = first.new_empty(len(first), sum(factors.shape[2] for _, factors in self.parts))
         for columns, factors in self.parts:
@@ -98,13 +98,13 @@ class SpreadBlock(StepBlock):
         return
 
     def close_(self, rows: Tensor, moved: Tensor, at: int) -> None:
-        """Opened rows become in place the gradients before the step; moved (n, h) is the gradient through the
-        weights."""
+        """Opened rows become in place the gradients before the step;
+        moved (n, h) is the gradient through the weights."""
         rows.copy_(moved)
 
     def weights(self, probes: Mapping[str, Tensor]) -> list[tuple[str, Tensor]]:
-        """What gradients are multiplied with, (o, g) for each signal: in the backward pass, then with the probes (q,
-        g)."""
+        """What gradients are multiplied with, (o, g) for each signal:
+        in the backward pass, then with the probes (q, g)."""
         own = [self.w_back, *(values for signal, values in probes.items() if signal == self.recurrent)]
         others = [(signal, values) for signal, values in probes.items() if signal != self.recurrent]
         return [(self.recurrent, torch.cat(own)), *others]

@@ -14,8 +14,8 @@ from torch import nn
 
 @contextmanager
 def unchanged(model: nn.Module, seed: int) -> Iterator[None]:
-    """Seeded random state inside, the old one afterwards; buffers and training flags restored if the run changed
-    them."""
+    """Seeded random state inside, the old one afterwards;
+    buffers and training flags restored if the run changed them."""
     states = (random.getstate(), np.random.get_state(), torch.get_rng_state())
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     modes = [(module, module.training) for module in model.modules()]

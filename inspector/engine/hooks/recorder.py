@@ -33,8 +33,8 @@ class CallRecorder(ABC):
         return type(self), ()
 
     def watches(self, place: str) -> bool:
-        """True where a call is to be recorded: not in copies, compiled code, or a backward pass that runs modules
-        again."""
+        """True where a call is to be recorded:
+        not in copies, compiled code, or a backward pass that runs modules again."""
         watching = self.trace is not None and place not in self.broken
         return watching and not torch.compiler.is_compiling() and not in_backward()
 

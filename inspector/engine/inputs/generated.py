@@ -43,10 +43,10 @@ class Generated:
         steps, count = int(number_option(spec, "steps", 100)), int(number_option(spec, "samples", 1))
         check_length(max(0, steps))
         if not 1 <= count <= 1024:
-            raise InputError(f"A batch of {count} sequences was asked for; 1 to 1024 are made.")
+            raise InputError(f"A batch of {count} sequences was requested; 1 to 1024 are possible.")
         if steps * count * subject.width > MAX_NUMBERS:
             raise InputError(
-                f"{count} × {steps} × {subject.width} numbers were asked for; at most {MAX_NUMBERS:,} are made."
+                f"{count} × {steps} × {subject.width} numbers were requested; at most {MAX_NUMBERS:,} are possible."
             )
         rows = [_signal(spec, steps, subject.width, seed + i).to(model_dtype(subject)) for i in range(count)]
         return pad(subject, rows, targets=[None] * count, title=f"{spec.value}, {steps} steps", look_at=spec.look_at)

@@ -49,7 +49,7 @@ class Numbers:
     magic = (npy.MAGIC_PREFIX,)
     options = (
         MORE_FILES,
-        Option(name="key", type="text", default="", help="Which array of an .npz that holds several."),
+        Option(name="key", type="text", default="", help="Which array of an .npz with several."),
         ALLOW_NONFINITE,
     )
 
@@ -127,7 +127,7 @@ def _npz(file: IO[bytes], key: str) -> npt.NDArray[Any]:
     with zipfile.ZipFile(file) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
         if not key and len(names) > 1:
-            raise ValueError(f"it holds {', '.join(names[:10])}: say which with the option key=NAME")
+            raise ValueError(f"it holds {', '.join(names[:10])}: choose one with the option key=NAME")
         chosen = key or (names[0] if names else "")
         if chosen not in names:
             raise ValueError(f"it holds {', '.join(names[:10]) or 'no arrays'}, not {chosen!r}")

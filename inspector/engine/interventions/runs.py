@@ -36,8 +36,8 @@ class EditPlan:
 
 
 def plan_edits(subject: Subject, batch: Batch, edits: Sequence[Edit], options: RunOptions = DEFAULTS) -> EditPlan:
-    """Find what the edits change, by a pass that writes nothing. Raises InputError for edits of something that does not
-    exist."""
+    """Find what the edits change, by a pass that writes nothing.
+    Raises InputError for edits of something that does not exist."""
     changed = edited_input(subject, batch, edits)
     inner = [edit for edit in edits if not edit.of_input]
     if not inner:

@@ -151,7 +151,7 @@ def _named_in_pickles(path: Path) -> list[str]:
                     words = [words[1], argument]
                 if left <= 0:
                     break
-    except Exception:  # noqa: BLE001 - behind the pickles come numbers, which are no opcodes
+    except Exception:  # noqa: BLE001 - after the pickles come numbers, which are not opcodes
         pass
     kept = [name for name in found if not name.startswith(HARMLESS) and not name.endswith("Storage")]
     return sorted(name.replace(" ", ".")[:60] for name in kept)

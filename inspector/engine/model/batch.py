@@ -30,8 +30,8 @@ class NamedInput:
         names: for each sequence, the labels of its steps (empty: steps are numbered).
         axis: its step axis: "step" for the primary input, its own name for others; "" without steps.
         grid: (rows, columns) of a picture that is cut into patches, row by row: each step, or for an image each
-        position that the model attends to, is a patch. batch_dim: where the model wants the batch axis (1 for the
-        states of nn.LSTM, or time-major sequences).
+            position that the model attends to, is a patch.
+        batch_dim: where the model wants the batch axis (1 for the states of nn.LSTM, or time-major sequences).
     """
 
     tensor: Tensor | None

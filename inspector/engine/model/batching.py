@@ -208,7 +208,7 @@ def model_dtype(subject: Subject) -> torch.dtype:
 def pad(subject: Subject, rows: list[Tensor], *, targets: list[Any], title: str = "", look_at: int = 0) -> Batch:
     """Sequences of different lengths as one batch, padded on the right, with the labels of their steps."""
     if not 0 <= look_at < len(rows):
-        raise InputError(f"Sequence {look_at} was asked for; the batch has {len(rows)} (counted from 0).")
+        raise InputError(f"Sequence {look_at} was selected; the batch has {len(rows)} (counted from 0).")
     known = [target for target in targets if target is not None]
     stacked = torch.as_tensor(np.asarray(known)) if known and len(known) == len(rows) else None
     return Batch.of({INPUT: as_input(subject, rows)}, INPUT, targets=stacked, look_at=look_at, title=title)

@@ -80,8 +80,7 @@ class _Signature:
         return self._laid_out(values)
 
     def _laid_out(self, values: dict[str, Any]) -> Call:
-        """Positional arguments as far as none is missing, as an author writes them, and keyword arguments after
-        that."""
+        """Positional arguments as far as none is missing, as an author writes them, then keyword arguments."""
         args: list[Any] = []
         for name in self.positional:
             if name not in values:

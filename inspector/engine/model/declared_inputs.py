@@ -30,10 +30,14 @@ class DeclaredInput:
         shape: for an image, a state or another array: the shape of one sequence, without the batch axis.
         optional: it may be left out, and is None then.
         of, marks: for a mask that is made from the lengths of another input: the name of that input; whether True is
-        "real" or "padding". axis: the step axis: its own name by default; that of another input, where both share their
-        steps. grid: (rows, columns) of a picture cut into patches, which are its steps or the positions that the model
-        attends to. batch_dim: where the model wants the batch axis. padding: what fills up shorter sequences. modules:
-        the modules that run over its steps; else recognised by their number of steps where no other axis has it.
+            "real" or "padding".
+        axis: the step axis: its own name by default; that of another input, where both share their steps.
+        grid: (rows, columns) of a picture cut into patches, which are its steps or the positions that the model attends
+            to.
+        batch_dim: where the model wants the batch axis.
+        padding: what fills up shorter sequences.
+        modules: the modules that run over its steps; else recognised by their number of steps where no other axis has
+            it.
         primary: whether its step axis is the run's; by default that of the first sequence is.
     """
 
@@ -129,8 +133,8 @@ def _kind_of(said: Mapping[str, Any]) -> str | None:
 
 
 def primary_of(inputs: Mapping[str, DeclaredInput], present: Sequence[str]) -> str:
-    """The input that gives the run its step axis: the one declared primary, else the first sequence, else the first
-    image, else the first of all."""
+    """The input that gives the run its step axis:
+    the one declared primary, else the first sequence, else the first image, else the first of all."""
     said = [name for name in present if inputs[name].primary]
     sequences = [name for name in present if inputs[name].kind in SEQUENCES]
     images = [name for name in present if inputs[name].kind == "image"]

@@ -47,7 +47,7 @@ def loss_in(output: Any) -> Tensor | None:
 
 
 def may_return_loss(model: nn.Module, batch: Batch | None) -> bool:
-    """Whether the model's output may hold a loss: decided before it runs, since gradients have to be recorded or not.
+    """Whether the model's output may have a loss: decided before it runs, since gradients have to be recorded or not.
 
     Some forward in it uses "loss" as a variable, keyword or key, or makes an object that has a field of that name; and
     a parameter for the targets, where there is one, is given. A model that only mentions the name is run with gradients

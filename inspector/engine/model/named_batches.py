@@ -177,7 +177,7 @@ def assemble(
         if batch.size != size:
             raise InputError(f"{primary} was given {size} sequences and {name} {batch.size}; a batch has equally many.")
     if not 0 <= look_at < size:
-        raise InputError(f"Sequence {look_at} was asked for; the batch has {size} (counted from 0).")
+        raise InputError(f"Sequence {look_at} was selected; the batch has {size} (counted from 0).")
     named: dict[str, NamedInput] = {name: batch.first for name, batch in given.items()}
     named = {
         name: replace(one, axis=axis_of(declared, name, primary, named), grid=declared[name].grid)

@@ -39,17 +39,17 @@ class Subject:
     width: int | None = None
     frames: Callable[[Tensor, int], Tensor] | None = None
     forward: Callable[..., Any] | None = None
-    """(model, inputs, lengths) of the primary input, or (model, batch): distinguished by the number of its
-    parameters."""
+    """(model, inputs, lengths) of the primary input, or (model, batch):
+    distinguished by the number of its parameters."""
     logits: Callable[[Any], Tensor] | None = None
     loss: Callable[[Any, Batch], Tensor] | None = None
     next_token: bool = False
     answer: Callable[[Any, Batch], Any] | None = None
-    """(output, batch) → ids (b, t) of an output with a step axis of its own, negative at padding; or labels; or
-    None."""
+    """(output, batch) → ids (b, t) of an output with a step axis of its own, negative at padding;
+    or labels; or None."""
     decoder: str | Sequence[str] = ()
-    """Modules that run over the output's step axis; by default recognised by their number of steps where it differs
-    from the input's."""
+    """Modules that run over the output's step axis;
+    by default recognised by their number of steps where it differs from the input's."""
     examples: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
     """The model's inputs by name, in order (DeclaredInput has the fields); empty: one input that has no name."""
@@ -71,8 +71,8 @@ class Subject:
         return primary_of(self.declared, list(self.declared)) if self.declared else ""
 
     def view(self, name: str, declared: DeclaredInput) -> Subject:
-        """The subject restricted to one of its inputs: code that reads a sequence for a subject can read it for that
-        one."""
+        """The subject restricted to one of its inputs:
+        code that reads a sequence for a subject can read it for that one."""
         width = self.width if declared.width is None and name == self.primary else declared.width
         return replace(
             self, name=f"{name} of {self.name}", kind=declared.kind, vocabulary=declared.vocabulary,
@@ -125,7 +125,7 @@ class Subject:
         return self.loss is not None or may_return_loss(self.model, batch if self.forward is None else None)
 
     def loss_of(self, output: Any, batch: Batch) -> Any:
-        """The subject's loss, without one the loss that the output holds; None where there is none."""
+        """The subject's loss, without one the loss in the output; None where there is none."""
         return self.loss(output, batch) if self.loss is not None else loss_in(output)
 
     def decodes(self, place: str) -> bool:
@@ -173,8 +173,7 @@ def adopt(thing: Any, name: str = "") -> Subject:
 
 
 def _settle_inputs(subject: Subject) -> None:
-    """Check what is declared; what the subject declares of its sequence applies to the primary input, and the
-    reverse."""
+    """Check what is declared; fields of the subject's sequence apply to the primary input, and the reverse."""
     if not subject.inputs:
         return
     subject.inputs = declare(subject.inputs, subject.name)

@@ -33,7 +33,7 @@ def read_history(checkpoint: str) -> Mapping[str, Any] | None:
     except (OSError, ValueError, Unsupported) as fault:
         raise Unsupported(unreadable(in_words(fault) if isinstance(fault, OSError) else fault)) from None
     if not isinstance(found, dict):
-        raise Unsupported(unreadable("it holds no columns by name"))
+        raise Unsupported(unreadable("it has no named columns"))
     return found
 
 
@@ -43,7 +43,7 @@ def unreadable(why: object) -> str:
 
 
 def column(values: Any, name: str) -> Tensor:
-    """A column as float64, NaN where it holds null. Raises Unsupported where it is not a list of numbers."""
+    """A column as float64, NaN where it is null. Raises Unsupported where it is not a list of numbers."""
     try:
         return torch.tensor([math.nan if value is None else float(value) for value in values], dtype=torch.float64)
     except (TypeError, ValueError) as fault:

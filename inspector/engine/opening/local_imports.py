@@ -114,7 +114,7 @@ def _called(node: ast.Call) -> str:
 
 
 def _top_level(name: str) -> Found | None:
-    """Where Python's own finders find it, or where it was loaded from; None where that is no file."""
+    """Where Python's own finders find it, or where it was loaded from; None where that is not a file."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):

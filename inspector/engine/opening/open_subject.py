@@ -30,8 +30,8 @@ from inspector.workspace.samples import OWN, Sample, find_sample, list_samples
 
 @dataclass(slots=True)
 class Opened:
-    """A subject with its checkpoint's report. `pending` is a checkpoint that does not fit and waits for
-    confirmation."""
+    """A subject with its checkpoint's report.
+    `pending` is a checkpoint that does not fit and waits for confirmation."""
 
     subject: Subject
     title: str
@@ -41,7 +41,7 @@ class Opened:
 
 
 def open_subject(load: Load, code: UserCode | None = None) -> Opened:
-    """The subject that a Load asks for, in eval mode, with its checkpoint. Raises InputError or ModelError.
+    """The subject of a Load, in eval mode, with its checkpoint. Raises InputError or ModelError.
 
     `code` decides whether a file of code may run; without it, `load.trusted` allows everything or nothing.
     """
@@ -162,8 +162,8 @@ def _append_to_path(folder: str) -> None:
 
 
 def _import_sample(sample: Sample, code: UserCode | None) -> ModuleType:
-    """A sample of an installed package; this package's own are those in its folder, never others of that name somewhere
-    else."""
+    """A sample of an installed package;
+    this package's own are those in its folder, never others of that name somewhere else."""
     if sample.module.partition(".")[0] != OWN:
         return _import_module(sample.module, code)
     found = importlib.util.find_spec(OWN)
@@ -274,8 +274,8 @@ def _is_ours(key: str) -> bool:
 
 
 def _only_by_name(loader: Loader, path: Path, head: bytes) -> bool:
-    """Whether a file that begins like something else is recognised by its name alone: a GGUF file named
-    .safetensors."""
+    """Whether a file that begins like something else is recognised by its name alone:
+    a GGUF file named .safetensors."""
     foreign = by_content(path, head)
     if foreign is None or path.suffix.lower() in foreign.suffixes:
         return False

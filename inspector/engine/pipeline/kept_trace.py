@@ -1,6 +1,6 @@
 """The trace of a run that has ended, stored for later analysis: what was recorded is analysed, the model is not run.
 
-A trace holds the values of every step (and, where derivatives are read off autograd's graph, that graph), so it is
+A trace has the values of every step (and, where derivatives are read off autograd's graph, that graph), so it is
 released when it is larger than `MOST_BYTES`, when another run begins and when another model is opened.
 """
 

@@ -29,8 +29,10 @@ class RunOptions:
         seed: of everything random while the model runs.
         states: place of a hand-written recurrence → the variables that the user declares to be its state.
         only_selected: record inner values of the selected sample only; quantities that average then average over that
-        one. probes: keys of the probes to attach; empty for all. places, editor: of edited runs (see Trace); `places`
-        is None in a run without edits. cancelled: called between pages; progress: called with (done, total, text).
+            one.
+        probes: keys of the probes to attach; empty for all.
+        places, editor: of edited runs (see Trace); `places` is None in a run without edits.
+        cancelled: called between pages; progress: called with (done, total, text).
         keep: called with the trace of every frame that was run to its end, for later analysis.
     """
 

@@ -69,7 +69,7 @@ def _run(trace: Trace, emit: Emitter, options: RunOptions) -> ModelError | None:
         try:
             _forward(trace, emit, watched)
         except (CancelledError, CaptureError, InputError):
-            trace.forget_requests()  # nobody will finish
+            trace.forget_requests()  # `finish` will not be called
             raise
         except ModelError as fault:
             failure = fault

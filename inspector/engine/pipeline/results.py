@@ -46,8 +46,8 @@ def _keep_answer(trace: Trace, output: object, emit: Emitter) -> None:
 
 
 def loss_of(trace: Trace, output: object, emit: Emitter) -> Tensor | None:
-    """The loss of the subject, or else of the output, stored by step where it has one value a step; None where there is
-    none."""
+    """The loss of the subject, or else of the output, stored by step where it has one value a step;
+    None where there is none."""
     subject, batch = trace.subject, trace.batch
     try:
         loss: object = subject.loss_of(output, batch)

@@ -53,8 +53,8 @@ class AttentionProbe:
         self._scripted = False
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
-        """Install the mode, and global hooks where modules may run fused; nothing for a compiled model, which is
-        reported."""
+        """Install the mode, and global hooks where modules may run fused;
+        nothing for a compiled model, which is reported."""
         compiled = _compiled(model)
         if compiled is not None:
             emit.refuse(f"{compiled}:attention", _COMPILED.format(compiled))

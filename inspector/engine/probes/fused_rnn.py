@@ -37,8 +37,8 @@ MOST_CHAINS = 64
 
 
 class _Recorder(CallRecorder):
-    """The recorder to which the hooks write. A copy of the model made meanwhile (an EMA) gets one that records
-    nothing."""
+    """The recorder to which the hooks write.
+    A copy of the model made meanwhile (an EMA) gets one that records nothing."""
 
     def __init__(self, trace: Trace | None = None, emit: Emitter | None = None) -> None:
         super().__init__(trace, emit)

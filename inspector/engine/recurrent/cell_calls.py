@@ -156,7 +156,7 @@ def _delta(chain: CellCallChain, recurrence: Recurrence) -> Tensor:
     """(t, b, s) total gradients from autograd.
 
     On the unrolled graph ∂L/∂c_t may include the path through h_t (it does where h is computed from the returned c):
-    the cell subtracts it, so that c_t's gradient holds h_t fixed, as everywhere else.
+    the cell subtracts it, so that c_t's gradient is at fixed h_t, as everywhere else.
     """
     delta = torch.zeros_like(recurrence.states[1:])
     for (step, number), gradient in chain.gradients.items():
@@ -170,8 +170,8 @@ def _delta(chain: CellCallChain, recurrence: Recurrence) -> Tensor:
 
 
 def _arriving(recurrence: Recurrence) -> Tensor:
-    """(t, b, s): the gradient that reaches each state from outside, δ_t − J_{t+1}ᵀ δ_{t+1}; 0 where that is only
-    rounding."""
+    """(t, b, s): the gradient that reaches each state from outside, δ_t − J_{t+1}ᵀ δ_{t+1};
+    0 where that is only rounding."""
     delta = recurrence.delta
     assert delta is not None
     arriving = delta.clone()

@@ -26,8 +26,8 @@ def catalog() -> Catalog:
 
 
 def entries(registry: Registry[Any]) -> tuple[Entry, ...]:
-    """The entries of a registry as records; one whose declaration is not a valid record is removed from the
-    registry."""
+    """The entries of a registry as records;
+    one whose declaration is not a valid record is removed from the registry."""
     found = []
     for key, entry in registry.items():
         try:

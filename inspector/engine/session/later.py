@@ -78,8 +78,8 @@ class KeptRun:
     def question(
         self, keys: Sequence[str], cancelled: Callable[[], bool], progress: Progress
     ) -> tuple[Recording, Callable[[], None]]:
-        """The capture of the run, open once more, and a function that computes the quantities into it. Raises
-        CaptureError."""
+        """The capture of the run, open once more, and a function that computes the quantities into it.
+        Raises CaptureError."""
         assert self.path is not None and self.start is not None and self.stop is not None
         options = RunOptions(only=tuple(keys), cancelled=cancelled, progress=progress)
         recording = Recording(Writer(self.path, self.start, again=True), self.stop)

@@ -29,8 +29,7 @@ def name_layers(trace: Trace, emit: Emitter) -> None:
 
 
 def write_axes(trace: Trace, emit: Emitter) -> None:
-    """Describe the axes of the inputs and of the output, and that of steps of unknown origin that all agree in
-    number."""
+    """Describe the axes of inputs and output, and that of steps of unknown origin that all agree in number."""
     first = primary_axis(trace.batch)
     for axis in (*([first] if first is not None else []), *axes_beside(trace)):
         emit.axis(axis.record(trace.look_at))

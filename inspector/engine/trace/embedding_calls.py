@@ -17,8 +17,7 @@ from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 @dataclass(slots=True)
 class EmbeddingCall:
-    """One call: ids (any shape), and the norms of ∂L/∂e for the vector e returned for each of them, once they are
-    known."""
+    """One call: ids (any shape), and, once known, the norms of ∂L/∂e for the vector e returned for each of them."""
 
     ids: Tensor
     output: Tensor | None

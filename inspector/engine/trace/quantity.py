@@ -188,8 +188,8 @@ def _each_recurrence(signal: str, one: Callable[..., None]) -> Callable[..., Non
 
 
 def over_recurrences(trace: Trace, emit: Emitter, signal: str, one: Callable[[Recurrence], None]) -> None:
-    """Call `one` for every recurrence whose steps were reproduced; the reason why it raised Unsupported is written
-    under `signal`."""
+    """Call `one` for every recurrence whose steps were reproduced;
+    the reason why it raised Unsupported is written under `signal`."""
     for recurrence in trace.recurrences:
         if not recurrence.length(trace.look_at):
             continue  # of an output without steps

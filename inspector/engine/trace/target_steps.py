@@ -151,8 +151,8 @@ def _name_inputs(trace: Trace, emit: Emitter) -> None:
 
 
 def _report_equal_lengths(trace: Trace, emit: Emitter) -> None:
-    """Report inputs with as many steps as the primary input and no declared layers: their layers cannot be
-    distinguished."""
+    """Report inputs with as many steps as the primary input and no declared layers:
+    their layers cannot be distinguished."""
     answer, subject, batch = trace.answer, trace.subject, trace.batch
     if answer is not None and not answer.source and of_primary(trace, answer.steps) and not subject.decoder:
         emit.sink.write(Log(AMBIGUOUS, "warning", "engine"))

@@ -218,8 +218,7 @@ class Trace:
     gradient_requests: list[GradientRequest] = field(default_factory=list)
     """Values whose gradient a probe requests (see `want_gradient`): one backward pass computes them all."""
     places: dict[int, str] = field(default_factory=dict)
-    """Places of objects that compute without being a module of the model, by id (torch's modules written out as
-    loops)."""
+    """Places of objects that compute and are not modules of the model, by id (torch's modules as loops)."""
     states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Place of a hand-written recurrence → the variables that the user declares to be its state."""
     editing: bool = False

@@ -230,7 +230,7 @@ def test_a_concatenation_of_other_things_says_nothing_about_the_batch() -> None:
 
 def test_an_axis_that_is_no_multiple_of_the_batch_is_refused_and_one_entry_is_everybodys() -> None:
     selected = SelectedSample(3, 1, 6, 6)
-    with pytest.raises(Unsupported, match="7 entries, which is no multiple of the batch of 3"):
+    with pytest.raises(Unsupported, match="7 entries, not a multiple of the batch of 3"):
         selected.part(torch.zeros(7, 2))
     assert selected.part(torch.zeros(1, 2)).shape == (1, 2) and selected.members(1).tolist() == [0]
 

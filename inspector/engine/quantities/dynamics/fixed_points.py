@@ -51,8 +51,8 @@ def fixed_points(trace: Trace, emit: Emitter) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Points of one constant input: states (n, s), statistics (6, n), eigenvalues (n, s, 2), and starts that were
-    tried."""
+    """Points of one constant input:
+    states (n, s), statistics (6, n), eigenvalues (n, s, 2), and starts that were tried."""
 
     states: Tensor
     statistics: Tensor

@@ -93,8 +93,8 @@ class Signal:
 
 @dataclass(slots=True)
 class Parameter:
-    """What is accumulated for one parameter: `map` is (source k, step t), `columns` are its own in the signal's
-    sums."""
+    """What is accumulated for one parameter:
+    `map` is (source k, step t), `columns` are its own in the signal's sums."""
 
     signal: Signal
     columns: slice

@@ -131,8 +131,8 @@ def _write_map(layers: list[Layer], sample: int, emit: Emitter, **axes: Mapping[
 
 
 def in_series(trace: Trace) -> list[Layer]:
-    """The layers in the order in which they ran, the lowest first; only those with the most frequent number of
-    steps."""
+    """The layers in the order in which they ran, the lowest first;
+    only those with the most frequent number of steps."""
     found: dict[str, Layer] = {}
     for item in trace.recurrences:
         if trace.look_at in samples(item):

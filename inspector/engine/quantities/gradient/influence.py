@@ -29,7 +29,7 @@ FEWEST = 4
 """Copies, and positions with a lag, that are needed at least; where a lag never has so many (one loss), one is
 enough."""
 INFLUENTIAL, VANISHED = 0.05, 1e-3
-"""Influence counts above 5 % of the reference lag's, two standard errors taken off; a gradient below 10⁻³ of its own
+"""Influence counts above 5 % of the reference lag's, less two standard errors; a gradient below 10⁻³ of its own
 at that lag has vanished."""
 NEAR = 0.1
 """Lag 0 is the reference where the influence there is at least this share of the largest."""
@@ -138,7 +138,7 @@ def _spread(values: Tensor, count: int) -> list[int]:
 def replacements(batch: Batch, step: int, draws: int, seed: int) -> Tensor:
     """(draws, …) inputs for a step, drawn from other steps of the sequence whose input is another one.
 
-    Where the sequence holds one input only: zero for vectors; for tokens there is nothing to draw. Raises Unsupported.
+    Where the sequence has one input only: zero for vectors; for tokens there is nothing to draw. Raises Unsupported.
     """
     row = batch.inputs[batch.look_at, : batch.length]
     differs = (row != row[step]).flatten(1).any(1) if row.dim() > 1 else row != row[step]

@@ -166,8 +166,8 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, ks: Tensor, squares
 
 @dataclass(slots=True)
 class Items:
-    """The contribution of each pair of steps, (t, k, q) for each signal: whole where it fits, else in q random
-    projections."""
+    """The contribution of each pair of steps, (t, k, q) for each signal:
+    whole where it fits, else in q random projections."""
 
     recurrence: Recurrence
     length: int

@@ -13,8 +13,8 @@ from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, p
 from inspector.engine.trace.trace import Recurrence
 
 SMALL, BUDGET = 128, 4e9
-"""Full SVDs are done up to 128 state entries (Lanczos is no faster there), and beyond while steps × (state entries)³
-stays below the budget, some seconds a layer; else only the largest values."""
+"""Full SVDs are computed up to 128 state entries (Lanczos is no faster there), and beyond while steps × (state
+entries)³ stays below the budget, some seconds a layer; else only the largest values."""
 RANKS, LARGEST = 33, 8
 SOURCE = "Pennington, Schoenholz & Ganguli 2017; Chen, Pennington & Schoenholz 2018"
 

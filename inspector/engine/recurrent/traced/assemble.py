@@ -77,8 +77,8 @@ def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
 
 
 def corrected(flow: Flow, state: Sequence[Slot], wanted: Sequence[str]) -> list[Slot]:
-    """The slots whose variables the user named, or the state as it was found. Every slot gets the name of its
-    variable."""
+    """The slots whose variables the user named, or the state as it was found.
+    Every slot gets the name of its variable."""
     name_slots(flow, flow.slots)
     own = [slot for slot in flow.slots if slot.written in wanted]
     return own or list(state)

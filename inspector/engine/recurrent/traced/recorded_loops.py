@@ -11,8 +11,7 @@ from inspector.engine.recurrent.traced.record.operation import Op
 
 @dataclass(frozen=True, slots=True)
 class RecordedLoop:
-    """One recurrence: its place, its carried variables, which of them are its state, how many sequences the batch
-    has."""
+    """One recurrence: its place, its carried variables, which of them are its state, and the size of the batch."""
 
     place: str
     flow: Flow

@@ -1,7 +1,8 @@
 """Gradients at the states of a hand-written recurrence, from the one backward pass of the run.
 
 Autograd gives total derivatives on the unrolled graph. Where one part of the state is computed from another in the
-same step (h = o tanh(c)), the gradient through it is subtracted, so that each part's gradient holds the others fixed.
+same step (h = o tanh(c)), the gradient through it is subtracted, so that each part's gradient is at fixed values of the
+others.
 """
 
 from __future__ import annotations

@@ -79,8 +79,8 @@ class ReplayStep(RecordedStep):
         return other
 
     def row_cost(self) -> int:
-        """A product with the step's Jacobian, one with that of the linear results, and parameters that are propagated
-        back whole."""
+        """A product with the step's Jacobian, one with that of the linear results, and whole gradients of
+        parameters."""
         return self.state_size**2 + (0 if self.use is None else self.use.row_cost(self.state_size))
 
     def check_items(self, length: int) -> None:
@@ -234,8 +234,7 @@ class ReplayBlock(MatrixBlock):
         return torch.stack([value.detach() for value in every])
 
     def direct(self) -> Tensor | None:
-        """The derivative of each entry of the state by itself through sums and elementwise products alone: (t, b,
-        s)."""
+        """Derivative of each state entry by itself through sums and elementwise products alone: (t, b, s)."""
         t, b, s = self.shape
         found = self.following.new_zeros(t, b, s)
         for which, rows in self._runs():

@@ -33,9 +33,10 @@ class Slot:
 
     Attributes:
         values: before the first iteration, then after each: iterations + 1 tensors (the same one where it did not
-        change). made: for each iteration the number of the operation that made the new value, or -1. lags: how many
-        iterations old the oldest value is that an iteration reads (0: only the newest). name: of the part of the state;
-        written: of the variable in the user's code.
+            change).
+        made: for each iteration the number of the operation that made the new value, or -1.
+        lags: how many iterations old the oldest value is that an iteration reads (0: only the newest).
+        name: of the part of the state; written: of the variable in the user's code.
     """
 
     index: int
@@ -213,8 +214,7 @@ def _make(found: dict[Item, Slot], variables: Variables, labelled: tuple[Label, 
 
 
 def _as_wide(first: Tensor, made: Tensor) -> Tensor:
-    """The initial value of a loop (one row for all sequences, a number, nothing yet) in the shape of the values it
-    makes."""
+    """The initial value of a loop (one row for all sequences, a number, nothing yet) in the shape of later ones."""
     try:
         return first.detach().expand(made.shape)
     except RuntimeError:

@@ -16,8 +16,8 @@ Item = tuple[str, Label, int]
 
 
 class Variables:
-    """The carried variables of a loop, as groups of places (union-find). A group is identified by its
-    representative."""
+    """The carried variables of a loop, as groups of places (union-find).
+    A group is identified by its representative."""
 
     def __init__(self) -> None:
         self._items: dict[Item, Item] = {}

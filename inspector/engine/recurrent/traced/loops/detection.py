@@ -242,8 +242,8 @@ def _as_written(
     repeats in each iteration need not be its first (`if` at its head).
 
     It is the innermost loop none of whose iterations has two of these starts, nearly all of which have an operation in
-    common, and in which no other operation has their place in the code (alternating layers do). `sites`: (offset of the
-    instruction, kind) of every operation.
+    common, and in which no other operation has their place in the code (alternating layers do).
+    `sites`: (offset of the instruction, kind) of every operation.
     """
     loops, offsets = loops_of(frame.f_code), [offset for offset, _ in sites]
     for span in reversed(loops):

@@ -18,8 +18,8 @@ def written_out() -> Mapping[str, Callable[..., Any]]:
 
 
 def _step(family: CellFamily, name: str, x: Tensor, state: Any, *weights: Any) -> Any:
-    """The result of torch.lstm_cell and similar functions: x (b, i), state h or (h, c), then the weights → the new
-    state."""
+    """The result of torch.lstm_cell and similar functions:
+    x (b, i), state h or (h, c), then the weights → the new state."""
     several = isinstance(state, (tuple, list))
     cell = family.make(name, [*weights, *[None] * (5 - len(weights))], live=True)
     after = cell.eager_step(x, *(state if several else (state,)))

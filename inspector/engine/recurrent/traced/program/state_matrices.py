@@ -291,8 +291,8 @@ class _Iteration:
         return found if start == _width(tensor) else []
 
     def _gates(self, j: int, count: int) -> tuple[str, ...]:
-        """The names of the gates that the pieces of a product's result become; () where it is not split into named
-        pieces."""
+        """The names of the gates that the pieces of a product's result become;
+        () where it is not split into named pieces."""
         follows = {id(out) for out in self.ops[j][1].outputs}
         for k in self.near:
             op = self.ops[k][1]

@@ -188,8 +188,8 @@ class _Columns:
         self._columns: list[list[Tensor]] = [[] for _ in outside]
 
     def add(self, tensor: Tensor, ids: Numbers, column: Callable[[], list[Tensor]]) -> bool:
-        """Note that where the first twin has this tensor, all twins have these; False where that contradicts another
-        place."""
+        """Note that where the first twin has this tensor, all twins have these;
+        False where that contradicts another place."""
         k = self.places.get(id(tensor))
         if k is None:
             return True

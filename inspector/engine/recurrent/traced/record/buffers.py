@@ -49,8 +49,8 @@ def resolved(table: Table) -> tuple[Table, bool]:
 
 
 def _any_is_read(table: Table) -> bool:
-    """Whether a tensor that is written place by place is read before the last write; an output that is only filled is
-    not."""
+    """Whether a tensor that is written place by place is read before the last write;
+    an output that is only filled is not."""
     writes = np.array([n for n, call in enumerate(table.calls) if call[0] in WRITES], dtype=np.int64)
     if not len(writes):
         return False

@@ -58,8 +58,8 @@ class Traits:
     Attributes:
         operands: the names by which they may be passed.
         added: those that enter the result with the factor 1. A variable whose next value is computed from it by such
-        operators alone is a running sum (or a list that grows) and not a recurrent state. entrywise: those of which
-        each entry reaches its own entry of the result only, times something that does not
+            operators alone is a running sum (or a list that grows) and not a recurrent state.
+        entrywise: those of which each entry reaches its own entry of the result only, times something that does not
             depend on it: the direct path of a state goes through them.
         scales: a sigmoid among its inputs is a gate: it multiplies something, or makes the `1 - z` that does.
         unit: the result lies between 0 and 1. normalises: it does so over a row.
@@ -89,8 +89,8 @@ class Traits:
 
     @property
     def hands_on(self) -> bool:
-        """The result is the input, or a part of it, and nothing else: a torch cell's state is still recognised in
-        it."""
+        """The result is the input, or a part of it, and nothing else:
+        a torch cell's state is still recognised in it."""
         return self.kind in (Kind.PIECE, Kind.LAYOUT, Kind.CAST, Kind.DETACH)
 
     @property
@@ -111,8 +111,8 @@ class Traits:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The operator of a function's name. `in_place`: it writes into operand 0; `reflected`: its arguments are
-    swapped."""
+    """The operator of a function's name. `in_place`: it writes into operand 0; `reflected`:
+    its arguments are swapped."""
 
     traits: Traits
     in_place: bool = False

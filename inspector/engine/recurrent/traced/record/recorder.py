@@ -89,8 +89,8 @@ class OperationRecorder(SwitchedMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Call the function; record it if it returned or changed a tensor. Errors of the recording never reach the
-        model."""
+        """Call the function; record it if it returned or changed a tensor.
+        Errors of the recording never reach the model."""
         number = id(func)
         random = torch.get_rng_state() if number in _DROPOUTS and self.listening and _training(args, kwargs) else None
         out = func(*args, **kwargs) if kwargs else func(*args)

@@ -75,8 +75,8 @@ def assigned(chain: Chain, *, stored: bool = True) -> tuple[tuple[str, ...], boo
 
 @functools.lru_cache(maxsize=4096)
 def _assigned(places: tuple[tuple[CodeType, int], ...]) -> tuple[ast.expr | None, bool]:
-    """The target of the assignment, and whether it gets exactly the operation's result; places from the innermost call
-    on."""
+    """The target of the assignment, and whether it gets exactly the operation's result;
+    places from the innermost call on."""
     for code, at in places:
         here = _position(code, at)
         if here is None:
