@@ -1,4 +1,5 @@
-"""What every test needs: Qt without a screen unless a test asks for one, torch on one thread, user folders in a tmp."""
+"""What every test needs: Qt without a screen unless a test asks for one, torch on one thread, user folders in a tmp,
+and subprocesses that run the code of this checkout."""
 
 from __future__ import annotations
 
@@ -10,6 +11,9 @@ import pytest
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+CHECKOUT = str(Path(__file__).resolve().parents[1])
+if os.environ.get("PYTHONPATH", "").split(os.pathsep)[0] != CHECKOUT:  # subprocesses run this code, not an installed copy
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (CHECKOUT, os.environ.get("PYTHONPATH", ""))))
 
 
 @pytest.fixture(autouse=True)

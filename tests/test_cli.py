@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from captures import flip
+from commands import apart, call
 from torch import nn
 
 import inspector
@@ -23,15 +23,6 @@ from inspector.capture import CaptureError, Writer
 from inspector.records import Axis, Channel, Frame, Page, RunStart, RunStop
 from inspector.workspace.demo import check_demo
 from inspector.workspace.samples import list_samples
-
-
-def call(*arguments: str, cwd: Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "inspector", *arguments], cwd=cwd, capture_output=True, text=True, timeout=120,
-        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
-    )  # fmt: skip
-    assert done.returncode == expect, done.stdout + done.stderr
-    return done
 
 
 @pytest.fixture(scope="module")
@@ -380,7 +371,7 @@ def test_the_demo_replaces_only_what_a_demo_made(tmp_path: Path) -> None:
 
 
 def test_demo_without_a_display_writes_everything_and_says_where(tmp_path: Path) -> None:
-    told = call("demo", cwd=tmp_path).stdout
+    told = apart("demo", cwd=tmp_path).stdout
     assert check_demo(tmp_path / "demo.inspect", tmp_path / "demo-panels"), "README's first command may be given twice"
     assert (tmp_path / "demo.inspect").is_dir() and "demo.inspect" in told
     pictures = sorted(path.stem for path in (tmp_path / "demo-panels").glob("*.png"))
