@@ -360,7 +360,7 @@ def test_the_demo_replaces_only_what_a_demo_made(tmp_path: Path) -> None:
     (figures / "gates.png").write_bytes(b"\x89PNG\r\n\x1a\n mine")
     with pytest.raises(CaptureError, match=r"gates\.png was not made by inspector demo"):
         check_demo(target, figures)
-    with pytest.raises(CaptureError, match="no folder"):
+    with pytest.raises(CaptureError, match="not a folder"):
         check_demo(target, figures / "gates.png")
     finished(tmp_path / "mine.inspect")
     (tmp_path / "things").mkdir()

@@ -1,4 +1,4 @@
-"""Brushing: which units are on exactly in a range of steps, and where else they are on together. numpy only.
+"""Which units are on exactly in a selected range of steps, and where else they are on together. numpy only.
 
 After LSTMVis (Strobelt, Gehrmann, Pfister & Rush 2018). A unit is on where its value is above a threshold; where values
 have a sign, also where it is below minus the threshold (the sign of a hidden unit has no meaning by itself).

@@ -2,14 +2,14 @@
 
 A rule is one file in `rules/`, or in another package (entry-point group `inspector.rules`). It reads one frame of a
 capture as `rule.Run` (the protocol of `capture/view.py`, with the scalars) and the verdicts in `analysis/`, never torch
-and never Qt, so that a capture from a cluster is judged on a laptop. What a rule gives is a `records.Finding`:
+and never Qt, so that a capture from a cluster can be diagnosed on a laptop. A rule returns `records.Finding`s:
 severity, place, steps, evidence as channel names, remedy.
 
 In: a capture. Out: findings, the worst first, and one line for each rule that could not be run.
 
-    rule        what a rule is, and the registry
+    rule        the protocol of a rule, and the registry
     diagnose    every rule over every frame
-    rules/      one file a rule
+    rules/      one file for each rule
 
 Begin reading with `rule.py`.
 """

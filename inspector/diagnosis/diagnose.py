@@ -1,4 +1,5 @@
-"""Every rule over every frame of a capture; a rule that fails is one line and takes no other along."""
+"""Every rule over every frame of a capture; a rule that fails is reported in one line and does not affect the
+others."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ SEVERITIES = ("info", "warning", "error")
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the rules say of a capture.
+    """The results of the rules on a capture.
 
     Attributes:
         findings: the worst first, then by frame.
-        asked: keys of the rules whose kinds of channels are there.
-        silent: keys of those that had nothing to look at.
+        asked: keys of the rules whose kinds of channels exist.
+        silent: keys of those without any channel to read.
         broken: one line for each rule that could not be imported or failed.
     """
 
@@ -29,7 +30,7 @@ class Diagnosis:
 
 
 def diagnose(run: Run, frames: Sequence[Frame]) -> Diagnosis:
-    """Ask every rule about every frame."""
+    """Apply every rule to every frame."""
     rules = RULES.items()
     broken = [f"{bad.origin}: {bad.reason}" for bad in RULES.broken]
     kinds = {channel.kind for channel in run.channels.values()}
@@ -38,7 +39,7 @@ def diagnose(run: Run, frames: Sequence[Frame]) -> Diagnosis:
     for key, rule in asked:
         try:
             found += list(_of_rule(key, rule, run, frames))
-        except Exception as fault:  # noqa: BLE001 - one rule may not take the others along
+        except Exception as fault:  # noqa: BLE001 - a failure of one rule must not affect the others
             broken.append(f"{RULES.origin(key)}: {type(fault).__name__}: {' '.join(str(fault).split())}")
     found.sort(key=lambda finding: (-SEVERITIES.index(finding.severity), finding.frame))
     keys = [key for key, _ in asked]

@@ -260,9 +260,9 @@ def test_a_file_that_is_chosen_gets_its_likeliest_callable(
     [
         ("", "Name the model"),
         ("models.py:", "There is no file models.py."),
-        ("{models}:", "Say which callable makes the model, as in models.py:make; models.py has make, Good, wrong."),
-        ("{models}", "Say which callable makes the model, as in models.py:make"),
-        ("{empty}:", "nothing at its top level"),
+        ("{models}:", "Name the callable that makes the model, as in models.py:make; models.py has make, Good, wrong."),
+        ("{models}", "Name the callable that makes the model, as in models.py:make"),
+        ("{empty}:", "none was found at its top level"),
         ("nowhere", "Name the model"),
     ],
 )
@@ -290,7 +290,7 @@ def test_enter_opens_though_completions_are_listed(
     if suffix:
         assert asked == [Load(subject=f"{models}:make")], "once, by one key"
     else:
-        assert not asked and dialog.problem.isVisible() and "Say which callable" in dialog.problem.text()
+        assert not asked and dialog.problem.isVisible() and "Name the callable" in dialog.problem.text()
     list_of.hide()
 
 

@@ -73,7 +73,7 @@ def test_typing_clamps_the_range_and_a_click_goes_to_a_passage(brackets: Path) -
         assert panel.texts.row_at(0.5 * height) is None and panel.texts.row_at(1.5 * height) == 0
         panel.brush.setRegion((-50.0, 500.0))
         assert panel._range == (0, len(TEXT) - 1)
-        panel.walk(1)
+        panel.move_by(1)
         assert stage.cursor.position.unit == panel.matches[0].unit
         panel.pointed(panel.row.plot, 3.0, 1.0)
         assert stage.cursor.position.unit == panel.matches[1].unit and stage.cursor.position.step == 3

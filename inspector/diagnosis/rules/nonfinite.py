@@ -19,7 +19,7 @@ REMEDY = (
 class NonFinite:
     """Reads the counts of every captured tensor.
 
-    Scores of −∞ are no fault: that is how a class is ruled out.
+    Scores of −∞ are not an error: they exclude a class.
     """
 
     title = "Values that are not finite"

@@ -1,4 +1,4 @@
-"""Units: brush a range of steps, see which units are on exactly there, and where else they are on together."""
+"""Units: select a range of steps, see which units are on exactly there, and where else they are on together."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Array = npt.NDArray[Any]
 SEARCH_BYTES = 1 << 30
 """The part of a channel that is searched for other spans: all of 100,000 steps of 2,000 units."""
 LIVE_BYTES = 16 << 20
-"""What is searched at every tick while a run goes on; larger channels are searched when it has ended."""
+"""The size that is searched at every tick during a run; larger channels are searched when it has ended."""
 LISTED, CONTEXT, AXIS = 8, 40, 96
 ROW, AROUND_ROWS, ABOVE_AND_BELOW = 15, 62, 240
 """Pixels of height of a unit's row, of the map's title and axis, and of all the rest."""
@@ -84,7 +84,7 @@ class Units(Panel):
         self.steps.changed.connect(self._in_view)
 
     def _make_boxes(self) -> None:
-        """Which state, from which value on a unit is on, and the range."""
+        """The state, the threshold above which a unit is on, and the range."""
         self.which = chooser([], "Which state or gate")
         self.threshold = QDoubleSpinBox(decimals=2, singleStep=0.05, minimum=0.0, maximum=1e6)
         self.begin, self.end = QSpinBox(), QSpinBox()
@@ -168,7 +168,7 @@ class Units(Panel):
             self._show_range()
 
     def _show_range(self) -> None:
-        """The range in its three controls, none of which may tell it back."""
+        """Show the range in its three controls, without signals from them."""
         assert self._range is not None
         first, last = self._range
         for box, value in ((self.begin, first), (self.end, last)):
@@ -207,7 +207,7 @@ class Units(Panel):
         self._draw_spans(channel)
 
     def _find(self, channel: Channel) -> None:
-        """Units of the range and their spans elsewhere, unless nothing that they depend on has changed."""
+        """Find units of the range and their spans elsewhere, unless nothing on which they depend has changed."""
         assert self.capture is not None and self._range is not None
         revision = self.capture.revision(channel.name, self.frame)
         key = (channel.name, self.frame, revision, self._range, self.threshold.value(), self.capture.stop is None)
@@ -237,7 +237,7 @@ class Units(Panel):
         return begin, min(steps, max(begin + many, self._range[1] + 1))
 
     def on(self, values: Array) -> npt.NDArray[np.bool_]:
-        """(t, m) which of the searched units are on, from the values of all that are listed."""
+        """(t, m) which of the searched units are on, from the values of all listed units."""
         return states_of(values[:, : len(self.searched)], self.searched, self.threshold.value())
 
     def columns(self, channel: Channel, begin: int, end: int) -> Array:
@@ -353,7 +353,7 @@ class Units(Panel):
             changes |= {"unit": self.matches[round(y)].unit, "place": self.which.currentText().rpartition(":")[0]}
         self.looking.move(**changes)
 
-    def walk(self, rows: int) -> None:
+    def move_by(self, rows: int) -> None:
         """Up and down: the next of the chosen units."""
         units = [match.unit for match in self.matches]
         unit = self.looking.position.unit
@@ -381,7 +381,7 @@ class Units(Panel):
         return rows
 
     def word(self, value: float) -> str:
-        """Whether a value is beyond the threshold, to which side."""
+        """Whether a value is beyond the threshold, and on which side, as text."""
         if np.isnan(value):
             return "neither on nor off"
         if value > self.threshold.value():

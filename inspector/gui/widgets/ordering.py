@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 ORDERS = ("as they are", "by similarity", "by variance")
 MOST_CLUSTERED = 512
-"""Units up to which leaves are ordered optimally; that takes 45 ms at 256 units and seconds beyond 1,000."""
+"""Number of units up to which leaves are ordered optimally; that takes 45 ms at 256 units and seconds beyond 1,000."""
 
 
 def order_units(values: npt.NDArray[Any], how: str) -> npt.NDArray[np.intp] | None:

@@ -17,7 +17,7 @@ from inspector.gui.widgets.theme import Theme
 Array = npt.NDArray[Any]
 MOST, FEWEST = 48, 12
 ROOM = 120
-"""Characters of labels that stand side by side in a panel of usual width."""
+"""Characters of labels that fit side by side in a panel of usual width."""
 
 
 def places_for(names: Sequence[str]) -> int:
@@ -76,7 +76,7 @@ class TokenBars:
         self._draw_counts([(i, counts[j]) for i, j in enumerate(shown) if j is not None and counts], heights)
 
     def at(self, x: float) -> int | None:
-        """The number of the value, in their order, whose bar stands at x; None between and beyond them."""
+        """The number of the value, in their order, whose bar is at x; None between and beyond them."""
         place = round(x)
         return self._shown[place] if 0 <= place < len(self._shown) else None
 
