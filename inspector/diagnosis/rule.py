@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from inspector.capture.damage import Damage
 from inspector.capture.view import View
 from inspector.records import Finding, Scalar
 from inspector.registry import Registry
@@ -16,6 +17,10 @@ class Run(View, Protocol):
     @property
     def scalars(self) -> Sequence[Scalar]:
         """Single numbers, as written: name, frame, value."""
+
+    @property
+    def damage(self) -> Sequence[Damage]:
+        """What is known to be lost, or may be. `diagnose` looks at it for every rule."""
 
 
 class Rule(Protocol):
@@ -34,7 +39,8 @@ class Rule(Protocol):
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """What is wrong in one frame. Only what the numbers show: nothing where they do not suffice.
 
-        Cells that were not captured or are damaged are NaN, or masked in whole numbers. Raises CaptureError.
+        Cells that were not captured or are damaged are NaN, or masked in whole numbers; a rule that read what is
+        damaged is told of as one that could not judge. Raises CaptureError.
         """
 
 
