@@ -84,6 +84,8 @@ class Session(Work):
         """Do not open what was asked about: a checkpoint that does not fit, or code that is not to run."""
         if self.models.waiting:
             self.not_opened(f"{self.models.if_refused}{self.models.still}.")
+        elif not self.busy:  # a run came to the code
+            self.sentence = "The code was not run."
 
     # -- running
 
