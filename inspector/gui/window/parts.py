@@ -94,6 +94,7 @@ class Parts(QMainWindow):
         """What the session is at, wherever that is shown."""
         self.status.show_state()
         self.input.set_busy(self.session.waited_for, self.session.cancelling)
+        self.input.say_whose(self.session.runs_another)
 
     def fail(self, sentence: str, details: str = "") -> None:
         """Say what went wrong, in one sentence, where the user looks."""
