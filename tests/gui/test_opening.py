@@ -390,6 +390,33 @@ def test_a_sequence_that_comes_while_a_model_is_opened_is_answered_below_the_lin
     finish(reading, qtbot)
 
 
+@pytest.mark.parametrize("typed", [False, True])
+def test_of_what_was_refused_nothing_is_left_once_a_capture_is_opened(
+    numbers: Window, qtbot: object, tmp_path: Path, a_capture: Path, typed: bool
+) -> None:
+    """And the line is said to belong to the model, which did not make the capture."""
+    window, kind = numbers, numbers.input.kind.currentText()
+    if typed:
+        type_into(window, qtbot, "the white rabbit")
+        qtbot.keyClick(window.input.line, Qt.Key.Key_Return)
+    else:
+        (tmp_path / "f.npy").write_bytes(b"nothing of the kind")
+        window.open_path(str(tmp_path / "f.npy"))
+    finish(window, qtbot)
+    qtbot.waitUntil(window.input.problem.isVisible, timeout=5000)
+    assert not window.input.whose.isVisible(), "what is shown is of the model that runs"
+    window.open_path(str(a_capture))
+    assert not window.input.problem.isVisible()
+    assert window.input.line.text() == ("the white rabbit" if typed else "")
+    assert typed or window.input.kind.currentText() == kind
+    assert window.status.sentence.whole == "a.inspect is shown." and not window.status.elapsed.text()
+    assert window.input.whose.isVisible() and window.input.whose.text() == "runs models.py:brings"
+    type_into(window, qtbot, "1 2; 3 4")
+    qtbot.keyClick(window.input.line, Qt.Key.Key_Return)
+    finish(window, qtbot)
+    assert not window.input.whose.isVisible()
+
+
 # -- what is typed is what runs
 
 

@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyqtgraph as pg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PySide6.QtGui import QFont, QFontMetricsF
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from inspector.analysis import retention
 from inspector.analysis.gate_summary import gate_sentence, memory_sentence, timescale_sentence
@@ -18,8 +22,9 @@ from inspector.capture import Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.openers import ONE, Openers
 from inspector.gui.panels.paths import Paths, share_open
-from inspector.gui.widgets.axes import LogAxis
-from inspector.gui.widgets.tokenbars import ends, places_for
+from inspector.gui.widgets.axes import LogAxis, StepAxis
+from inspector.gui.widgets.theme import LIGHT
+from inspector.gui.widgets.tokenbars import TokenBars, ends, places_for
 from inspector.records import Channel, Frame, Page, RunStart, RunStop, Scalar
 
 # -- words
@@ -226,3 +231,31 @@ def test_only_pictures_that_show_something_take_room(openers: tuple[Stage, Opene
         paths = other.panel("paths")
         assert [paths.figure.ci.getItem(row, 0) for row in range(4)] == paths.plots
         other.close()
+
+
+@pytest.mark.parametrize("height", [60, 130, 400])
+def test_no_count_above_a_bar_loses_a_digit(qtbot: QtBot, height: int) -> None:
+    """ "×104" that is cut at the edge of the plot reads "×10"; a plot too low for counts shows none of them."""
+    view = pg.GraphicsLayoutWidget()
+    qtbot.addWidget(view)
+    view.resize(500, height)
+    bars = TokenBars(LIGHT)
+    view.addItem(bars.plot)
+    bars.show([" ", "b", "_"], np.array([0.9, 0.5, 0.1]), [104, 12_345, 1], 0.4, "mean of the gate")
+    view.show()
+    QApplication.processEvents()
+    room = bars.plot.vb.sceneBoundingRect().adjusted(0, -0.5, 0, 0.5)
+    shown = [item for item in bars.counts if item.isVisible()]
+    assert len(shown) == (0 if height == 60 else 3)
+    assert all(room.contains(item.textItem.sceneBoundingRect().adjusted(2, 2, -2, -2)) for item in shown)
+
+
+@pytest.mark.parametrize("points", [9, 16])
+def test_a_name_below_a_bar_is_read_to_the_bottom_of_its_line(qtbot: QtBot, points: int) -> None:
+    before = QApplication.font()
+    QApplication.setFont(QFont(before.family(), points))
+    try:
+        axis = StepAxis()
+        assert axis.maximumHeight() >= QFontMetricsF(QFont()).height() + axis.style["tickTextOffset"][1] + 1
+    finally:
+        QApplication.setFont(before)

@@ -90,9 +90,9 @@ class Answers:
         self.models.take(event.generation)
         if self.models.pending is not None:
             self.models.ask("The code was not run")
-        self.work.finish(event.message)
+        self.work.finish(_waits(event))
         changes.untrusted = event
-        changes.lines.append(Log(event.message, "warning"))
+        changes.lines.append(Log(_waits(event), "warning"))
 
     def _finished(self, event: Finished, changes: Changes) -> None:
         if event.stop.status == "done" and self.work.question:
@@ -139,3 +139,10 @@ class Answers:
         changes.not_opened = self.work.not_opened(ended.sentence)
         changes.failure = Failure(message=ended.sentence, kind="worker")
         changes.lines.append(Log(ended.sentence, "error"))
+
+
+def _waits(asked: NeedsTrust) -> str:
+    """What the question is about, while nobody has answered it."""
+    others = f" (and {len(asked.files) - 1} more)" if len(asked.files) > 1 else ""
+    what = "changed since you agreed to run it" if asked.files[0].what == "changed" else "is code"
+    return f"{asked.files[0].path} {what}{others}; it waits for your answer."

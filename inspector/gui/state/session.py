@@ -48,7 +48,8 @@ class Session(Work):
     def open_capture(self, path: Path | str) -> None:
         """Show a capture from disk. Raises CaptureError."""
         self.shown.open(Path(path))
-        self.sentence = ""
+        self.sentence = f"{Path(path).name} is shown."
+        self._seconds = 0.0  # how long the run of another capture took
 
     def open_subject(self, load: Load, then: InputSpec | None = None, edits: tuple[Edit, ...] = ()) -> None:
         """Open a model; its first example, or `then`, runs as soon as it is open. Until then the one before stays."""
@@ -84,6 +85,8 @@ class Session(Work):
         """Do not open it: a checkpoint that does not fit, or code that must not run."""
         if self.models.waiting:
             self.not_opened(f"{self.models.if_refused}{self.models.still}.")
+        elif not self.busy:  # a run came to the code
+            self.sentence = "The code was not run."
 
     # -- running
 
@@ -153,6 +156,12 @@ class Session(Work):
     def can_run_again(self) -> bool:
         """Whether the run that is shown was made by the model that is open."""
         return self.again_possible is not None
+
+    @property
+    def runs_another(self) -> str:
+        """The model that a sequence would run on, where what is shown was not made by it in this window; else ""."""
+        another = self.capture is not None and self.subject and not self.can_run_again
+        return Path(self.subject).name if another else ""
 
     @property
     def spec(self) -> InputSpec:

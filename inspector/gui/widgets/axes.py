@@ -32,7 +32,8 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
         self.names: Sequence[str] = ()
         self.longest = 10
         """Characters of a name that are shown."""
-        self.setStyle(autoExpandTextSpace=False, tickTextHeight=14, tickLength=-4)
+        height = max(14, math.ceil(QFontMetricsF(QFont()).height()) + 1)  # "␣" and "_" stand at the bottom of a line
+        self.setStyle(autoExpandTextSpace=False, tickTextHeight=height, tickLength=-4)
 
     def set_names(self, names: Sequence[str]) -> None:
         """The label of each step; none: steps are numbered."""

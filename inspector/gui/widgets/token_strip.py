@@ -43,6 +43,8 @@ class TokenStrip(QWidget):
         self._caption = ""
         self._diverging = False
         self._pointed = False
+        self._awaited = False
+        """Whether the cursor is at a step that the sequence has not come to yet."""
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("The sequence, step by step")
@@ -63,6 +65,7 @@ class TokenStrip(QWidget):
         """Other tokens, or more of them; without names the steps are numbered."""
         if names is self._names and steps == self._steps:
             return
+        goes_on = steps >= self._steps and tuple(names[: len(self._names)]) == tuple(self._names)
         self._names, self._steps = names, steps
         metrics = QFontMetrics(self.font())
         if names:
@@ -72,6 +75,8 @@ class TokenStrip(QWidget):
             sizes = np.full(steps, metrics.horizontalAdvance(str(max(0, steps - 1))) + 8, np.int64)
         self._edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
         self._left = min(self._left, max(0, int(self._edges[-1]) - self.width()))
+        if self._awaited or not goes_on:  # one that only grows stays where the user has scrolled it to
+            self._bring_into_view(self.cursor_.position.step)
         self.update()
 
     def set_values(self, values: npt.NDArray[Any] | None, caption: str, scale: str = "sequential") -> None:
@@ -132,15 +137,22 @@ class TokenStrip(QWidget):
         return 2 * share - 1 if self._diverging else share
 
     def _follow(self, new: Position, old: Position) -> None:
-        if new.step is not None and new.step + 1 < len(self._edges):
-            left, right = int(self._edges[new.step]), int(self._edges[new.step + 1])
-            beside = 0 if self._pointed else min(BESIDE, self.width() // 3)  # nothing moves away from the mouse
-            last = max(0, int(self._edges[-1]) - self.width())
-            if left < self._left + beside:
-                self._left = max(0, min(self._left, left - beside))
-            elif right > self._left + self.width() - beside:
-                self._left = min(last, right - self.width() + beside)
+        if new.step != old.step:
+            self._bring_into_view(new.step)
         self.update()
+
+    def _bring_into_view(self, step: int | None) -> None:
+        """Scroll to a step, now or as soon as the sequence has come as far."""
+        self._awaited = step is not None and step + 1 >= len(self._edges)
+        if step is None or self._awaited:
+            return
+        left, right = int(self._edges[step]), int(self._edges[step + 1])
+        beside = 0 if self._pointed else min(BESIDE, self.width() // 3)  # nothing moves away from the mouse
+        last = max(0, int(self._edges[-1]) - self.width())
+        if left < self._left + beside:
+            self._left = max(0, min(self._left, left - beside))
+        elif right > self._left + self.width() - beside:
+            self._left = min(last, right - self.width() + beside)
 
     def at(self, point: QPoint) -> int | None:
         """The step under a point, or None."""

@@ -56,6 +56,7 @@ class Asking(Showing):
     @Slot(str, str)
     def open_sample(self, name: str, checkpoint: str = "", then: InputSpec | None = None) -> None:
         """Open a sample and run its first example."""
+        self.input.forget_refused()
         self.session.open_subject(Load(subject=name, checkpoint=checkpoint), then)
         self.show_state()
 
@@ -65,6 +66,7 @@ class Asking(Showing):
             self.models.ask()
             return
         self.settings.set_text("subject", load.subject)
+        self.input.forget_refused()
         self.session.open_subject(load)
         self.show_state()
 
@@ -101,6 +103,8 @@ class Asking(Showing):
         self.settings.add_recent(str(Path(path).absolute()))
         self.list_what_opens()
         self.new_capture()
+        self.input.forget_refused()
+        self.show_state()
 
     @Slot(object)
     def run(self, spec: InputSpec) -> None:

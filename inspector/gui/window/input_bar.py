@@ -25,12 +25,14 @@ from inspector.gui.widgets.controls import reserve_space
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.option_fields import OptionFields
-from inspector.gui.widgets.plain_text import clean, tooltip
+from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
 from inspector.records import Entry, InputSpec, Loaded, Option, Run
 
 LINE_BREAK = "↵"
 EXAMPLE_LETTERS = 14
 """Letters of an example's name that stay visible in a narrow window."""
+MODEL_LETTERS = 28
+"""Letters of a model's name that are shown."""
 
 
 class InputBar(QWidget):
@@ -54,6 +56,8 @@ class InputBar(QWidget):
         self.examples.activated.connect(self._chosen)
         self.browse.clicked.connect(self._browse)
         self._busy = self._cancelling = False
+        self._kind_before = ""
+        """What kind of sequence was chosen before a file was put into the line."""
         self._loaded: Loaded | None = None
         self._offered = Offered()
         self._entries: dict[str, Entry] = {}
@@ -89,6 +93,9 @@ class InputBar(QWidget):
         for widget, name in zip(self.fields, names, strict=True):
             widget.setAccessibleName(name)
             layout.addWidget(widget, int(widget is self.line))
+        self.whose = plain_label()
+        self.whose.hide()
+        layout.insertWidget(0, self.whose)
         reserve_space(self.line)  # the fields before it keep position and size
         self.examples.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.examples.setMinimumContentsLength(EXAMPLE_LETTERS)
@@ -141,6 +148,21 @@ class InputBar(QWidget):
         """Show below the fields why the input does not run; "" once it does, or the input has changed."""
         self.problem.show_text(sentence)
         self.problem.setVisible(bool(sentence))
+
+    def forget_refused(self) -> None:
+        """Something else is opened: neither why a sequence was refused stays, nor the path of a refused file."""
+        refused = not self.problem.isHidden()
+        self.say("")
+        if refused and not self.typed and self.entry is not None and self.entry.form == "file":
+            self.line.clear()
+            self.kind.setCurrentIndex(max(0, self.kind.findData(self._kind_before)))
+
+    def say_whose(self, model: str) -> None:
+        """Say which model runs what stands here, where what is shown below was made by another one; "" nowhere else."""
+        name = clean(model)
+        self.whose.setText(f"runs {name if len(name) <= MODEL_LETTERS else '…' + name[1 - MODEL_LETTERS :]}")
+        self.whose.setToolTip(tooltip(f"What stands here runs on {model}, which did not make what is shown below"))
+        self.whose.setVisible(bool(name))
 
     def is_of(self, run: Run) -> bool:
         """Whether a run was requested with the present input."""
@@ -293,6 +315,7 @@ class InputBar(QWidget):
         """Put a file's path into the line."""
         of_files = next((entry.key for entry in self._entries.values() if entry.form == "file"), None)
         if of_files is not None:
+            self._kind_before = str(self.kind.currentData() or "")
             self.kind.setCurrentIndex(self.kind.findData(of_files))
             self.line.setText(path)
             self._arrange()

@@ -94,6 +94,7 @@ class Parts(QMainWindow):
         """Show the state of the session, wherever it is displayed."""
         self.status.show_state()
         self.input.set_busy(self.session.waited_for, self.session.cancelling)
+        self.input.say_whose(self.session.runs_another)
 
     def fail(self, sentence: str, details: str = "") -> None:
         """Show what went wrong, in one line, in a dialog or the status row."""
