@@ -146,6 +146,7 @@ def test_closing_during_a_run_leaves_no_process(window: Window, qtbot: object) -
 def test_captures_from_disk_and_two_windows_on_one(window: Window, qtbot: object, a_capture: Path) -> None:
     other = make_window()
     qtbot.addWidget(other)
+    other.session.start_worker = lambda: None
     other.show()
     other.load_panels()
     for each in (window, other):

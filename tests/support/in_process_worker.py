@@ -107,7 +107,7 @@ _the_only_one = threading.Lock()
 @contextlib.contextmanager
 def _as_in_a_worker() -> Iterator[UserCode]:
     """Imports are checked as in a worker; what that, the catalogue and the models change in a process is put back."""
-    assert _the_only_one.acquire(timeout=CLOSING_SECONDS), "two workers at once need processes of their own"
+    assert _the_only_one.acquire(timeout=CLOSING_SECONDS / 2), "two workers at once need processes of their own"
     path, invariants = list(sys.path), torch.sparse.check_sparse_tensor_invariants.is_enabled()
     code = UserCode()
     undo = check_imports(code)
