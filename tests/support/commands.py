@@ -30,13 +30,20 @@ class Done:
 
 def called(*arguments: str, cwd: Path) -> Done:
     """`inspector …` in this process; its worker is a thread."""
-    out, err = io.StringIO(), io.StringIO()
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", how, newline="\n") for how in ("strict", "backslashreplace"))
     with pytest.MonkeyPatch.context() as patch, _qt_messages_kept():
         patch.setattr(sys, "argv", ["inspector", *arguments])
         patch.setattr("inspector.transport.run_client.WorkerProcess", InProcessWorker)
         with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = cli.main()
-    return Done(code, out.getvalue(), err.getvalue())
+    return Done(code, _text(out), _text(err))
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    written = stream.buffer
+    assert isinstance(written, io.BytesIO)
+    return written.getvalue().decode()
 
 
 def call(*arguments: str, cwd: Path, expect: int = 0) -> Done:
