@@ -4,7 +4,8 @@ A local run, a finished one and what a colleague sent are the same thing at diff
 then the row that commits them, so a reader never sees a page that is not whole.
 
 In: records and arrays from the engine (`Writer`). Out: channels, arrays and labels by name (`Capture`), or the
-difference of two frames read the same way (`Difference`). Nothing in a capture is ever unpickled, imported or executed.
+comparison of two frames read the same way (`Comparison`, `Difference`). Nothing in a capture is ever unpickled,
+imported or executed.
 
     layout, checksums           file names, tables, versions; what each row is checked against
     writer, owner               the one writer of a capture, and the lease that says that it lives
@@ -12,13 +13,16 @@ difference of two frames read the same way (`Difference`). Nothing in a capture 
     reader, index, contents     reading: rows checked before they are believed
     placing, pages              where every page belongs; its bytes checked against their checksum
     assemble, pyramid           arrays from pages; levels of detail for drawing
-    view, difference            what panels read, and two frames as one
+    view                        what panels read
+    comparison, comparable      two frames of any captures as one; `difference`: two of one capture
     coordinates                 numbers of the positions along an axis (iterations)
     tables, pack                numbers for other programs; one file to mail
 
 Begin reading with `layout.py`, then `reader.py`.
 """
 
+from inspector.capture.comparable import Reference
+from inspector.capture.comparison import Comparison
 from inspector.capture.coordinates import coordinate_of, numbers_along, series
 from inspector.capture.damage import Damage, listed, summary
 from inspector.capture.difference import Difference
@@ -35,11 +39,13 @@ __all__ = [
     "SUFFIX",
     "Capture",
     "CaptureError",
+    "Comparison",
     "Damage",
     "DamagedError",
     "Difference",
     "Holes",
     "NewerVersionError",
+    "Reference",
     "TooLargeError",
     "Writer",
     "check_target",

@@ -8,6 +8,10 @@ into the index and the next commit begins a new log with another header. The ind
 the log's header is the same before and after, then whatever a checkpoint had brought into the copied index meanwhile
 stands in the copied log too, and SQLite takes it from there. A commit that was copied half is told by SQLite from its
 checksums, and is left out as if it had not begun.
+
+Closing a file gives up the POSIX locks that the own process holds on it. Where a process writes a capture and reads it
+too, the lock of its writer is lost with the first copy: that somebody writes is therefore told by the lease in the
+index, which every writer asks for before it begins, and the lock only makes that quicker.
 """
 
 from __future__ import annotations

@@ -84,6 +84,7 @@ class Store:
         if not is_ours(self.path / INDEX):
             raise CaptureError(f"{self.path} does not hold the capture of this run any more; run again.")
         check_beside(self.path / INDEX)
+        self._check_unused()
         rows = self._connect("rw")
         try:
             rows.index.execute("BEGIN IMMEDIATE")
@@ -92,9 +93,11 @@ class Store:
             if not rows.take_up(self.start.run, self._lease):
                 raise CaptureError(f"{self.path} holds the capture of another run by now; run again.")
             rows.index.execute("COMMIT")
-        except BaseException:
+        except BaseException as problem:
             rows.index.close()  # which rolls back
             self._rows = None
+            if is_locked(problem):
+                raise busy(self.path) from None
             raise
         self._settle()
 

@@ -68,7 +68,7 @@ def export_channel(capture: View, name: str, frame: int, to: Path | str, *, dama
 def table_of(capture: View, name: str, frame: int) -> Table:
     """A channel of a frame, read and checked. Raises CaptureError where there is none of that name."""
     capture.frame_of(name)
-    channel = capture.channels[name]
+    channel = capture.channel(name, frame)
     array, known = capture.array(name, frame), capture.known(name, frame)
     labels = {dim: _names(capture, channel, dim, frame) for dim in channel.dims}
     return Table(channel, np.ma.getdata(array), labels, None if known.all() else known)
@@ -252,7 +252,8 @@ def to_xarray(capture: View, frame: int = -1) -> Any:
     xarray = _need("xarray", "notebook")
     lengths: dict[str, int] = {}
     arrays = {}
-    for name, channel in capture.channels.items():
+    for name in capture.channels:
+        channel = capture.channel(name, frame)
         array = capture.array(name, frame)
         if np.ma.isMaskedArray(array):
             array = with_nan(array)

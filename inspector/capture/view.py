@@ -1,4 +1,4 @@
-"""What panels, tables and rules read: a capture, or what stands in its place (the difference of two frames)."""
+"""What panels, tables and rules read: a capture, or what stands in its place (a comparison of two frames)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ class View(Protocol):
     @property
     def channels(self) -> Mapping[str, Channel]:
         """By name, in the order in which they were declared."""
+
+    def channel(self, name: str, frame: int = -1) -> Channel:
+        """How a channel is described in a frame."""
 
     def frame_of(self, name: str, frame: int = -1) -> int:
         """The frame that -1 stands for: the newest one in which the channel has pages."""

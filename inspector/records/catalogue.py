@@ -21,7 +21,8 @@ class Entry:
 
     Attributes:
         key, title, summary: the key, a word or two for a menu, and one sentence.
-        default, order, needs, cost: of a quantity: whether it is computed unasked, when (small first), what it needs of
+        order: where it stands among the others, small first; of a quantity when it is computed.
+        default, needs, cost: of a quantity: whether it is computed unasked, what it needs of
             a model (keys of NEEDS), and in a few words what it costs.
         options: what can be set.
         suffixes, magic: of a loader or an input: suffixes of its files, and their first bytes in hexadecimal.
@@ -35,7 +36,7 @@ class Entry:
     title: str = ""
     summary: str = ""
     default: bool = False
-    order: int = 0
+    order: int = 50
     needs: tuple[str, ...] = ()
     cost: str = ""
     options: tuple[Option, ...] = ()

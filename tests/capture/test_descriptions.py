@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from captures import NAME, START, channel
 
-from inspector.capture import CaptureError, Writer, open_capture, pack
+from inspector.capture import CaptureError, Writer, export_channel, open_capture, pack
 from inspector.records import Channel, Frame, Page, RunStop
 
 PLAIN = channel(shape=(4, 4), method="exact", limits=(0.0, 1.0))
@@ -107,3 +107,11 @@ def test_no_page_and_no_frame_has_the_number_of_all_frames() -> None:
         Page(NAME, -1, (0,), np.ones(1))
     with pytest.raises(ValueError, match="from 0 on"):
         Frame(index=-1)
+
+
+def test_what_is_exported_is_described_as_in_its_frame(tmp_path: Path) -> None:
+    with open_capture(two_frames(tmp_path / "a.inspect", replace(PLAIN, formula="first"), EDITED)) as capture:
+        for frame, formula in ((0, "first"), (1, "as run")):
+            export_channel(capture, NAME, frame, tmp_path / "x.npz")
+            with np.load(tmp_path / "x.npz") as found:
+                assert found["about"][2] == formula

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from captures import START, change, channel, numbers
+from obstacles import call
 
 from inspector.capture import Capture, CaptureError, Writer, open_capture
 from inspector.capture.layout import INDEX
@@ -181,3 +182,14 @@ def test_rows_that_were_added_after_the_end_are_counted_too(tmp_path: Path) -> N
     change(path, "DELETE FROM pages WHERE id = 17")
     with open_capture(path) as capture:
         assert capture.damaged == ["1 page is missing from the index (number 17)."]
+
+
+def test_the_command_line_says_what_is_missing_and_does_not_export_the_rest_unasked(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.inspect")
+    change(path, "DELETE FROM pages WHERE id = 6")
+    assert "damaged: 1 page is missing from the index (number 6)." in call("list", str(path), cwd=tmp_path, expect=0)
+    export = ("export", str(path), "--channel", FIRST, "--to", "x.csv")
+    said = call(*export, cwd=tmp_path, expect=1)
+    assert "1 page is missing" in said and "--damaged" in said and not (tmp_path / "x.csv").exists()
+    call(*export, "--damaged", cwd=tmp_path, expect=0)
+    assert (tmp_path / "x.csv").exists()

@@ -14,16 +14,18 @@ from PySide6.QtWidgets import QApplication
 from inspector.capture import Writer, open_capture
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.session.catalogue import entries
+from inspector.gui.dialogs.options_dialog import OptionsDialog
 from inspector.gui.panel.availability import why_not
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
+from inspector.gui.widgets.option_fields import OptionFields
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.window.compute_menu import ComputeMenu
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.states_choice import StatesDialog, carried, remember_states, remembered_states
-from inspector.records import NEEDS, Catalog, Channel, Entry, Frame, InputSpec, Page, RunStart, RunStop
+from inspector.records import NEEDS, Catalog, Channel, Entry, Frame, InputSpec, Option, Page, RunStart, RunStop
 
 CATALOG = Catalog(
     torch="2", threads=1, devices=("cpu",),
@@ -172,3 +174,58 @@ def test_the_offer_goes_when_the_run_has_ended(window: Window, qtbot: object) ->
         page = window.panels[key]._empty
         assert page.isVisible() and page.button.isHidden(), key
         assert "No recurrence was found" in page.text()
+
+
+def test_options_of_a_quantity_are_asked_for_remembered_and_run(window: Window, qtbot: object) -> None:
+    window.open_sample("char-gru", "", InputSpec(kind="text", value="Alice"))
+    finish(window, qtbot)
+    menu = window.compute_menu
+    (entry,) = [entry for entry in window.session.catalog.quantities if entry.key == "gradient/vectors"]
+    assert "gradient/vectors" in menu.settable and "bptt" not in menu.settable, "only where there are options"
+    dialog = OptionsDialog("t", "s", entry.options, {"steps": "1:3"}, window)
+    field = dialog.fields.fields["steps"]
+    assert field.text() == "1:3"
+    field.setText("3:1")
+    dialog._accept()
+    assert not dialog.problem.isHidden() and "expected FROM:TO" in dialog.problem.text()
+    field.setText("0:2")
+    dialog._accept()
+    assert dialog.result() == OptionsDialog.DialogCode.Accepted
+    menu.set_options(entry, dialog.values())
+    assert menu.keys["gradient/vectors"].isChecked() and Settings().text("also") == "gradient/vectors@steps=0:2"
+    window.run_again()
+    finish(window, qtbot)
+    values = window.session.capture.array("rnn.l0:gradient/h")
+    assert np.isfinite(values[:2]).all() and np.isnan(values[2:]).all()
+    menu.keys["gradient/vectors"].setChecked(False)
+    assert menu.wanted == ()
+
+
+def test_each_option_has_a_field_of_its_type(qapp: QApplication) -> None:
+    options = (
+        Option(name="n", type="int", default=3, low=1, high=9), Option(name="x", default=0.5), Option(name="on", type="bool", default=False),
+        Option(name="c", type="choice", default="b", choices=("a", "b")), Option(name="t", type="text"),
+        Option(name="at", type="int", default=0, low=0, of_value=("impulse",)), Option(name="more", type="texts"),
+    )  # fmt: skip
+    fields = OptionFields(options, in_a_row=True)
+    assert [type(field).__name__ for field in fields.fields.values()] == [
+        "QSpinBox",
+        "QLineEdit",
+        "QCheckBox",
+        "QComboBox",
+        "QLineEdit",
+        "QSpinBox",
+    ]
+    assert fields.values() == {}, "defaults are not sent"
+    fields.fields["n"].setValue(50)
+    fields.fields["x"].setText("2e-3")
+    fields.fields["on"].setChecked(True)
+    fields.fields["c"].setCurrentIndex(0)
+    fields.fields["at"].setValue(4)
+    assert fields.values() == {"n": 9, "x": 2e-3, "on": True, "c": "a", "at": 4}
+    fields.show_only("noise")
+    assert "at" not in fields.values(), "not of this one"
+    fields.fields["x"].setText("much")
+    with pytest.raises(ValueError, match="x is 'much'; expected a number"):
+        fields.values()
+    fields.deleteLater()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from captures import as_format_1
 from panel_captures import Written, shown, write_frames
 
 import inspector.engine.quantities
@@ -133,7 +134,7 @@ def test_captures_from_before_the_field_get_it_from_one_table(
 def _read_without_the_field(tmp_path: Path, kind: str, scale: str) -> str:
     channel = Channel(name="a:b", kind=kind, dims=("compare",), shape=(2,), scale=scale, labels={"compare": ("x", "y")})
     path = write_frames(tmp_path, (channel, np.zeros(2, np.float32)))
-    index = sqlite3.connect(path / INDEX)
+    index = sqlite3.connect(as_format_1(path) / INDEX)
     ((text,),) = index.execute("SELECT record FROM channels").fetchall()
     record = json.loads(text)
     del record["compare"]

@@ -385,10 +385,12 @@ def test_a_capture_that_is_entered_is_not_where_the_next_dialog_begins(qtbot: ob
 
 
 def test_a_sequence_without_a_model_is_answered_where_the_user_looks(
-    window: Window, qapp: QApplication, tmp_path: Path
+    window: Window, qtbot: object, qapp: QApplication, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.txt").write_text("text")
     window.open_path(str(tmp_path / "mine.txt"))
+    assert window.session.catalog is not None or "as soon as the worker is ready" in window.session.sentence
+    qtbot.waitUntil(lambda: bool(boxes(qapp)), timeout=30_000)  # what reads .txt is known when the worker has told
     (box,) = boxes(qapp)
     assert "mine.txt is a sequence: open the model that is to read it first" in box.text()
     box.close()

@@ -23,6 +23,7 @@ from inspector.gui.state.step_axes import axis_of, lengths_of, places_along, wor
 from inspector.gui.widgets.grid_strip import GridStrip
 from inspector.gui.widgets.theme import DARK, LIGHT
 from inspector.gui.widgets.token_strip import TokenStrip
+from inspector.gui.window.cursor_readout import rows_of as rows_of_readout
 from inspector.gui.window.sequence_row import SequenceRow
 from inspector.gui.window.sequence_rows import SequenceRows
 from inspector.records import ANSWER_DOMAIN, Axis, Channel, Frame, Labels, Page, RunStart, RunStop
@@ -214,6 +215,7 @@ def test_patches_are_drawn_in_rows_and_columns(tmp_path: Path, qtbot: Any) -> No
         for key, step in ((Qt.Key.Key_Down, 12), (Qt.Key.Key_Down, 12), (Qt.Key.Key_Up, 7)):
             QTest.keyClick(strip, key)
             assert cursor.position.at("image patch") == step
+        assert rows_of_readout(capture, {}, (), rows)[-1] == ("image patch", "7  row 1, column 2")
         assert row.strip.focusPolicy() == Qt.FocusPolicy.StrongFocus
 
 
@@ -232,7 +234,7 @@ def test_the_frame_stands_around_the_cell_of_the_cursor(tmp_path: Path, qtbot: A
 
 
 def test_hypotheses_are_rows_and_a_long_list_is_scrolled(tmp_path: Path, qtbot: Any) -> None:
-    names = tuple(f"hypothesis {i}" for i in range(40))
+    names = tuple(f"{'so it goes ' * (i + 1)}{i}" for i in range(40))
     cursor = Cursor()
     with open_capture(
         laid_out(tmp_path / "a.inspect", Axis(name="beam", layout="hypotheses", length=40), names)
@@ -240,8 +242,9 @@ def test_hypotheses_are_rows_and_a_long_list_is_scrolled(tmp_path: Path, qtbot: 
         rows = rows_of(capture, cursor)
         qtbot.addWidget(rows)
         strip = rows.rows["beam"].strip
-        assert isinstance(strip, GridStrip) and strip.texts and strip.name_of(3) == "hypothesis 3"
+        assert isinstance(strip, GridStrip) and strip.texts
         strip.resize(400, strip.sizeHint().height())
+        assert strip.name_of(3).strip() == names[3] and strip.name_of(39).endswith("…")
         assert strip.height() < 40 * strip.cell()[1] and strip.box(0).width() > 300
         cursor.move(steps={"beam": 30})
         assert strip.rect().contains(strip.box(30)) and strip.at(strip.box(30).center()) == 30

@@ -35,7 +35,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "inspector/analysis": ("tests/analysis", "tests/gui"),
     "inspector/capture": ("tests/capture",),
     "inspector/cli": ("tests/test_cli.py",),
-    "inspector/diagnosis": ("tests/gui",),
+    "inspector/diagnosis": ("tests/diagnosis",),
     "inspector/engine": ("tests/engine",),
     "inspector/engine/analyses": ("tests/engine/analyses", QUANTITIES),
     "inspector/engine/attention": ("tests/engine/probes", f"{QUANTITIES}/test_attention_quantities.py"),

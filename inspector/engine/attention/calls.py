@@ -53,11 +53,10 @@ def attend(
     if cross is None:
         cross = q != key.shape[-2] or crosses(place)
     steps = q in (looked.padded, looked.length) and not looked.over_answer(place)
-    mask = settled.mask
+    mask, own = settled.mask, not cross and key.shape[-2] == looked.padded
     if steps and looked.length < q:
-        query = query[..., : looked.length, :]
-        mask = mask if mask is None or mask.shape[-2] == 1 else mask[..., : looked.length, :]
-        if not cross and key.shape[-2] == looked.padded and unreached(mask, causal, looked.length, below):
+        query, mask = query[..., : looked.length, :], _rows(mask, looked.length)
+        if own and unreached(mask, causal, looked.length, below):
             key = key[..., : looked.length, :]
             mask = None if mask is None else mask[..., : looked.length]
     queries_from = "step" if steps else "position"
@@ -66,6 +65,11 @@ def attend(
         causal=causal, mask=mask, keys_from="position" if first else "source step" if cross else queries_from,
         kept=looked.sample, queries_from=queries_from, note=note, first_query=first, called_with=q,
     )  # fmt: skip
+
+
+def _rows(mask: Tensor | None, length: int) -> Tensor | None:
+    """A mask without the queries from `length` on."""
+    return mask if mask is None or mask.shape[-2] == 1 else mask[..., :length, :]
 
 
 def crosses(place: str) -> bool:

@@ -49,13 +49,6 @@ def _exact(block: StepBlock) -> tuple[Tensor, Tensor]:
     return values, torch.zeros_like(values)
 
 
-def lanczos(block: StepBlock, iterations: int) -> tuple[Tensor, Tensor]:
-    """(σ₁, relative residual) after `iterations` steps of the bidiagonalisation, all steps of the block at once."""
-    space = Krylov(block, iterations)
-    space.extend(iterations)
-    return space.largest()
-
-
 def largest(block: StepBlock, count: int) -> tuple[Tensor, Tensor]:
     """The `count` largest singular values of every step, descending, with residuals relative to each: (t, b, count).
 

@@ -16,6 +16,7 @@ class Example:
     title = "Example"
     summary = "A ready sequence of the model, by name."
     form = "example"
+    order = 0
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
         """The example named `value` (a beginning that is unique will do), or the first; without any, a default."""

@@ -23,6 +23,7 @@ class File:
     title = "File"
     summary = "A file of text, ids, numbers or sound, by its suffix."
     form = "file"
+    order = 90
     options = None  # those of the input that reads the file
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:

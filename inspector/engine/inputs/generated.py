@@ -23,6 +23,7 @@ class Generated:
     title = "Signal"
     summary = "Noise, an impulse, a constant or a sine, for models that read vectors."
     form = "choice"
+    order = 10
     choices = KINDS
     reads = ("vectors",)
     options = (

@@ -21,6 +21,7 @@ class Ids:
     title = "Ids"
     summary = "Token ids, typed (or the 0 and 1 of a mask)."
     form = "line"
+    order = 20
     prompt = "3 1 4 1 5 …; a semicolon begins another sequence of the batch"
     reads = ("tokens", "mask")
     suffixes = (".ids",)

@@ -16,6 +16,7 @@ class Text:
     title = "Text"
     summary = "Text, in the model's own vocabulary."
     form = "line"
+    order = 10
     prompt = "Type text and press Enter (↵ is a line break)"
     reads = ("tokens",)
     suffixes = (".txt", ".md")

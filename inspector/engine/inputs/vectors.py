@@ -21,6 +21,7 @@ class Vectors:
     title = "Numbers"
     summary = "Numbers, typed."
     form = "line"
+    order = 20
     prompt = "the numbers of a step, then ; and those of the next: 0.1 0.5; 0.2 0.4"
     reads = ("vectors",)
     options = (ALLOW_NONFINITE,)

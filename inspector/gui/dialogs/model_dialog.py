@@ -21,11 +21,11 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.gui.dialogs.callables import callables
+from inspector.gui.state.offered import name_filter
 from inspector.gui.widgets.plain_text import clean_block, plain_label
 from inspector.records import Load
 from inspector.workspace.samples import find_sample
 
-CHECKPOINTS = "Checkpoints (*.safetensors *.pt *.pth *.bin *.ckpt);;All files (*)"
 LISTED = 8
 
 
@@ -35,6 +35,8 @@ class OpenModelDialog(QDialog):
     def __init__(self, parent: QWidget | None = None, subject: str = "", checkpoint: str = "") -> None:
         super().__init__(parent)
         self.setWindowTitle("Open a model")
+        self.checkpoints = name_filter("Checkpoints", ())
+        """The filter of the dialog that chooses a checkpoint."""
         self.subject, self.arguments, self.checkpoint = QLineEdit(), QLineEdit("{}"), QLineEdit()
         self.subject.setPlaceholderText("path/to/file.py:make_model, or package.module:Model")
         for line, name in ((self.subject, "Model"), (self.arguments, "Arguments"), (self.checkpoint, "Checkpoint")):
@@ -160,7 +162,7 @@ class OpenModelDialog(QDialog):
             self.subject.setFocus()
 
     def _browse_checkpoint(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(self, "A checkpoint", "", CHECKPOINTS)
+        path, _ = QFileDialog.getOpenFileName(self, "A checkpoint", "", self.checkpoints)
         if path:
             self.checkpoint.setText(path)
 

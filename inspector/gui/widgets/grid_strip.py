@@ -8,6 +8,7 @@ from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QWheelEvent
 
 from inspector.gui.state.cursor import Cursor, Looking, Position
+from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.token_strip import TokenStrip
 
@@ -25,6 +26,8 @@ class GridStrip(TokenStrip):
     def __init__(self, cursor: Cursor | Looking, theme: Theme, columns: int, *, texts: bool = False) -> None:
         super().__init__(cursor, theme)
         self.columns, self.texts = max(1, columns), texts
+        if texts:
+            self.aligned = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         self._top = 0
 
     @property
@@ -70,8 +73,12 @@ class GridStrip(TokenStrip):
 
     def named(self, step: int) -> str:
         """A patch says its row and column too."""
-        where = "" if self.texts else f" (row {step // self.columns}, column {step % self.columns})"
-        return f"{super().named(step)}{where}"
+        where = self.where(step)
+        return f"{super().named(step)} ({where})" if where else super().named(step)
+
+    def where(self, step: int) -> str:
+        """The row and column of a patch."""
+        return "" if self.texts else f"row {step // self.columns}, column {step % self.columns}"
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The cells in view; the cursor's comes last, so that no neighbour covers its frame."""
@@ -86,8 +93,11 @@ class GridStrip(TokenStrip):
             self.paint_step(painter, step, box, 0, self.name_of(step))
 
     def name_of(self, step: int) -> str:
-        """A patch is too small for a text."""
-        return super().name_of(step) if self.texts else ""
+        """A patch is too small for a text; a hypothesis is cut at the end of its row."""
+        if not self.texts:
+            return ""
+        name = clean(self._names[step]) if step < len(self._names) else str(step)
+        return QFontMetrics(self.font()).elidedText(f" {name}", Qt.TextElideMode.ElideRight, self.cell()[0] - MARGIN)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Up and down go from row to row; left and right are the window's."""

@@ -27,6 +27,8 @@ class TokenStrip(QWidget):
     """One box a step; the cursor's box is framed and kept in view. `editing()` after a double-click on a box."""
 
     editing = Signal()
+    aligned = Qt.AlignmentFlag.AlignCenter
+    """Where a text stands in its box."""
 
     def __init__(self, cursor: Cursor | Looking, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -116,7 +118,7 @@ class TokenStrip(QWidget):
         painter.fillRect(box.adjusted(gap, 0, -gap, 0), colour)
         light = share is not None and share > 0.55 and not self.theme.dark
         painter.setPen(QColor("#ffffff" if light else self.theme.text))
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+        painter.drawText(box, self.aligned, text)
         if step == self.cursor_.position.step:
             painter.setPen(QColor(self.theme.cursor))
             painter.drawRect(box.adjusted(0, 0, -1, -1))
@@ -142,6 +144,10 @@ class TokenStrip(QWidget):
     def at(self, point: QPoint) -> int | None:
         """The step under a point, or None."""
         return self.step_at(point.x())
+
+    def where(self, step: int) -> str:
+        """Where a step lies, if that is more than its number: nowhere else in a line."""
+        return ""
 
     def named(self, step: int) -> str:
         """A step as the tooltip says it: "step 3 'a'"."""

@@ -8,13 +8,14 @@ from PySide6.QtCore import Slot
 
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError
 from inspector.gui.dialogs.edit_dialog import INPUT
+from inspector.gui.state.offered import Offered
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_axes import places_along
-from inspector.gui.window.model_opening import CHECKPOINTS, SEQUENCES, ModelOpening, is_capture
+from inspector.gui.window.model_opening import ModelOpening, is_capture
 from inspector.gui.window.showing import Showing
 from inspector.gui.window.states_choice import remembered_states
-from inspector.records import STEP_DOMAIN, InputSpec, Load
+from inspector.records import STEP_DOMAIN, Catalog, InputSpec, Load
 
 NOT_MADE_BY_IT = (
     "The model that is open did not make this capture: open the capture's model and run it, then change that."
@@ -27,6 +28,10 @@ class Asking(Showing):
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__(session, settings)
         self.models = ModelOpening(self, self.open_model)
+        self.offered = Offered()
+        """What the worker can open and run; nothing before it has told."""
+        self._waiting_path = ""
+        """A file that was to be opened before the worker had told what it reads."""
         session.also = self.compute_menu.wanted
         session.states_of = lambda subject: remembered_states(settings, subject)
         self.compute_menu.chosen.connect(self._also)
@@ -36,6 +41,17 @@ class Asking(Showing):
         self.input.asked.connect(self.run)
         self.input.cancelled.connect(session.cancel)
         self.frames.forgotten.connect(self.run_without_edits)
+
+    def offer(self, catalog: Catalog) -> None:
+        """Offer what the worker can do, wherever something is chosen; open the file that waited for it."""
+        self.offered = self.models.offered = Offered(catalog)
+        self.input.set_offered(self.offered)
+        self.menu_actions += self.compute_menu.offer(catalog)
+        for panel in self.panels.values():
+            panel.know(catalog.quantities)
+        path, self._waiting_path = self._waiting_path, ""
+        if path:
+            self.open_path(path)
 
     @Slot(str, str)
     def open_sample(self, name: str, checkpoint: str = "", then: InputSpec | None = None) -> None:
@@ -55,18 +71,21 @@ class Asking(Showing):
     @Slot(str)
     def open_path(self, path: str) -> None:
         """Open whatever a file is: a capture, a model's code, a checkpoint, a sequence."""
-        suffix = Path(path).suffix.lower()
+        suffix, kind = Path(path).suffix.lower(), self.offered.kind_of(path)
         if path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path):
             self.open_capture(path)
-        elif suffix in SEQUENCES and not self.session.subject and self.session.opening is None:
+        elif kind == "sequence" and not self.session.subject and self.session.opening is None:
             self.fail(f"{Path(path).name} is a sequence: open the model that is to read it first, then this file.")
-        elif suffix in SEQUENCES:
+        elif kind == "sequence":
             self.input.show_file(path)
             self.run(InputSpec(kind="file", value=path))
         elif suffix == ".py":
             self.models.ask(path)
-        elif suffix in CHECKPOINTS:
+        elif kind == "checkpoint":
             self.models.ask(self.session.subject or self.settings.text("subject"), path)
+        elif self.session.catalog is None and Path(path).exists():
+            self._waiting_path = path  # whether anything reads it is known when the worker has told
+            self.session.sentence = f"{Path(path).name} is opened as soon as the worker is ready."
         else:
             self.fail(
                 f"{Path(path).name} is nothing that can be opened here: a capture, a .py, a checkpoint or a sequence."

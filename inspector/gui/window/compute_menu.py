@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QWidget
 
+from inspector.gui.dialogs.options_dialog import OptionsDialog
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.plain_text import clean, tooltip
-from inspector.records import Catalog
+from inspector.records import Catalog, Entry, split_request
+from inspector.records.options import named_words, values_of, written
 
 
 class ComputeMenu(QMenu):
-    """Quantities that are not computed by default, to be switched on. `chosen(keys)` after each change."""
+    """Quantities that are not computed by default, to be switched on. `chosen(requests)` after each change."""
 
     chosen = Signal(tuple)
 
@@ -23,13 +25,16 @@ class ComputeMenu(QMenu):
         self.setToolTipsVisible(True)
         self.settings = settings
         self.keys: dict[str, QAction] = {}
+        self.settable: dict[str, QAction] = {}
+        """What asks for the options of a quantity, by its key."""
         self._waiting = self.addAction("The list comes when the worker is ready")
         self._waiting.setEnabled(False)
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """Keys that are switched on, as remembered."""
-        return tuple(key for key in self.settings.text("also").split(" ") if key)
+        """Requests that are switched on, as remembered: keys, with options after `@`."""
+        text = self.settings.text("also")
+        return tuple(request for request in text.split("\n" if "@" in text or "\n" in text else " ") if request)
 
     def offer(self, catalog: Catalog | None) -> list[QAction]:
         """Fill the menu from the worker's catalogue, once; the actions that are new."""
@@ -41,12 +46,48 @@ class ComputeMenu(QMenu):
                 continue
             action = self.addAction(clean(_sentence(entry.summary or entry.key)))
             action.setObjectName(f"action-also-{entry.key}")
-            action.setToolTip(tooltip(f"{entry.key}: from the next run on"))
+            cost = f" Cost: {entry.cost}" if entry.cost else ""
+            action.setToolTip(tooltip(f"{entry.key}: from the next run on.{cost}"))
             action.setCheckable(True)
-            action.setChecked(entry.key in self.wanted)
+            action.setChecked(bool(self._request(entry.key)))
             action.toggled.connect(lambda on, key=entry.key: self._toggled(key, on))
             self.keys[entry.key] = action
-        return list(self.keys.values())
+            if entry.options:
+                self._offer_options(entry)
+        return [*self.keys.values(), *self.settable.values()]
+
+    def _offer_options(self, entry: Entry) -> None:
+        """An entry below a quantity that asks for its options."""
+        action = self.addAction(clean(f"      Options of {entry.key}…").replace("&", "&&"))
+        action.setObjectName(f"action-options-{entry.key}")
+        action.triggered.connect(lambda _checked=False: self._ask(entry))
+        self.settable[entry.key] = action
+
+    def _ask(self, entry: Entry) -> None:
+        """Ask for the options of a quantity; it is computed with these from now on."""
+        words = split_request(self._request(entry.key))[1]
+        try:
+            present = named_words(entry.options, words)
+            values_of(entry.options, present)
+        except ValueError:
+            present = {}  # remembered from another version of the quantity
+        title = f"Options: {entry.key}"
+        dialog = OptionsDialog(title, _sentence(entry.summary), entry.options, present, self)
+        if dialog.exec():
+            self.set_options(entry, dialog.values())
+
+    def set_options(self, entry: Entry, values: Mapping[str, object]) -> None:
+        """Compute a quantity with these values of its options."""
+        self._remember(entry.key, written(entry.key, entry.options, values))
+        action = self.keys[entry.key]
+        action.blockSignals(True)
+        action.setChecked(True)
+        action.blockSignals(False)
+        self.chosen.emit(self.wanted)
+
+    def _request(self, key: str) -> str:
+        """How a quantity is asked for; "" where it is not."""
+        return next((request for request in self.wanted if split_request(request)[0] == key), "")
 
     def switch_on(self, keys: Sequence[str]) -> None:
         """Switch some on, as if they were clicked."""
@@ -57,9 +98,12 @@ class ComputeMenu(QMenu):
                 self._toggled(key, True)
 
     def _toggled(self, key: str, on: bool) -> None:
-        others = [known for known in self.wanted if known != key]
-        self.settings.set_text("also", " ".join([*others, key] if on else others))
+        self._remember(key, key if on else "")
         self.chosen.emit(self.wanted)
+
+    def _remember(self, key: str, request: str) -> None:
+        others = [known for known in self.wanted if split_request(known)[0] != key]
+        self.settings.set_text("also", "\n".join([*others, request] if request else others))
 
 
 def _sentence(text: str) -> str:

@@ -29,7 +29,8 @@ def rows_of(
         if position.step is not None and strip.looking.length:
             names = capture.labels(strip.axis, position.frame) if capture is not None else ()
             name = f"  {names[position.step]!r}" if position.step < len(names) else ""
-            rows.append((clean(strip.described.title), f"{position.step}{name}"))
+            where = strip.strip.where(position.step)
+            rows.append((clean(strip.described.title), f"{position.step}{name}{where and f'  {where}'}"))
     for key, panel in panels.items():
         if panel.state != "figure" or key not in seen:
             continue

@@ -1,32 +1,34 @@
-"""What to run: an example, text, ids, a file or a made signal; Enter runs it at once."""
+"""What to run: an example, something typed, a file, or something made; Enter runs it at once.
+
+The kinds, what they offer and their options come from the entries of the worker's registry of inputs.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from PySide6.QtCore import Signal, Slot
+from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
     QHBoxLayout,
     QPushButton,
-    QSpinBox,
     QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
+from inspector.gui.dialogs.options_dialog import OptionsDialog
+from inspector.gui.state.offered import Offered, name_filter
 from inspector.gui.widgets.controls import keep_room
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.line_field import LineField
-from inspector.gui.widgets.plain_text import clean
-from inspector.records import InputSpec, Loaded, Run
+from inspector.gui.widgets.option_fields import OptionFields
+from inspector.gui.widgets.plain_text import clean, tooltip
+from inspector.records import Entry, InputSpec, Loaded, Option, Run
 
-SIGNALS = ("noise", "impulse", "constant", "sine")
-FILES = "Sequences (*.txt *.ids *.npy *.npz *.csv *.wav *.flac);;All files (*)"
 LINE_BREAK = "↵"
-TYPED = {"Text": "text", "Ids": "ids", "Numbers": "vectors", "File": "file"}
-"""Kinds whose sequence stands in the line, and the engine's name of each."""
 EXAMPLE_LETTERS = 14
 """Letters of an example's name that keep their room in a narrow window."""
 
@@ -34,7 +36,7 @@ EXAMPLE_LETTERS = 14
 class InputBar(QWidget):
     """`asked(spec)` when the user wants a run; `cancelled` when they want what goes on to stop.
 
-    What is typed is what runs: beside an example it turns into typed text, or typed numbers for a model of vectors.
+    What is typed is what runs: beside an example it turns into the first kind that is typed.
     """
 
     asked = Signal(object)
@@ -43,7 +45,9 @@ class InputBar(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._make_fields()
-        self.kind.currentTextChanged.connect(self._arrange)
+        self.kind.currentIndexChanged.connect(self._arrange)
+        self.made.currentTextChanged.connect(self._show_options)
+        self.more.clicked.connect(self._ask_options)
         self.line.textEdited.connect(self._edit)
         self.line.returnPressed.connect(self.ask)
         self.go.clicked.connect(self._pressed)
@@ -51,31 +55,34 @@ class InputBar(QWidget):
         self.browse.clicked.connect(self._browse)
         self._busy = self._cancelling = False
         self._loaded: Loaded | None = None
+        self._offered = Offered()
+        self._entries: dict[str, Entry] = {}
+        """The inputs that are offered for the model that is open, by key."""
+        self._set: dict[str, dict[str, Any]] = {}
+        """Options that were set of kinds that are typed or read, by key."""
+        self.options: OptionFields | None = None
         self.typed = False
         """Whether the line holds text that was typed and has not been run yet."""
         self._offer(None)
 
     def _make_fields(self) -> None:
         """What kind of sequence, its fields, the line, and the button that runs or cancels."""
-        self.kind, self.examples, self.signal = QComboBox(), QComboBox(), QComboBox()
-        self.line, self.steps = LineField(), QSpinBox()
-        self.signal.addItems(list(SIGNALS))
-        self.steps.setRange(1, 1_000_000)
-        self.steps.setValue(100)
-        self.steps.setSuffix(" steps")
-        self.browse, self.go = QToolButton(), QPushButton("Run")
+        self.kind, self.examples, self.made = QComboBox(), QComboBox(), QComboBox()
+        self.line, self.browse, self.more, self.go = LineField(), QToolButton(), QToolButton(), QPushButton("Run")
         self.browse.setText("…")
+        self.more.setText("Options…")
         self.go.setToolTip("Run what stands here (Enter); F5 runs the last sequence again")
-        self.fields = (self.kind, self.examples, self.signal, self.steps, self.browse, self.line)
+        self.fields = (self.kind, self.examples, self.made, self.browse, self.line, self.more)
         names = (
-            "What kind of sequence", "Ready sequences of the model", "Made signal", "Steps of the made signal",
-            "Choose a file", "The sequence; Enter runs it",
+            "What kind of sequence", "Ready sequences of the model", "What is made", "Choose a file",
+            "The sequence; Enter runs it", "Options of this kind of sequence",
         )  # fmt: skip
         self.problem = CutLabel()
         self.problem.setObjectName("problem")
         self.problem.setAccessibleName("Why it does not run")
         self.problem.hide()
-        both, layout = QVBoxLayout(self), QHBoxLayout()
+        both, self._row = QVBoxLayout(self), QHBoxLayout()
+        layout = self._row
         both.setContentsMargins(8, 4, 8, 4)
         both.addLayout(layout)
         both.addWidget(self.problem)
@@ -87,6 +94,12 @@ class InputBar(QWidget):
         self.examples.setMinimumContentsLength(EXAMPLE_LETTERS)
         layout.addWidget(self.go)
 
+    def set_offered(self, offered: Offered) -> None:
+        """Offer what the worker has."""
+        if offered != self._offered:
+            self._offered = offered
+            self._offer(self._loaded)
+
     def set_loaded(self, loaded: Loaded | None) -> None:
         """Offer what the model that is open can read; the same model, opened again, changes nothing."""
         known = None if loaded is None else replace(loaded, generation=0)
@@ -95,16 +108,15 @@ class InputBar(QWidget):
             self._offer(known)
 
     def _offer(self, loaded: Loaded | None) -> None:
-        kinds: list[str] = []
-        if loaded is not None:
-            kinds += ["Example"] if loaded.examples else []
-            kinds += ["Text", "Ids"] if loaded.kind == "tokens" else ["Signal", "Numbers"]
-            kinds.append("File")
+        entries = self._offered.inputs_for(loaded.kind, bool(loaded.examples)) if loaded is not None else []
+        self._entries = {entry.key: entry for entry in entries}
         for field in self.fields:
-            field.setEnabled(bool(kinds))
+            field.setEnabled(bool(entries))
         self.kind.blockSignals(True)
         self.kind.clear()
-        self.kind.addItems(kinds)
+        for entry in entries:
+            self.kind.addItem(clean(entry.title or entry.key), entry.key)
+            self.kind.setItemData(self.kind.count() - 1, tooltip(entry.summary), Qt.ItemDataRole.ToolTipRole)
         self.kind.blockSignals(False)
         self.examples.clear()
         for name in loaded.examples if loaded is not None else ():
@@ -132,51 +144,116 @@ class InputBar(QWidget):
 
     def is_of(self, run: Run) -> bool:
         """Whether a run was asked for with what stands here."""
-        return not run.edits and run.input == self.spec()
+        try:
+            return not run.edits and run.input == self.spec()
+        except ValueError:
+            return False
+
+    @property
+    def entry(self) -> Entry | None:
+        """The kind of sequence that is chosen."""
+        return self._entries.get(str(self.kind.currentData() or ""))
 
     def _arrange(self) -> None:
         self.say("")
-        kind = self.kind.currentText()
-        self.examples.setVisible(kind == "Example")
-        self.signal.setVisible(kind == "Signal")
-        self.steps.setVisible(kind == "Signal")
-        self.browse.setVisible(kind == "File")
-        self.line.setVisible(kind != "Signal")
-        self.kind.setVisible(bool(kind))
-        hints = {
-            "Text": f"Type text and press Enter ({LINE_BREAK} is a line break)",
-            "Ids": "3 1 4 1 5 …; a semicolon begins another sequence of the batch",
-            "Numbers": self._numbers(),
-            "File": "A path: .txt .ids .npy .npz .csv .wav .flac",
-            "Example": f"Type {self._own()} and press Enter to run that instead",
-        }
-        self.line.setPlaceholderText(hints.get(kind, "Open a model first"))
+        entry = self.entry
+        form = entry.form if entry is not None else ""
+        self.kind.setVisible(entry is not None)
+        self.examples.setVisible(form == "example")
+        self.made.setVisible(form == "choice")
+        self.browse.setVisible(form == "file")
+        self.line.setVisible(form != "choice")
+        self.more.setVisible(form in ("line", "file") and bool(self._settable()))
+        self._place_options(entry if entry is not None and form == "choice" else None)
+        self.line.setPlaceholderText(self._prompt(entry))
 
-    def _own(self) -> str:
-        """What can be typed in the place of an example."""
-        return "your own text" if self.kind.findText("Text") >= 0 else "numbers (0.1 0.5; 0.2 0.4)"
+    def _place_options(self, entry: Entry | None) -> None:
+        """The choices of what is made, and its options beside them."""
+        if self.options is not None:
+            self._row.removeWidget(self.options)
+            self.options.deleteLater()
+            self.options = None
+        if entry is None:
+            return
+        self.made.blockSignals(True)
+        self.made.clear()
+        for choice in entry.choices:
+            self.made.addItem(clean(choice), choice)
+        self.made.blockSignals(False)
+        self.options = OptionFields(entry.options, in_a_row=True)
+        self._row.insertWidget(self._row.indexOf(self.line), self.options)
+        self._show_options()
 
-    def _numbers(self) -> str:
+    @Slot()
+    def _show_options(self) -> None:
+        if self.options is not None:
+            self.options.show_only(str(self.made.currentData()))
+
+    def _settable(self) -> tuple[Option, ...]:
+        """Options of what is typed, or of the input that reads the file which is named."""
+        entry = self.entry
+        if entry is not None and entry.form == "file":
+            entry = self._offered.input_of(self.line.text()) or entry
+        return tuple(o for o in entry.options if o.type != "texts") if entry is not None else ()
+
+    @Slot()
+    def _ask_options(self) -> None:
+        """Ask for the options of what is typed or read."""
+        entry = self.entry
+        if entry is None:
+            return
+        dialog = OptionsDialog(
+            f"Options: {entry.title}", entry.summary, self._settable(), self._set.get(entry.key, {}), self
+        )
+        if dialog.exec():
+            self._set[entry.key] = dialog.values()
+
+    def _prompt(self, entry: Entry | None) -> str:
+        """What to put into the line."""
+        if entry is None:
+            return "Open a model first"
+        if entry.form == "file":
+            return f"A path: {' '.join(self._offered.sequences)}"
+        if entry.form == "example":
+            typed = self._typed_kind()
+            own = "something of your own" if typed is None else f"your own {typed.title.lower()}"
+            return f"Type {own} and press Enter to run that instead"
         width = self._loaded.width if self._loaded is not None else None
-        many = f"{width} number{'' if width == 1 else 's'}" if width else "the numbers"
-        return f"{many} of a step, then ; and those of the next: 0.1 0.5; 0.2 0.4"
+        return clean(
+            f"{entry.prompt} ({width} numbers a step)" if width and entry.reads == ("vectors",) else entry.prompt
+        )
+
+    def _typed_kind(self) -> Entry | None:
+        """The first kind that is typed: what a line beside an example is."""
+        return next((entry for entry in self._entries.values() if entry.form == "line"), None)
 
     def spec(self) -> InputSpec:
-        """What the controls say."""
-        kind, text = self.kind.currentText(), self.line.text()
-        if kind in TYPED:
-            return InputSpec(kind=TYPED[kind], value=text.replace(LINE_BREAK, "\n") if kind == "Text" else text)
-        if kind == "Signal":
-            return InputSpec(kind="generated", value=self.signal.currentText(), options={"steps": self.steps.value()})
-        return InputSpec(kind="example", value=str(self.examples.currentData() or ""))
+        """What the controls say. Raises ValueError with one sentence where an option is wrong."""
+        entry = self.entry
+        if entry is None or entry.form == "example":
+            return InputSpec(
+                kind="example" if entry is None else entry.key, value=str(self.examples.currentData() or "")
+            )
+        if entry.form == "choice":
+            options = self.options.values() if self.options is not None else {}
+            return InputSpec(kind=entry.key, value=str(self.made.currentData()), options=options)
+        text, known = self.line.text(), {option.name for option in self._settable()}
+        options = {name: value for name, value in self._set.get(entry.key, {}).items() if name in known}
+        value = text if entry.form == "file" else text.replace(LINE_BREAK, "\n")
+        return InputSpec(kind=entry.key, value=value, options=options)
 
     @Slot()
     def ask(self) -> None:
         """Ask for a run of what is there."""
-        if self.kind.currentText() == "Example" and self.typed:
-            self.kind.setCurrentText("Text" if self.kind.findText("Text") >= 0 else "Numbers")
-        if self._loaded is not None:
+        entry, typed = self.entry, self._typed_kind()
+        if entry is not None and entry.form == "example" and self.typed and typed is not None:
+            self.kind.setCurrentIndex(self.kind.findData(typed.key))
+        if self._loaded is None:
+            return
+        try:
             self.asked.emit(self.spec())
+        except ValueError as problem:
+            self.say(str(problem))
 
     @Slot()
     def _edit(self) -> None:
@@ -197,7 +274,8 @@ class InputBar(QWidget):
             self.ask()
 
     def _browse(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(self, "Open a sequence", "", FILES)
+        filters = name_filter("Sequences", self._offered.sequences)
+        path, _ = QFileDialog.getOpenFileName(self, "Open a sequence", "", filters)
         if path:
             self.show_file(path)
             self.ask()
@@ -213,7 +291,9 @@ class InputBar(QWidget):
 
     def show_file(self, path: str) -> None:
         """Put a file's path into the line."""
-        if self.kind.findText("File") >= 0:
-            self.kind.setCurrentText("File")
+        of_files = next((entry.key for entry in self._entries.values() if entry.form == "file"), None)
+        if of_files is not None:
+            self.kind.setCurrentIndex(self.kind.findData(of_files))
             self.line.setText(path)
+            self._arrange()
             self.typed = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
 
@@ -12,6 +14,9 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.menus import add_panel_menus, make_menus
 from inspector.records import Catalog, Log
+
+if TYPE_CHECKING:
+    from inspector.gui.panel.base import Panel
 
 TICK_MS = 16
 
@@ -29,21 +34,33 @@ class Window(Asking):
 
     def load_panels(self) -> None:
         """Import the panels (and the plotting library) now that the window stands; then start the worker."""
-        from inspector.gui.panel.registry import ordered
+        from inspector.gui.panel.registry import PANELS, ordered
 
         for key, make in ordered():
-            panel = make(self.looking, self.steps, self.theme)
+            panel = self._made(key, make)
+            if panel is None:
+                continue
             self.panels[key] = panel
             panel.wanted.connect(self.compute_also)
             panel.editing.connect(self.edit)
             panel.drawn.connect(lambda: self.reader.isActive() or self.reader.start())
             dock = self.docking.add_panel(key, panel)
             dock.visibilityChanged.connect(lambda seen, panel=panel: panel.redraw() if seen else None)
+        for bad in PANELS.broken:
+            self.session.note(Log(f"Broken: {bad.origin}: {bad.reason}", "warning"))
         add_panel_menus(self, self._menus)
         self.docking.settle(self.panels, self.settings)
         self.docking.set_theme(self.theme)
         self.session.start_worker()
         self._ticker.start()
+
+    def _made(self, key: str, make: type[Panel]) -> Panel | None:
+        """A panel; one of another package that cannot be made is left out, with a line in the log."""
+        try:
+            return make(self.looking, self.steps, self.theme)
+        except Exception as fault:  # noqa: BLE001 - one panel may not keep the window from standing
+            self.session.note(Log(f"Broken: the panel {key}: {type(fault).__name__}: {fault}", "warning"))
+            return None
 
     # -- the tick
 
@@ -59,13 +76,13 @@ class Window(Asking):
             self.grown(changes.channels)
         if changes.computed:
             self.say_what_was_computed()
+        if changes.state:
+            self._know(self.session.catalog)
         if changes.loaded is not None and not changes.loaded.needs_consent:
             self.input.set_loaded(changes.loaded)
             self.input.show_spec(self.session.spec)
         if changes.state or self.session.busy:
             self.show_state()
-        if changes.state:
-            self._know(self.session.catalog)
         if changes.state and not self.session.busy:
             self.docking.raise_useful(self.panels)
             self.docking.label_tabs(self.panels)
@@ -73,12 +90,9 @@ class Window(Asking):
 
     def _know(self, catalog: Catalog | None) -> None:
         """Offer what the worker can do, once it has told."""
-        if catalog is None or catalog is self._known:
-            return
-        self._known = catalog
-        self.menu_actions += self.compute_menu.offer(catalog)
-        for panel in self.panels.values():
-            panel.know(catalog.quantities)
+        if catalog is not None and catalog is not self._known:
+            self._known = catalog
+            self.offer(catalog)
 
     def _answer(self, changes: Changes) -> None:
         if changes.consent is not None and changes.consent.report is not None:

@@ -165,7 +165,7 @@ def _save(window: Asking, panel: Panel, key: str, save: Callable[..., Path], kin
 
 
 def _open(window: Asking) -> None:
-    dialog = OpenDialog(window)
+    dialog = OpenDialog(window, window.offered)
     if dialog.exec() and dialog.chosen:
         window.open_path(dialog.chosen)
 

@@ -13,10 +13,9 @@ from inspector.capture import PACKED_SUFFIX, SUFFIX
 from inspector.gui.dialogs.dialogs import ReportDialog
 from inspector.gui.dialogs.model_dialog import OpenModelDialog
 from inspector.gui.state.exchange import Changes
+from inspector.gui.state.offered import Offered, name_filter
 from inspector.records import CheckpointReport, Load
 
-SEQUENCES = (".txt", ".ids", ".npy", ".npz", ".csv", ".wav", ".flac")
-CHECKPOINTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 INDEX = "index.sqlite"
 
 
@@ -26,6 +25,7 @@ class ModelOpening(QObject):
     def __init__(self, parent: QWidget, opened: Callable[[Load], None]) -> None:
         super().__init__(parent)
         self.window, self.opened = parent, opened
+        self.offered = Offered()
         self.dialog: OpenModelDialog | None = None
         self._asked: Load | None = None
 
@@ -34,6 +34,7 @@ class ModelOpening(QObject):
         if self.dialog is None:
             self.dialog = OpenModelDialog(self.window)
             self.dialog.accepted.connect(self._go)
+        self.dialog.checkpoints = name_filter("Checkpoints", self.offered.checkpoints)
         self.dialog.fill(subject, checkpoint)
         self.dialog.say("")
         self.dialog.open()
@@ -70,7 +71,7 @@ class OpenDialog(QFileDialog):
     The dialogs of the systems choose either a file or a folder; here a folder that is a capture counts as a file.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, offered: Offered | None = None) -> None:
         super().__init__(parent, "Open a capture, a model, a checkpoint or a sequence")
         self.chosen = ""
         self.setOption(QFileDialog.Option.DontUseNativeDialog)
@@ -79,7 +80,9 @@ class OpenDialog(QFileDialog):
         columns = self.findChild(QTreeView)
         if columns is not None:
             columns.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)  # dates are read whole
-        kinds = " ".join(f"*{suffix}" for suffix in (PACKED_SUFFIX, SUFFIX, ".py", *CHECKPOINTS, *SEQUENCES))
+        known = offered if offered is not None else Offered()
+        suffixes = (PACKED_SUFFIX, SUFFIX, ".py", *known.checkpoints, *known.sequences)
+        kinds = " ".join(f"*{suffix}" for suffix in suffixes)
         self.setNameFilters(
             [f"What can be opened ({kinds})", f"Captures (*{SUFFIX} *{PACKED_SUFFIX})", "All files (*)"]
         )

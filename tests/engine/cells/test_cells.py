@@ -7,6 +7,7 @@ import torch
 from families import FAMILIES, make, numbers, walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from krylov import lanczos
 from torch import Tensor, nn
 
 from inspector.engine.cells import spectral
@@ -16,7 +17,7 @@ from inspector.engine.cells.function_cell import FunctionStep
 from inspector.engine.cells.gru import GruStep
 from inspector.engine.cells.lstm import LstmStep
 from inspector.engine.cells.rnn import RnnStep
-from inspector.engine.cells.spectral import Krylov, lanczos, spectral_norms
+from inspector.engine.cells.spectral import Krylov, spectral_norms
 
 D = torch.float64
 

@@ -167,3 +167,34 @@ def test_stacked_recurrent_layers_are_named_and_wear_no_tokens() -> None:
     assert axes(sink)["layer"] == Axis(name="layer", length=2, layout="layers", frame=0)
     assert sink.labels("layer") == ("0.l0", "0.l1")
     assert sink.channel("layers:h/depth_rms").domain("layer") == "layer"
+
+
+class Elsewhere(nn.Module):
+    """Attention over the sequence written so many times, and from the sequence to that: (b, t, 4) → (b, t, 4)."""
+
+    def __init__(self, *times: int) -> None:
+        super().__init__()
+        self.times = times
+        self.own = nn.ModuleList(nn.MultiheadAttention(4, 1, batch_first=True) for _ in times)
+        self.cross = nn.MultiheadAttention(4, 1, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for times, own in zip(self.times, self.own, strict=True):
+            longer = torch.cat([x] * times, 1)
+            memory = own(longer, longer, longer)[0]
+        found: Tensor = self.cross(x, memory, memory)[0]
+        return found
+
+
+@pytest.mark.parametrize(("times", "positions"), [((2,), 6), ((2, 3), None), ((3, 3), 9)])
+def test_steps_of_which_it_is_not_known_whose_they_are_have_an_axis_where_they_agree(
+    times: tuple[int, ...], positions: int | None
+) -> None:
+    sink = Listed()
+    batch = Batch(numbers(3, 4)[None], torch.tensor([3]))
+    perform(Subject(made(Elsewhere, *times), kind="vectors", width=4), batch, sink)
+    found = axes(sink)
+    assert found["step"].length == 3 and found["source step"].length == 3 * times[-1]
+    assert (found["position"].length if "position" in found else None) == positions
+    assert {sink.channel(f"own.{i}:attention").step_domain for i in range(len(times))} == {"position"}
+    assert sink.channel("cross:attention").step_domain == "step"

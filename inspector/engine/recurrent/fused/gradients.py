@@ -53,17 +53,7 @@ def spread(
     holds whatever came later. Returns (largest relative difference from autograd, what is allowed) for one column.
     """
     assert plain.arriving is not None
-    unit = resolution(plain.output.dtype, plain.output.device)
-    every = [
-        [
-            _Layer(family, module, item, family.layer_weights(weights, layer, d), layer * len(row) + d, unit)
-            for d, item in enumerate(row)
-        ]
-        for layer, row in enumerate(layers)
-    ]
-    for item in (item for row in layers for item in row):
-        item.arriving = item.states.new_zeros(item.states[1:].shape)
-        item.delta = torch.zeros_like(item.arriving)
+    every = _begun(family, module, weights, layers, resolution(plain.output.dtype, plain.output.device))
     pairs: list[tuple[float, float]] = [(0.0, 1.0)]
     flowing: dict[str, Tensor | None] = {}
     for segment in reversed(plain.segments):
@@ -84,6 +74,22 @@ def spread(
                 from_above = from_above * plain.masks[layer - 1][segment.start : segment.stop].to(from_above.dtype)
     worst = judge(pairs)
     return worst.error, worst.allowed
+
+
+def _begun(
+    family: CellFamily, module: nn.Module, weights: Mapping[str, Tensor], layers: list[list[Recurrence]], unit: float
+) -> list[list[_Layer]]:
+    """Layers and directions with their weights, and with gradients that are zero so far."""
+    for item in (item for row in layers for item in row):
+        item.arriving = item.states.new_zeros(item.states[1:].shape)
+        item.delta = torch.zeros_like(item.arriving)
+    return [
+        [
+            _Layer(family, module, item, family.layer_weights(weights, layer, d), layer * len(row) + d, unit)
+            for d, item in enumerate(row)
+        ]
+        for layer, row in enumerate(layers)
+    ]
 
 
 def _arriving(one: _Layer, given: Tensor, ran: Tensor, segment: Segment) -> tuple[Tensor, Tensor | None]:

@@ -1,0 +1,200 @@
+"""Two frames of any captures as one view: two checkpoints, two runs, two models, or a run and an edited one.
+
+Each channel says what two of it make (`Channel.compare`): a difference, second minus first; a ratio, second by first
+(unit ×, to be drawn on a logarithmic scale around 1, as changes of norms are read); or nothing, and then it stands
+separate. What cannot be compared is listed with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.capture.comparable import Names, Reference, Verdict, judge
+from inspector.capture.damage import Box, Damage
+from inspector.capture.holes import Holes
+from inspector.capture.layout import CaptureError
+from inspector.capture.pyramid import reduce_rows, shrink
+from inspector.records import Axis, Channel, RunStart
+
+Array = npt.NDArray[Any]
+PART_CELLS = 1 << 20
+"""Cells that are read at once for an overview."""
+
+
+class Comparison:
+    """A View of what the second reference changed against the first; every frame number is taken for that one.
+
+    With `edited` the second side is the first one after a change of its tokens, its states or its weights at the same
+    sequence: tokens that differ are then the change. Otherwise numbers of different tokens are not compared.
+    """
+
+    def __init__(self, before: Reference, after: Reference, *, edited: bool = False) -> None:
+        self.before, self.after = _named(before, "first"), _named(after, "second")
+        self._label_names = None if edited else Names(self.before, self.after)
+        self._counts: dict[str, object] = {}
+        self._verdicts: dict[str, tuple[object, Verdict]] = {}
+
+    @property
+    def start(self) -> RunStart:
+        """How the second run began."""
+        return self.after.view.start
+
+    # -- what is compared
+
+    @property
+    def channels(self) -> Mapping[str, Channel]:
+        """Channels that are compared, described as differences or ratios, in the order of the second side."""
+        return {name: one.channel for name, one in self._all().items() if one.channel is not None}
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Channels that cannot be compared, and why, in one sentence each."""
+        return {name: one.reason for name, one in self._all().items() if one.reason}
+
+    @property
+    def separate(self) -> tuple[str, ...]:
+        """Channels of both sides whose numbers are read one run at a time, as they say themselves."""
+        return tuple(name for name, one in self._all().items() if one.separate)
+
+    def _all(self) -> dict[str, Verdict]:
+        """The verdict on every channel of either side; names that have come since the last look count too."""
+        names = list(dict.fromkeys((*self.after.view.channels, *self.before.view.channels)))
+        counts: dict[str, object] = {}
+        for name in names:
+            for domain in self._domains(name):
+                if self._label_names is not None and domain not in counts:
+                    counts[domain] = self._label_names.count(domain)
+        if counts != self._counts:
+            self._counts, self._verdicts = counts, {}
+        return {name: self._verdict(name) for name in names}
+
+    def _domains(self, name: str) -> set[str]:
+        channel = self.after.view.channels.get(name)
+        return set() if channel is None else {channel.domain(dim) for dim in channel.dims}
+
+    def _verdict(self, name: str) -> Verdict:
+        """What was found of a channel, looked at again when either side has grown or was described anew."""
+        key = tuple(
+            side.view.revision(name, side.frame) if name in side.view.channels else -1
+            for side in (self.before, self.after)
+        )
+        known = self._verdicts.get(name)
+        if known is None or known[0] != key:
+            known = self._verdicts[name] = (key, judge(name, self.before, self.after, self._label_names))
+        return known[1]
+
+    def channel(self, name: str, frame: int = -1) -> Channel:
+        """How the comparison of a channel is described. Raises CaptureError, with the reason, where there is none."""
+        verdict = self._verdict(name)
+        if verdict.channel is None:
+            reason = "It is read one run at a time." if verdict.separate else verdict.reason
+            raise CaptureError(f"{name} is not compared: {reason}")
+        return verdict.channel
+
+    def frame_of(self, name: str, frame: int = -1) -> int:
+        """The frame of the second side."""
+        return self.after.view.frame_of(name, self.after.frame)
+
+    def revision(self, name: str, frame: int = -1) -> int:
+        """Grows with either side; 0 where they are not compared."""
+        if self._verdict(name).channel is None:
+            return 0
+        return sum(side.view.revision(name, side.frame) for side in (self.before, self.after))
+
+    def extent(self, name: str, frame: int = -1) -> tuple[int, ...]:
+        """The shape that both have in common."""
+        self.channel(name)
+        return self._verdict(name).extent
+
+    # -- numbers
+
+    def array(self, name: str, frame: int = -1) -> Array:
+        """The whole difference, or ratio, as floats."""
+        return self.block(name, frame)
+
+    def block(self, name: str, frame: int = -1, region: tuple[slice, ...] = ()) -> Array:
+        """A region of it; of both sides no more than that is read. NaN where either is not known."""
+        channel, cut = self.channel(name), self._cut(name, region)
+        dtype = np.dtype(channel.dtype)
+        before, after = (
+            side.view.block(name, side.frame, cut).astype(dtype, copy=False) for side in (self.before, self.after)
+        )
+        with np.errstate(all="ignore"):
+            if channel.compare == "ratio":
+                ratio: Array = np.where((before == 0) & (after == 0), dtype.type(1), after / before)
+                return ratio
+            difference: Array = after - before
+        return difference
+
+    def _cut(self, name: str, region: tuple[slice, ...]) -> tuple[slice, ...]:
+        """A region within the common shape, with its ends written out: the sides may be longer."""
+        extent = self.extent(name)
+        padded = region + (slice(None),) * (len(extent) - len(region))
+        ends = (cut.indices(n)[:2] for cut, n in zip(padded, extent, strict=True))
+        return tuple(slice(first, max(first, stop)) for first, stop in ends)
+
+    def overview(
+        self, name: str, frame: int = -1, *, region: tuple[slice, ...] = (), size: tuple[int, ...] = (1000, 1000)
+    ) -> tuple[Array, Array]:
+        """(minima, maxima) over a region, in at most `size` cells; see `Capture.overview`. It is read part by part."""
+        rows, *rest = self._cut(name, region)
+        factor = max(1, -(-(rows.stop - rows.start) // max(1, size[0])))
+        cells = int(np.prod([cut.stop - cut.start for cut in rest], dtype=object))
+        many = max(1, PART_CELLS // max(1, factor * cells)) * factor
+        lows, highs = [], []
+        for first in range(rows.start, max(rows.stop, rows.start + 1), many):
+            part = self.block(name, frame, (slice(first, min(rows.stop, first + many)), *rest))
+            lows.append(reduce_rows(part, factor, np.minimum))
+            highs.append(reduce_rows(part, factor, np.maximum))
+        return shrink(np.concatenate(lows), np.concatenate(highs), size)
+
+    # -- what is not known
+
+    def holes(self, name: str, frame: int = -1) -> Holes:
+        """What is not known of one side or the other, within the common shape."""
+        extent = self.extent(name)
+        both = self.before.view.holes(name, self.before.frame) | self.after.view.holes(name, self.after.frame)
+        return Holes(_within(both.missing, extent), _within(both.damaged, extent))
+
+    def known(self, name: str, frame: int = -1, region: tuple[slice, ...] = ()) -> npt.NDArray[np.bool_]:
+        """True for every cell of a region that is known of both sides."""
+        cut = self._cut(name, region)
+        before, after = (side.view.known(name, side.frame, cut) for side in (self.before, self.after))
+        return before & after
+
+    def damage_of(self, name: str, frame: int = -1) -> tuple[Damage, ...]:
+        """What is lost of one side or the other; where these are two captures each sentence says of which."""
+        found = [(side, one) for side in (self.before, self.after) for one in side.view.damage_of(name, side.frame)]
+        if self.before.view is self.after.view:
+            return tuple(dict.fromkeys(one for _, one in found))
+        return tuple(replace(one, sentence=f"{side.name}: {one.sentence}") for side, one in found)
+
+    # -- axes
+
+    def labels(self, domain: str, frame: int = -1) -> tuple[str, ...]:
+        """Names of the second side."""
+        return self.after.view.labels(domain, self.after.frame)
+
+    @property
+    def axes(self) -> Mapping[str, Axis]:
+        """The axes of the second side."""
+        return {name: self.axis(name) for name in self.after.view.axes}
+
+    def axis(self, name: str, frame: int = -1) -> Axis:
+        """An axis of the second side."""
+        return self.after.view.axis(name, self.after.frame)
+
+
+def _named(side: Reference, otherwise: str) -> Reference:
+    return side if side.name else replace(side, name=otherwise)
+
+
+def _within(boxes: tuple[Box, ...], extent: tuple[int, ...]) -> tuple[Box, ...]:
+    """The parts of some boxes that lie within a shape."""
+    cut = (tuple((first, min(stop, n)) for (first, stop), n in zip(box, extent, strict=True)) for box in boxes)
+    return tuple(box for box in cut if all(first < stop for first, stop in box))

@@ -1,0 +1,73 @@
+"""What can be opened and run, as the entries of the worker's registries say; little until the worker has told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from inspector.records import Catalog, Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """Answers of the catalogue, without Qt. Nothing here knows an entry by its name."""
+
+    catalog: Catalog | None = None
+
+    @property
+    def sequences(self) -> tuple[str, ...]:
+        """Suffixes of files that an input reads."""
+        return _suffixes(self.catalog.inputs if self.catalog is not None else ())
+
+    @property
+    def checkpoints(self) -> tuple[str, ...]:
+        """Suffixes of files that a loader reads."""
+        return _suffixes(self.catalog.loaders if self.catalog is not None else ())
+
+    def kind_of(self, path: str) -> str:
+        """ "sequence" or "checkpoint", by the suffix of a file and then by its first bytes; "" for neither."""
+        suffix = Path(path).suffix.lower()
+        for kind, known in (("sequence", self.sequences), ("checkpoint", self.checkpoints)):
+            if suffix in known:
+                return kind
+        head = _head(path).hex()
+        if self.catalog is not None and head:
+            for kind, entries in (("sequence", self.catalog.inputs), ("checkpoint", self.catalog.loaders)):
+                if any(head.startswith(magic) for entry in entries for magic in entry.magic):
+                    return kind
+        return ""
+
+    def inputs_for(self, reads: str, examples: bool) -> list[Entry]:
+        """The inputs of a model that reads tokens or vectors, in the order in which they are offered."""
+        known = self.catalog.inputs if self.catalog is not None else ()
+        fitting = [entry for entry in known if entry.form and (not entry.reads or reads in entry.reads)]
+        shown = [entry for entry in fitting if entry.form != "example" or examples]
+        return sorted(shown, key=lambda entry: (entry.order, entry.key))
+
+    def input_of(self, path: str) -> Entry | None:
+        """The input that reads a file, by its suffix."""
+        suffix = Path(path.strip()).suffix.lower()
+        known = self.catalog.inputs if self.catalog is not None else ()
+        return next((entry for entry in known if suffix and suffix in entry.suffixes), None)
+
+
+def name_filter(title: str, suffixes: Iterable[str]) -> str:
+    """A filter for a file dialog: "Checkpoints (*.pt *.pth);;All files (*)"."""
+    patterns = " ".join(f"*{suffix}" for suffix in suffixes)
+    return f"{title} ({patterns});;All files (*)" if patterns else "All files (*)"
+
+
+def _suffixes(entries: Iterable[Entry]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(suffix for entry in entries for suffix in entry.suffixes))
+
+
+def _head(path: str) -> bytes:
+    """The first bytes of an ordinary file; a pipe or a device is not opened."""
+    try:
+        if not Path(path).is_file():
+            return b""
+        with Path(path).open("rb") as file:
+            return file.read(16)
+    except OSError:
+        return b""
