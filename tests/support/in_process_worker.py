@@ -6,6 +6,7 @@ What only a process has (a kill, a hang, a flood through a pipe, a clean interpr
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import queue
 import sys
@@ -106,9 +107,14 @@ _the_only_one = threading.Lock()
 
 @contextlib.contextmanager
 def _as_in_a_worker() -> Iterator[UserCode]:
-    """Imports are checked as in a worker; what that, the catalogue and the models change in a process is put back."""
+    """Imports are checked as in a worker; what that, the catalogue and the models change in a process is put back.
+
+    Nothing is collected meanwhile: Qt objects that other tests left in cycles may not die in this thread.
+    """
     assert _the_only_one.acquire(timeout=CLOSING_SECONDS / 2), "two workers at once need processes of their own"
     path, invariants = list(sys.path), torch.sparse.check_sparse_tensor_invariants.is_enabled()
+    collecting = gc.isenabled()
+    gc.disable()
     code = UserCode()
     undo = check_imports(code)
     try:
@@ -119,6 +125,8 @@ def _as_in_a_worker() -> Iterator[UserCode]:
         sys.path[:] = path
         if not invariants:
             torch.sparse.check_sparse_tensor_invariants.disable()
+        if collecting:
+            gc.enable()
         _the_only_one.release()
 
 
