@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from commands import called
 
-from inspector import cli
 from inspector.capture import Writer
 from inspector.records import Channel, Frame, Labels, Page, Progress, Refusal, RunStart, RunStop
 from inspector.records.plain_text import (
@@ -33,17 +33,14 @@ UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202
 LONG = HOSTILE + "x" * 1_000_000
 
 
-def call(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+def call(*arguments: str) -> tuple[int, str, str]:
     """A command in this process: its exit code, stdout and stderr."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["inspector", *arguments])
-        code = cli.main()
-    out, err = capfd.readouterr()
-    return code, out, err
+    done = called(*arguments, cwd=Path.cwd())
+    return done.code, done.stdout, done.stderr
 
 
 def apart(*arguments: str) -> tuple[int, str, str]:
-    """The same in a process of its own: Qt is not started in this one."""
+    """The same as a shell starts it, its worker a process too."""
     command = [sys.executable, "-m", "inspector", *map(os.fsencode, (a.replace("\ud800", "") for a in arguments))]
     done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "utf-8"}, timeout=120)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
@@ -112,11 +109,11 @@ SHORT = HOSTILE.replace("\x00", "")
     ],
 )  # fmt: skip
 def test_every_command_on_hostile_captures_and_arguments(
-    arguments: list[str], capture: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     given = [part.replace("{capture}", str(capture)).replace("{folder}", str(tmp_path)) for part in arguments]
-    code, out, err = apart(*given) if "--panel" in given else call(capfd, *given)
+    code, out, err = call(*given)
     assert code in (0, 1, 2) and out + err
     assert_plain(out, err, limit=100_000 if "--json" in arguments else LONGEST_LINE)  # data is never cut
     if code:
@@ -125,11 +122,11 @@ def test_every_command_on_hostile_captures_and_arguments(
         assert json.loads(out)["title"].startswith("\x1b[2J"), "data is escaped, not changed"
 
 
-def test_samples_of_hostile_names(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_of_hostile_names(monkeypatch: pytest.MonkeyPatch) -> None:
     sample = Sample(LONG, SHORT, LONG, SHORT, SHORT, Path("x.py"), (Path(SHORT),))
     monkeypatch.setattr("inspector.cli.samples.list_samples", lambda: [sample])
     for arguments, limit in ((("samples",), LONGEST_LINE), (("samples", "--json"), 8_000_000)):
-        code, out, err = call(capfd, *arguments)
+        code, out, err = call(*arguments)
         assert code == 0
         assert_plain(out, err, limit=limit)
 
@@ -150,34 +147,35 @@ class Model(nn.Module):
 
 
 @pytest.mark.parametrize("debug", [(), ("--debug",)])
-def test_what_models_say(debug: tuple[str, ...], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_models_say(debug: tuple[str, ...], tmp_path: Path) -> None:
     file = tmp_path / "model\x1b.py"
     file.write_text(MODEL.format(hostile=SHORT.replace("\ud800", "")))
     out_to = str(tmp_path / "a.inspect")
-    code, out, err = call(capfd, "run", f"{file}:Model", "--generate", "noise", "--out", out_to, *debug)
+    command = call if debug else apart
+    code, out, err = command("run", f"{file}:Model", "--generate", "noise", "--out", out_to, *debug)
     assert code == 1 and "RuntimeError" in err and "\tseen" in out
     printed = max(map(len, out.split("\n")))  # what a model prints goes on whole, and nothing of it moves the cursor
     assert_plain(out.replace("\t", ""), "", limit=printed)
     assert_plain("", err.replace("\t", ""), limit=LONGEST_LINE if not debug else printed)
     code, out, err = call(
-        capfd, "run", f"{file}:Model", "--arguments", '{"refuse": true}', "--out", str(tmp_path / "b.inspect"), *debug
+        "run", f"{file}:Model", "--arguments", '{"refuse": true}', "--out", str(tmp_path / "b.inspect"), *debug
     )
     assert code == 1 and "ValueError" in err
     assert_plain(out, err)
 
 
-def test_keys_of_checkpoints(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_keys_of_checkpoints(tmp_path: Path) -> None:
     keys = {SHORT.replace("\ud800", "") + str(n): torch.zeros(2) for n in range(3)}
     torch.save({**keys, "k" * 1_000_000: torch.zeros(2), "l" * 1_000_000: "no tensor"}, tmp_path / "hostile.pt")
-    code, out, err = call(capfd, "run", "char-gru", "--checkpoint", str(tmp_path / "hostile.pt"), "--out", str(tmp_path / "a.inspect"))  # fmt: skip
+    code, out, err = call("run", "char-gru", "--checkpoint", str(tmp_path / "hostile.pt"), "--out", str(tmp_path / "a.inspect"))  # fmt: skip
     assert code == 2 and len(err.strip().split("\n")) == 1 and len(err.strip()) <= LONGEST_SENTENCE
     assert_plain(out, err)
-    code, out, err = call(capfd, "run", str(tmp_path / "hostile.pt"))
+    code, out, err = call("run", str(tmp_path / "hostile.pt"))
     assert code == 2
     assert_plain(out, err)
 
 
-def test_the_bar_and_a_fault_of_our_own(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bar_and_a_fault_of_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
 
     class Bar:
@@ -198,7 +196,7 @@ def test_the_bar_and_a_fault_of_our_own(capfd: pytest.CaptureFixture[str], monke
     monkeypatch.setattr("tqdm.tqdm", Bar)
     monkeypatch.setattr("inspector.cli.reporting.run_and_wait", fails)
     for debug in ((), ("--debug",)):
-        code, out, err = call(capfd, "run", "char-gru", *debug)
+        code, out, err = call("run", "char-gru", *debug)
         assert code == 1 and "RuntimeError" in err
         assert_plain(out, err)
     assert shown and not UNSEEN.search(shown[0]) and len(shown[0]) <= 58

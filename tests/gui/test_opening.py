@@ -1,4 +1,4 @@
-"""Opening in the window, with a real worker: what fails or is cancelled leaves what was open, and says why."""
+"""Opening in the window: what fails or is cancelled leaves what was open, and says why."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from opened import finish, opened
+from in_process_worker import InProcessWorker
+from opened import finish, needs_process, opened
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QMessageBox, QPushButton
@@ -41,11 +42,13 @@ def wrong():
 
 
 @pytest.fixture
-def window(qtbot: object, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[Window]:
+def window(
+    qtbot: object, qapp: QApplication, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Window]:
     monkeypatch.setattr(
         "inspector.gui.window.main_window.ask_trust", lambda _parent, asked, agreed, _refused: agreed(asked)
     )
-    with opened(qtbot) as made:
+    with opened(qtbot, process=needs_process(request)) as made:
         yield made
         for box in qapp.topLevelWidgets():
             if isinstance(box, QDialog):
@@ -168,6 +171,7 @@ def test_the_model_before_stays_open(
     still_reads(window, qtbot, kinds)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_worker_that_dies_while_it_opens_takes_nothing_along(
     reading: Window, qtbot: object, qapp: QApplication, models: Path
@@ -188,17 +192,33 @@ def test_a_worker_that_dies_while_it_opens_takes_nothing_along(
 # -- cancelling
 
 
-HANGS = "import time\nprint('here', flush=True)\nwhile True: time.sleep(0.01)"
+HANGS = """
+import time
+from pathlib import Path
+print("here", flush=True)
+while not Path(__file__).with_name("ended").exists(): time.sleep(0.01)
+"""
 
 
-@pytest.mark.parametrize("by", ["key", "bar", "status"])
-def test_an_opening_that_hangs_is_cancelled(
-    reading: Window, qtbot: object, models: Path, by: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def hangs(models: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model that hangs until its worker is ended; a thread, which nobody can kill, is told by a file."""
     monkeypatch.setattr("inspector.gui.state.session.CANCEL_PATIENCE", 0.3)
-    window, kinds = reading, kinds_of(reading)
+    close = InProcessWorker.close
+
+    def end(worker: InProcessWorker, patience: float = 1.0) -> None:
+        models.with_name("ended").touch()
+        close(worker, patience)
+
+    monkeypatch.setattr(InProcessWorker, "close", end)
     models.write_text(HANGS)
-    pid = window.session.worker.pid
+    return models
+
+
+@pytest.mark.parametrize("by", [pytest.param("key", marks=pytest.mark.process), "bar", "status"])
+def test_an_opening_that_hangs_is_cancelled(reading: Window, qtbot: object, hangs: Path, by: str) -> None:
+    window, kinds, models = reading, kinds_of(reading), hangs
+    worker = window.session.worker
     window.open_model(Load(subject=f"{models}:make", trusted=True))
     qtbot.waitUntil(lambda: any(line.text == "here" for line in window.session.log), timeout=60_000)
     assert window.status.stop.isVisible() and window.status.bar.isVisible()
@@ -210,21 +230,17 @@ def test_an_opening_that_hangs_is_cancelled(
     assert window.session.sentence == "Cancelling …"
     qtbot.waitUntil(lambda: not window.input.go.isEnabled() and not window.status.stop.isEnabled(), timeout=5000)
     qtbot.waitUntil(lambda: window.session.loaded is None, timeout=30_000)
-    assert window.session.worker.pid != pid and window.session.busy, "the model before is opened again"
+    assert window.session.worker is not worker and window.session.busy, "the model before is opened again"
     assert window.input.go.text() == "Run" and window.input.go.isEnabled() and not window.status.stop.isVisible()
     qtbot.waitUntil(lambda: window.session.loaded is not None, timeout=60_000)
-    assert window.session.worker.pid != pid and not window.session.busy
+    assert not worker.alive and not window.session.busy
     qtbot.waitUntil(lambda: window.input.go.text() == "Run", timeout=5000)
     assert not window.status.stop.isVisible() and "was cancelled" in window.session.sentence
     still_reads(window, qtbot, kinds)
 
 
-def test_the_first_opening_can_be_cancelled_too(
-    window: Window, qtbot: object, models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("inspector.gui.state.session.CANCEL_PATIENCE", 0.3)
-    models.write_text(HANGS)
-    window.open_model(Load(subject=f"{models}:make", trusted=True))
+def test_the_first_opening_can_be_cancelled_too(window: Window, qtbot: object, hangs: Path) -> None:
+    window.open_model(Load(subject=f"{hangs}:make", trusted=True))
     assert window.input.go.isEnabled() and window.input.go.text() == "Cancel" and not window.input.line.isEnabled()
     qtbot.mouseClick(window.input.go, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "Open a model first" in window.session.sentence, timeout=30_000)
@@ -494,6 +510,7 @@ def test_a_ready_sequence_that_is_chosen_runs_though_something_was_typed(numbers
     finish(numbers, qtbot)
 
 
+@pytest.mark.process
 def test_the_same_model_opened_again_leaves_what_was_typed(numbers: Window, qtbot: object) -> None:
     type_into(numbers, qtbot, "1 2; 3")
     if sys.platform != "win32":

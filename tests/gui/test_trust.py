@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opened import finish, opened
+from opened import finish, needs_process, opened
 from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QApplication, QDialog, QMessageBox
@@ -183,8 +183,8 @@ class Model(nn.Module):
 
 
 @pytest.fixture
-def window(qtbot: object, qapp: QApplication) -> Iterator[Window]:
-    with opened(qtbot) as made:
+def window(qtbot: object, qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Window]:
+    with opened(qtbot, process=needs_process(request)) as made:
         yield made
 
 
@@ -213,6 +213,7 @@ def ran(tmp_path: Path) -> Callable[[], str]:
     return lambda: trace.read_text() if trace.exists() else ""
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_from_the_question_to_the_question_about_what_changed(
     window: Window, qtbot: Any, qapp: QApplication, tmp_path: Path, ran: Callable[[], str]

@@ -1,4 +1,4 @@
-"""The window with the real worker: open a sample, see it fill, walk, edit, cancel, break, close."""
+"""The window with its worker: open a sample, see it fill, walk, edit, cancel, break, close."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from opened import finish, opened
+from opened import finish, needs_process, opened
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QMessageBox
 
@@ -36,8 +36,8 @@ class Slow(nn.Module):
 
 
 @pytest.fixture
-def window(qtbot: object, qapp: QApplication) -> Iterator[Window]:
-    with opened(qtbot) as made:
+def window(qtbot: object, qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Window]:
+    with opened(qtbot, process=needs_process(request)) as made:
         yield made
 
 
@@ -50,6 +50,7 @@ def close_boxes(qapp: QApplication) -> list[str]:
     return said
 
 
+@pytest.mark.process
 def test_from_sample_to_numbers(window: Window, qtbot: object, qapp: QApplication) -> None:
     window.open_sample("char-gru", "")
     qtbot.waitUntil(lambda: window.session.running, timeout=60_000)
@@ -113,6 +114,7 @@ def test_cancel_keeps_what_came(window: Window, qtbot: object, tmp_path: Path, m
     assert window.session.capture.extent("cell:h")[0] > 0
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_killed_worker_is_told_and_can_be_started_again(window: Window, qtbot: object, qapp: QApplication) -> None:
     window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
@@ -129,6 +131,7 @@ def test_a_killed_worker_is_told_and_can_be_started_again(window: Window, qtbot:
     assert window.session.capture.labels("step") == tuple("again")
 
 
+@pytest.mark.process
 def test_closing_during_a_run_leaves_no_process(window: Window, qtbot: object) -> None:
     window.open_sample("char-lstm", "", InputSpec(kind="example", value="long passage"))
     qtbot.waitUntil(lambda: window.session.running, timeout=60_000)
@@ -143,6 +146,7 @@ def test_closing_during_a_run_leaves_no_process(window: Window, qtbot: object) -
 def test_captures_from_disk_and_two_windows_on_one(window: Window, qtbot: object, a_capture: Path) -> None:
     other = make_window()
     qtbot.addWidget(other)
+    other.session.start_worker = lambda: None
     other.show()
     other.load_panels()
     for each in (window, other):

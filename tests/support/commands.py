@@ -30,13 +30,20 @@ class Done:
 
 def called(*arguments: str, cwd: Path) -> Done:
     """`inspector …` in this process; its worker is a thread."""
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, _qt_messages_kept():
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", how, newline="\n") for how in ("strict", "backslashreplace"))
+    with pytest.MonkeyPatch.context() as patch, _qt_as_it_was("--panel" in arguments):
         patch.setattr(sys, "argv", ["inspector", *arguments])
         patch.setattr("inspector.transport.run_client.WorkerProcess", InProcessWorker)
         with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = cli.main()
-    return Done(code, out.getvalue(), err.getvalue())
+    return Done(code, _text(out), _text(err))
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    written = stream.buffer
+    assert isinstance(written, io.BytesIO)
+    return written.getvalue().decode()
 
 
 def call(*arguments: str, cwd: Path, expect: int = 0) -> Done:
@@ -46,11 +53,20 @@ def call(*arguments: str, cwd: Path, expect: int = 0) -> Done:
     return done
 
 
-@contextlib.contextmanager
-def _qt_messages_kept() -> Iterator[None]:
-    """Figures are drawn with a message handler of their own; who listened before listens again."""
-    from PySide6.QtCore import qInstallMessageHandler
+_applications: list[object] = []
+"""A second QApplication after one that has gone can crash: the first stays, as pytest-qt's does."""
 
+
+@contextlib.contextmanager
+def _qt_as_it_was(drawing: bool) -> Iterator[None]:
+    """Figures are drawn with a message handler of their own; who listened before listens again."""
+    if not drawing:
+        yield
+        return
+    from PySide6.QtCore import qInstallMessageHandler
+    from PySide6.QtWidgets import QApplication
+
+    _applications.append(QApplication.instance() or QApplication(["inspector"]))
     before = qInstallMessageHandler(None)
     qInstallMessageHandler(before)
     try:

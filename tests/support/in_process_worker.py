@@ -6,6 +6,7 @@ What only a process has (a kill, a hang, a flood through a pipe, a clean interpr
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import queue
 import sys
@@ -41,8 +42,7 @@ class InProcessWorker:
         self._requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._closing = False
         self._thread = threading.Thread(target=self._work, name="worker", daemon=True)
-        self._code: UserCode | None = None
-        self._service: Service | None = None
+        self._service = Service(self._say)
 
     @property
     def alive(self) -> bool:
@@ -51,13 +51,10 @@ class InProcessWorker:
 
     def start(self) -> None:
         """Begin to serve."""
-        self._code = UserCode()
-        self._service = Service(self._say, self._code)
         self._thread.start()
 
     def send(self, request: Any) -> None:
         """What the worker's reader does with a request: a cancel takes effect at once, in the midst of a run."""
-        assert self._service is not None
         try:
             request = decode(encode(request))
         except ValueError as problem:
@@ -85,12 +82,12 @@ class InProcessWorker:
             self.on_record(decode(data))
 
     def _work(self) -> None:
-        assert self._service is not None and self._code is not None
         link = _Link(self._say)
-        with _as_in_a_worker(self._code), _heard(self.on_output):
+        with _as_in_a_worker() as self._service.code:
             self._say(catalog())
             while not isinstance(request := self._requests.get(), Quit):
-                _serve(link, self._service, request)  # type: ignore[arg-type]
+                with _heard(self.on_output):
+                    _serve(link, self._service, request)  # type: ignore[arg-type]
             self._service.close()
         for stream in ("stdout", "stderr"):
             self.on_output(stream, "")
@@ -104,50 +101,80 @@ class _Link:
         self.send = send
 
 
+_the_only_one = threading.Lock()
+"""Loaders and sys.path are those of the process: a worker begins when the one before has ended."""
+
+
 @contextlib.contextmanager
-def _as_in_a_worker(code: UserCode) -> Iterator[None]:
-    """Imports are checked as in a worker; what that, the catalogue and the models change in a process is put back."""
+def _as_in_a_worker() -> Iterator[UserCode]:
+    """Imports are checked as in a worker; what that, the catalogue and the models change in a process is put back.
+
+    Nothing is collected meanwhile: Qt objects that other tests left in cycles may not die in this thread.
+    """
+    assert _the_only_one.acquire(timeout=CLOSING_SECONDS / 2), "two workers at once need processes of their own"
     path, invariants = list(sys.path), torch.sparse.check_sparse_tensor_invariants.is_enabled()
+    collecting = gc.isenabled()
+    gc.disable()
+    code = UserCode()
     undo = check_imports(code)
     try:
-        yield
+        yield code
     finally:
         undo()
         code._forget()
         sys.path[:] = path
         if not invariants:
             torch.sparse.check_sparse_tensor_invariants.disable()
+        if collecting:
+            gc.enable()
+        _the_only_one.release()
+
+
+_speaking: dict[int, Callable[[str, str], None]] = {}
+"""Who is told of what a thread prints."""
+_changing = threading.Lock()
 
 
 @contextlib.contextmanager
 def _heard(on_output: Callable[[str, str], None]) -> Iterator[None]:
     """What this thread prints is told as a worker's output; other threads print where they did before."""
-    out, err = _Spoken("stdout", sys.stdout, on_output), _Spoken("stderr", sys.stderr, on_output)
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with _changing:
+        _speaking[threading.get_ident()] = on_output
+        for name in ("stdout", "stderr"):
+            if not isinstance(getattr(sys, name), _Router):  # pytest puts its own there from time to time
+                setattr(sys, name, _Router(name, getattr(sys, name)))
+    try:
         yield
+    finally:
+        with _changing:
+            del _speaking[threading.get_ident()]
+            for name in ("stdout", "stderr"):
+                if not _speaking and isinstance(router := getattr(sys, name), _Router):
+                    setattr(sys, name, router.original)
 
 
-class _Spoken(io.TextIOBase):
-    def __init__(self, name: str, original: TextIO, on_output: Callable[[str, str], None]) -> None:
-        self._name, self._original, self._on_output = name, original, on_output
-        self._speaker, self._telling = threading.get_ident(), False
+class _Router(io.TextIOBase):
+    def __init__(self, name: str, original: TextIO) -> None:
+        self.name, self.original = name, original
 
     @property
     def encoding(self) -> Any:
-        return self._original.encoding
+        return self.original.encoding
 
     def write(self, text: str) -> int:
-        if threading.get_ident() != self._speaker or self._telling:
-            return self._original.write(text)
-        self._telling = True
+        thread = threading.get_ident()
+        on_output = _speaking.get(thread)
+        if on_output is None:
+            return self.original.write(text)
+        _speaking[thread] = lambda _name, said: self.original.write(said)  # whoever is told may print it
         try:
-            self._on_output(self._name, text)
+            on_output(self.name, text)
         finally:
-            self._telling = False
+            _speaking[thread] = on_output
         return len(text)
 
     def flush(self) -> None:
-        self._original.flush()
+        self.original.flush()
 
     def isatty(self) -> bool:
         return False

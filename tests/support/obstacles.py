@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
+
+import commands
 
 SAID = {
     "pipe": "it is a named pipe, not an ordinary file",
@@ -37,12 +37,8 @@ def put(kind: str, path: Path) -> None:
 
 
 def call(*arguments: str, cwd: Path, expect: int) -> str:
-    """What a command that must not hang says on stderr: one sentence."""
-    done = subprocess.run(
-        [sys.executable, "-m", "inspector", *arguments], cwd=cwd, capture_output=True, text=True, timeout=60,
-        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"}, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert done.returncode == expect, (done.returncode, done.stdout, done.stderr)
+    """What a command that must not hang says: one sentence on stderr, and what stands on stdout."""
+    done = commands.call(*arguments, cwd=cwd, expect=expect)
     told = done.stderr.strip()
     assert len(told.splitlines()) <= 1 and "Traceback" not in told, told
     return told + done.stdout

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+from in_process_worker import InProcessWorker
 from PySide6.QtCore import qInstallMessageHandler
 
 from inspector.gui.app import begin, make_window
@@ -14,17 +16,28 @@ from inspector.gui.window.main_window import Window
 
 
 @contextmanager
-def opened(qtbot: Any) -> Iterator[Window]:
-    """The window, begun with nothing open; the handlers that it installs are taken off again."""
+def opened(qtbot: Any, *, process: bool = False) -> Iterator[Window]:
+    """The window, begun with nothing open; the handlers that it installs are taken off again.
+
+    Its workers are threads of this process; with `process` they are processes, as a user has them.
+    """
     hooks = sys.excepthook
-    window = make_window()
-    qtbot.addWidget(window)
-    window.show()
-    begin(window, [], demo=False)
-    sys.excepthook = hooks
-    yield window
-    window.close()
+    with pytest.MonkeyPatch.context() as patch:
+        if not process:
+            patch.setattr("inspector.gui.app.WorkerProcess", InProcessWorker)
+        window = make_window()
+        qtbot.addWidget(window)
+        window.show()
+        begin(window, [], demo=False)
+        sys.excepthook = hooks
+        yield window
+        window.close()
     qInstallMessageHandler(None)
+
+
+def needs_process(request: pytest.FixtureRequest) -> bool:
+    """Whether a test asks for a worker that can be killed, or hangs."""
+    return request.node.get_closest_marker("process") is not None
 
 
 def finish(window: Window, qtbot: Any) -> None:

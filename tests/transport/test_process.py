@@ -105,9 +105,27 @@ def parent() -> Iterator[Parent]:
     made.worker.close()
 
 
+@pytest.fixture(scope="module")
+def lasting() -> Iterator[Parent]:
+    """One worker for the models that leave it alive, as in the window."""
+    made = Parent()
+    yield made
+    made.worker.close()
+
+
 @pytest.fixture
 def start(parent: Parent, tmp_path: Path) -> Callable[[str], Path]:
-    """Open a model of MODELS and run it on 60 steps; the capture's path."""
+    """Open a model of MODELS in a fresh worker and run it on 60 steps; the capture's path."""
+    return starting(parent, tmp_path)
+
+
+@pytest.fixture
+def start_another(lasting: Parent, tmp_path: Path) -> Callable[[str], Path]:
+    """The same in the worker that lasts."""
+    return starting(lasting, tmp_path)
+
+
+def starting(parent: Parent, tmp_path: Path) -> Callable[[str], Path]:
     file = tmp_path / "models.py"
     file.write_text(MODELS)
 
@@ -139,13 +157,13 @@ def test_the_first_word_is_the_catalog_and_a_run_ends_in_its_capture(
     assert parent.wait(Exit).expected and not parent.worker.alive
 
 
-def test_a_model_that_raises_keeps_what_was_seen(parent: Parent, start: Callable[[str], Path]) -> None:
-    path = start("Raises")
-    stop = parent.wait(Finished).stop
+def test_a_model_that_raises_keeps_what_was_seen(lasting: Parent, start_another: Callable[[str], Path]) -> None:
+    path = start_another("Raises")
+    stop = lasting.wait(Finished).stop
     assert stop.status == "failed" and "the third <b>wheel</b>" in stop.message and "models.py, line" in stop.message
     assert seen_steps(path) == 41
-    parent.worker.send(Run(path=str(path.with_name("again.inspect")), input=InputSpec(kind="generated", value="sine")))
-    assert parent.wait(Finished).stop.status == "failed"
+    lasting.worker.send(Run(path=str(path.with_name("again.inspect")), input=InputSpec(kind="generated", value="sine")))
+    assert lasting.wait(Finished).stop.status == "failed"
 
 
 @pytest.mark.parametrize(("name", "said"), [("Segfaults", "segmentation fault"), ("Exits", "ended by itself")])
@@ -172,12 +190,12 @@ def test_a_killed_worker(parent: Parent, start: Callable[[str], Path]) -> None:
     assert seen_steps(path) > 0
 
 
-def test_cancel_between_pages_keeps_the_capture(parent: Parent, start: Callable[[str], Path]) -> None:
-    path = start("Slow")
-    parent.wait(Progress)
+def test_cancel_between_pages_keeps_the_capture(lasting: Parent, start_another: Callable[[str], Path]) -> None:
+    path = start_another("Slow")
+    lasting.wait(Progress)
     time.sleep(0.3)
-    parent.worker.send(Cancel())
-    assert parent.wait(Finished).stop.status == "cancelled"
+    lasting.worker.send(Cancel())
+    assert lasting.wait(Finished).stop.status == "cancelled"
     with open_capture(path) as capture:
         assert capture.status == "cancelled"
 
@@ -191,13 +209,13 @@ def test_a_model_that_loops_for_ever_is_ended_by_closing(parent: Parent, start: 
     assert seen_steps(path) >= 32
 
 
-def test_floods_and_questions_do_not_stop_a_run(parent: Parent, start: Callable[[str], Path]) -> None:
-    start("Prints")
-    assert parent.wait(Finished).stop.status == "done"
-    output = parent.output
+def test_floods_and_questions_do_not_stop_a_run(lasting: Parent, start_another: Callable[[str], Path]) -> None:
+    start_another("Prints")
+    assert lasting.wait(Finished).stop.status == "done"
+    output = lasting.output
     assert "hello" in output and max(map(len, output)) <= MOST_CHARACTERS + len(CUT)
-    start("Asks")
-    assert "EOFError" in parent.wait(Finished).stop.message
+    start_another("Asks")
+    assert "EOFError" in lasting.wait(Finished).stop.message
 
 
 def resident() -> int:
@@ -248,15 +266,15 @@ def test_progress_bars_do_not_pile_up(parent: Parent, start: Callable[[str], Pat
     assert parent.output == [" 99 %|####      |"]
 
 
-def test_a_factory_that_raises_and_an_untrusted_file(parent: Parent, tmp_path: Path) -> None:
+def test_a_factory_that_raises_and_an_untrusted_file(lasting: Parent, tmp_path: Path) -> None:
     file = tmp_path / "models.py"
     file.write_text(MODELS)
-    parent.worker.send(Load(subject=f"{file}:Leaves", trusted=True))
-    assert "no weights today" in parent.wait(Failure).message
+    lasting.worker.send(Load(subject=f"{file}:Leaves", trusted=True))
+    assert "no weights today" in lasting.wait(Failure).message
     canary = tmp_path / "canary"
     file.write_text(f"open({str(canary)!r}, 'w')\n" + MODELS)
-    parent.worker.send(Load(subject=f"{file}:Good"))
-    asked = parent.wait(NeedsTrust)
+    lasting.worker.send(Load(subject=f"{file}:Good"))
+    asked = lasting.wait(NeedsTrust)
     assert [known.path for known in asked.files] == [str(file)] and not canary.exists()
 
 
