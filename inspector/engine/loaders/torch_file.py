@@ -41,6 +41,9 @@ MAX_NODES, MAX_DEPTH = 20_000, 6
 PROGRAMS = frozenset({"constants.pkl", "archive_format", "model_weights_config.json", "extern_modules"})
 """Files in an archive that is a program (TorchScript, torch.export, torch.package), not a checkpoint."""
 MAX_PICKLE, MAX_OPCODES = 16 << 20, 2_000_000
+PIECE = 1 << 20
+BAD_ARCHIVE = (zipfile.BadZipFile, zlib.error, OSError, ValueError, IndexError, NotImplementedError)
+"""What reading the directory of a damaged zip archive raises."""
 HARMLESS = ("torch._utils ", "torch._tensor ", "torch.storage ", "collections OrderedDict")
 
 
@@ -71,17 +74,27 @@ def _is_program(path: Path) -> bool:
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return any(name.rpartition("/")[2] in PROGRAMS for name in archive.namelist())
-    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, IndexError, NotImplementedError):
+    except BAD_ARCHIVE:
         return False
 
 
 def _check_archive(path: Path) -> None:
-    """Reject compression bombs and other archives by the zip directory, before anything is read."""
+    """Reject compression bombs, other archives and changed members, before torch reads any of it."""
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, IndexError, NotImplementedError) as problem:
+            _check_members(path, archive.infolist())
+            changed = next((one.filename for one in archive.infolist() if _has_changed(archive, one)), None)
+    except InputError:
+        raise
+    except BAD_ARCHIVE as problem:
         raise InputError(f"{path.name} is damaged or cut short: {' '.join(str(problem).split())}.") from None
+    if changed is not None:
+        name = " ".join(changed.split())[:120]
+        raise InputError(f"{path.name} is damaged: archive member {name} has changed since it was written.")
+
+
+def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
+    """Refuse by the zip directory, before anything is unpacked."""
     names = {member.filename.rpartition("/")[2] for member in members}
     if "data.pkl" not in names:
         held = ", ".join(sorted(names)[:4]) or "nothing"
@@ -89,6 +102,29 @@ def _check_archive(path: Path) -> None:
     size = path.stat().st_size
     if sum(member.file_size for member in members) > max(4 * size, 64 << 20):  # members may also overlap
         raise InputError(f"{path.name} unpacks to far more than its {size} bytes; such a checkpoint is not read.")
+    for member in members:
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise InputError(
+                f"{path.name} is packed with zip method {member.compress_type}; torch reads 0 (plain) and 8 (deflate)."
+            )
+
+
+def _has_changed(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
+    """Whether a member's bytes are others than its checksum says, which torch's own reader does not look at.
+
+    It is read once, piece by piece. A checksum of 0 is none: torch writes it where it was told to compute none
+    (`torch.serialization.set_crc32_options`) or to leave the numbers out for another program (`skip_data`).
+    """
+    if not member.CRC:
+        return False
+    length = 0
+    try:
+        with archive.open(member) as file:
+            while piece := file.read(PIECE):
+                length += len(piece)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):  # RuntimeError: a flipped bit says "encrypted"
+        return True
+    return length != member.file_size
 
 
 def _load(path: Path) -> Any:

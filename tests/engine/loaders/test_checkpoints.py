@@ -145,7 +145,7 @@ def test_a_compression_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> 
     path = tmp_path / "c.pt"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("c/data.pkl", b"\0" * (200 << 20))
-    with pytest.raises(InputError, match="far more"):
+    with pytest.raises(InputError, match=r"^c\.pt unpacks to far more"):
         read_checkpoint(path)
 
 
@@ -208,3 +208,89 @@ def test_garbage_is_no_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "c.bin").write_bytes(io.BytesIO(b"hello world" * 10).getvalue())
     with pytest.raises(InputError, match="not a checkpoint of a known format"):
         read_checkpoint(tmp_path / "c.bin")
+
+
+def stretches(path: Path) -> dict[str, tuple[int, int]]:
+    """(first, stop) of the bytes of every member of an archive, by its name without the folder."""
+    with zipfile.ZipFile(path) as archive:
+        found = {}
+        for member in archive.infolist():
+            with path.open("rb") as file:
+                file.seek(member.header_offset)
+                head = file.read(30)
+            first = (
+                member.header_offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:], "little")
+            )
+            found[member.filename.partition("/")[2]] = first, first + member.compress_size
+    return found
+
+
+def flipped(path: Path, at: int, bit: int = 4) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1 << bit
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("name", ["data/0", "data/3", "data.pkl", "byteorder"])
+def test_one_flipped_bit_in_a_torch_file_is_told(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "c.pt"
+    torch.save(other(model()), path)
+    assert read_checkpoint(path).tensors
+    first, stop = stretches(path)[name]
+    for at in {first, (first + stop) // 2, stop - 1}:
+        flipped(path, at)
+        with pytest.raises(InputError) as told:
+            read_checkpoint(path)
+        assert str(told.value) == f"c.pt is damaged: archive member c/{name} has changed since it was written."
+        flipped(path, at)
+    assert read_checkpoint(path).tensors, "and put back it is whole"
+
+
+def test_a_bit_anywhere_in_a_torch_file_changes_no_number(tmp_path: Path) -> None:
+    path, whole = tmp_path / "c.pt", other(model())
+    torch.save(whole, path)
+    for at in range(0, path.stat().st_size, 7):
+        flipped(path, at, at % 8)
+        try:
+            found = read_checkpoint(path).tensors
+        except InputError as problem:
+            assert "\n" not in str(problem) and "c.pt" in str(problem)
+        else:
+            assert all(torch.equal(found[name], value) for name, value in whole.items()), f"byte {at}"
+        flipped(path, at, at % 8)
+
+
+def test_a_torch_file_without_checksums_is_read(tmp_path: Path) -> None:
+    """torch writes 0 in their place where it is told not to compute them."""
+    before, whole = torch.serialization.get_crc32_options(), other(model())
+    torch.serialization.set_crc32_options(False)
+    try:
+        torch.save(whole, tmp_path / "c.pt")
+    finally:
+        torch.serialization.set_crc32_options(before)
+    found = read_checkpoint(tmp_path / "c.pt").tensors
+    assert all(torch.equal(found[name], value) for name, value in whole.items())
+
+
+def repacked(tmp_path: Path, method: int) -> Path:
+    """A torch file whose archive was packed anew."""
+    torch.save(other(model()), tmp_path / "a.pt")
+    with zipfile.ZipFile(tmp_path / "a.pt") as source, zipfile.ZipFile(tmp_path / "c.pt", "w", method) as target:
+        for member in source.infolist():
+            target.writestr(member.filename, source.read(member))
+    return tmp_path / "c.pt"
+
+
+def test_a_compressed_member_that_has_changed_is_told(tmp_path: Path) -> None:
+    path = repacked(tmp_path, zipfile.ZIP_DEFLATED)
+    assert read_checkpoint(path).tensors
+    first, stop = stretches(path)["data/0"]
+    flipped(path, (first + stop) // 2)
+    with pytest.raises(InputError) as told:
+        read_checkpoint(path)
+    assert str(told.value) == "c.pt is damaged: archive member a/data/0 has changed since it was written."
+
+
+def test_what_torch_cannot_unpack_is_not_unpacked(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^c\.pt is packed with zip method 14; torch reads 0 "):
+        read_checkpoint(repacked(tmp_path, zipfile.ZIP_LZMA))
