@@ -12,7 +12,9 @@ import pytest
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 CHECKOUT = str(Path(__file__).resolve().parents[1])
-if os.environ.get("PYTHONPATH", "").split(os.pathsep)[0] != CHECKOUT:  # subprocesses run this code, not an installed copy
+if (
+    os.environ.get("PYTHONPATH", "").split(os.pathsep)[0] != CHECKOUT
+):  # subprocesses run this code, not an installed copy
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (CHECKOUT, os.environ.get("PYTHONPATH", ""))))
 
 

@@ -1,7 +1,7 @@
-"""The checksum of a row of an index: it covers all that the row says, its number and what it belongs to.
+"""The checksum of a row of an index: it covers the row's whole content, its number and its owner.
 
-The bytes of a page have a checksum of their own, which is part of what the page's row says. Thereby a page that was
-shifted, transposed, given to another channel or exchanged with another is told from one that was written so.
+The bytes of a page have a checksum of their own, which is part of the page's row. So a page that was shifted,
+transposed, assigned to another channel or exchanged with another is detected.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from inspector.transport.terminal import complain, say
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default=None, help="End with 1 where a finding is as bad.")
 def diagnose_(capture: str, as_json: bool, fail_on: str | None) -> None:
-    """Say what is wrong in a captured run: rule, place, steps, evidence, remedy."""
+    """Report what is wrong in a captured run: rule, place, steps, evidence, remedy."""
     with open_at(capture) as opened:
         found = diagnose(opened, opened.frames)
         labels = {frame.index: frame.label for frame in opened.frames}

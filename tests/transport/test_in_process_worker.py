@@ -89,7 +89,9 @@ def test_it_answers_as_a_process_does(folder: Path) -> None:
     whole = [[timeless(record) for record in said if isinstance(record, ANSWERS)] for said in (ours, theirs)]
     assert [type(record) for record in whole[0]] == [NeedsTrust, Loaded, Finished, Loaded, Finished, Failure]
     assert whole[0] == whole[1]
-    assert any(isinstance(record, Progress) for record in ours) and any(isinstance(record, Progress) for record in theirs)
+    assert any(isinstance(record, Progress) for record in ours) and any(
+        isinstance(record, Progress) for record in theirs
+    )
     assert here["stdout"] == there["stdout"] and here["stdout"].count("from the model here") >= 2
     assert here["stderr"] == there["stderr"] and "and an error" in here["stderr"]
 
