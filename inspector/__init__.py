@@ -1,6 +1,6 @@
 """inspector: see, step by step, what happens inside a sequence model.
 
-Importing this package imports neither Qt nor torch; the doors below load what they need when they are opened.
+Importing this package imports neither Qt nor torch; the functions below import what they need when they are called.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["__version__", "open_capture", "run", "sequence"]
 
 
 def open_capture(path: Path | str) -> Capture:
-    """Open a capture folder or a packed capture. Raises inspector.capture.CaptureError in one sentence."""
+    """Open a capture folder or a packed capture. Raises inspector.capture.CaptureError with a one-line message."""
     from inspector.capture import open_capture
 
     return open_capture(path)
@@ -29,7 +29,7 @@ def sequence(kind: str, value: str = "", *, look_at: int = 0, **options: Any) ->
 
     Args:
         kind: key of an input (`inspector catalogue inputs` lists them), such as "generated", "file", "text".
-        value: the text, the ids, the file's path, or the name of what is made.
+        value: the text, the ids, the file's path, or the name of a generated signal.
         look_at: which sequence of a batch is shown.
         options: of that input.
     """
@@ -46,10 +46,10 @@ def run(
     Args:
         subject: a sample's name, `file.py:callable`, `module:callable`, an nn.Module, or a subject object.
         sequence: text, ids, an array (steps, width), a list of several, any of these by the names of the model's
-            inputs, what `sequence` gives, or None for the subject's first example.
+            inputs, the result of `sequence`, or None for the subject's first example.
         out: the capture's folder; a temporary one, removed at exit, when left out.
-        overwrite: whether a capture that lies there may be replaced.
-        options: also, only (quantities beyond the default ones, and in their place), checkpoint, arguments, seed,
+        overwrite: whether an existing capture may be replaced.
+        options: also, only (quantities beyond the default ones, and instead of them), checkpoint, arguments, seed,
             partial, look_at, device, edits: see inspector.engine.session.in_process.run_here.
     """
     from inspector.engine.session.in_process import run_here

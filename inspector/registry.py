@@ -1,4 +1,4 @@
-"""Registries: a folder is scanned, and every file in it registers what it offers under a literal key.
+"""Registries: a folder is scanned, and every file in it registers its entry under a literal key.
 
 A registry (probes, quantities, loaders, inputs, rules, panels) is one `Registry` object. A file of the registry calls
 `REGISTRY.register("key")` on its class or function; nothing else is edited. Other packages add entries through
@@ -22,13 +22,14 @@ R = TypeVar("R", bound=object)
 
 
 CLOSE = 0.6
-"""Likeness (difflib's ratio) from which on a name counts as a slip for another: "bppt" for "bptt" is 0.75, "gru" for
-"gates" 0.25. Names that hold what was typed ("entropy" in "attention/entropy") are far less alike and count too."""
+"""Similarity (difflib's ratio) from which a name counts as a misspelling of another: "bppt" for "bptt" is 0.75, "gru"
+for "gates" 0.25. Names that contain what was typed ("entropy" in "attention/entropy") are far less similar and count
+too."""
 MOST_CLOSE = 4
 
 
 def instead(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about a name that is not there: the names close to it, or else all that there are."""
+    """The end of a message about a name that does not exist: the names close to it, or else all names."""
     names = sorted(known)
     close = get_close_matches(name, names, MOST_CLOSE, CLOSE)
     close += [other for other in names if len(name) > 2 and name in other and other not in close]
@@ -43,7 +44,7 @@ class DoubleKeyError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A file or entry point of a registry that could not be imported, and why (one sentence)."""
+    """A file or entry point of a registry that could not be imported, and why (one line)."""
 
     origin: str
     reason: str
@@ -66,7 +67,7 @@ class Registry(Generic[T]):
     def register(self, key: str) -> Callable[[R], R]:
         """Decorator that enters its object under `key`. Raises DoubleKeyError for a taken key."""
 
-        origin = str(sys._getframe(1).f_globals["__name__"])  # the file that says it, not the class of what it offers
+        origin = str(sys._getframe(1).f_globals["__name__"])  # the file that registers it, not the class of the entry
 
         def put(entry: R) -> R:
             if key in self._entries and self._origins[key] != origin:
@@ -78,23 +79,23 @@ class Registry(Generic[T]):
         return put
 
     def load(self) -> None:
-        """Import every file of the registry and every entry point once; broken ones are kept in `broken`."""
+        """Import every file of the registry and every entry point once; broken ones are listed in `broken`."""
         if self._loaded:
             return
         self._loaded = True
         package = importlib.import_module(self.package)
-        # A sub-package that cannot be imported is walked over here and reported by `_import`, which tries it again.
+        # A sub-package that cannot be imported is skipped here and reported by `_import`, which tries it again.
         found = pkgutil.walk_packages(package.__path__, f"{self.package}.", onerror=lambda _name: None)
         for name in sorted(module.name for module in found):
             self._import(name, importlib.import_module)
         for point in entry_points(group=f"inspector.{self.name}"):
             try:
                 self._import(point.value, lambda _name, point=point: point.load())  # type: ignore[misc]
-            except DoubleKeyError as error:  # of ours it is a mistake to be seen at once; of another package it is told
+            except DoubleKeyError as error:  # raised for this package; reported for others
                 self.broken.append(Broken(point.value, str(error)))
 
     def _import(self, origin: str, load: Callable[[str], Any]) -> None:
-        """Run what registers entries. Where it fails half-way, nothing that it registered stays."""
+        """Run code that registers entries. Where it fails half-way, none of its entries stays."""
         before = dict(self._entries), dict(self._origins)
         try:
             load(origin)
@@ -106,7 +107,7 @@ class Registry(Generic[T]):
             self.broken.append(Broken(origin, " ".join(f"{type(error).__name__}: {error}".split())))
 
     def drop(self, key: str, reason: str) -> None:
-        """Take an entry off that turned out to be of no use, and keep the reason in `broken`."""
+        """Remove an entry that cannot be used, and list the reason in `broken`."""
         self.broken.append(Broken(self._origins.pop(key), reason))
         del self._entries[key]
 

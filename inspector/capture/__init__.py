@@ -1,19 +1,19 @@
-"""The capture: a folder of page files with an SQLite index; the only thing that a panel reads.
+"""The capture: a folder of page files with an SQLite index; panels read nothing else.
 
-A local run, a finished one and what a colleague sent are the same thing at different ages. Bytes are written first,
-then the row that commits them, so a reader never sees a page that is not whole.
+A run in progress, a finished one and a capture from a colleague have the same format. Bytes are written first, then the
+row that commits them, so a reader never sees an incomplete page.
 
 In: records and arrays from the engine (`Writer`). Out: channels, arrays and labels by name (`Capture`), or the
 comparison of two frames read the same way (`Comparison`, `Difference`). Nothing in a capture is ever unpickled,
 imported or executed.
 
-    layout, checksums           file names, tables, versions; what each row is checked against
-    writer, owner               the one writer of a capture, and the lease that says that it lives
+    layout, checksums           file names, tables, versions; the checksum of each row
+    writer, owner               the one writer of a capture, and the lease that shows that it is alive
     connection, snapshot        the index of a run that may still be writing, without a file mapped into memory
-    reader, index, contents     reading: rows checked before they are believed
-    placing, pages              where every page belongs; its bytes checked against their checksum
+    reader, index, contents     reading: rows are checked before they are used
+    placing, pages              where every page belongs; its bytes are checked against their checksum
     assemble, pyramid           arrays from pages; levels of detail for drawing
-    view                        what panels read
+    view                        the protocol that panels read
     comparison, comparable      two frames of any captures as one; `difference`: two of one capture
     coordinates                 numbers of the positions along an axis (iterations)
     tables, pack                numbers for other programs; one file to mail

@@ -17,7 +17,7 @@ from inspector.records import Page
 
 PAGE_FILES = 10_000
 Position = tuple[int, int, int, int]
-"""Where a page's bytes lie: file, offset, length, CRC-32."""
+"""Position of a page's bytes: file, offset, length, CRC-32."""
 
 
 class PageAppender:
@@ -30,7 +30,7 @@ class PageAppender:
         self._committed = (-1, 0)
 
     def place(self, page: Page) -> Position:
-        """Append one page's bytes. Raises OSError where the disk does not take them."""
+        """Append one page's bytes. Raises OSError where they cannot be written."""
         array = page.array.astype(page.array.dtype.newbyteorder("<"), copy=False)
         flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         view = memoryview(flat)
@@ -54,14 +54,14 @@ class PageAppender:
         for step in range(PAGE_FILES):
             number = (first + step) % PAGE_FILES
             if number not in taken:
-                with contextlib.suppress(FileExistsError):  # another writer, or no regular file
+                with contextlib.suppress(FileExistsError):  # another writer, or not a regular file
                     self._file = private_file(self.folder / page_file(number), fresh=True)
                     self.number = number
                     return self._file
-        raise CaptureError(f"{self.folder} has no name left for another page file.")
+        raise CaptureError(f"{self.folder} has no free name for another page file.")
 
     def flush(self) -> None:
-        """Hand what was appended to the system, so that readers find it."""
+        """Pass what was appended to the system, so that readers find it."""
         if self._file is not None:
             self._file.flush()
 
@@ -92,16 +92,16 @@ class PageAppender:
             self._file = None
 
     def discard(self) -> None:
-        """Remove the present file: its pages will not be spoken of."""
+        """Remove the present file: no row will refer to its pages."""
         if self._file is not None:
-            with contextlib.suppress(OSError):  # what is left in its buffer does not fit on the disk
+            with contextlib.suppress(OSError):  # the rest of its buffer does not fit on the disk
                 self.close()
             self._file = None
             (self.folder / page_file(self.number)).unlink(missing_ok=True)
 
 
 def keep_standard_files_open() -> None:
-    """Point descriptors 0 to 2 to nowhere where a model has closed them: a file of ours that got such a number would
+    """Point descriptors 0 to 2 to nowhere where a model has closed them: a page file that got such a number would
     receive whatever is printed."""
     for number in range(3):
         try:

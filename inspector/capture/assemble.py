@@ -18,16 +18,17 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 MAX_ARRAY_BYTES = 16 << 30
 MOST_AHEAD = 64
-"""How many times the room that is needed now is made at once where a channel declares that much."""
+"""Factor by which more memory is allocated at once than is needed now, where a channel declares that much."""
 SPARSE = 64
 """How many times the bytes of its pages an array may have. An array is larger than what was written of it where its
 channel declares what lies between pages (twice, for a causal attention map), and while it is written from its end.
 Without a bound the index of a small file could ask for any amount of memory. Counter-example: a cross attention map of
-more than SMALL_ARRAY that looks at one key in a hundred alone; it is refused as a whole, and read region by region."""
+more than SMALL_ARRAY that attends to one key in a hundred only; it is rejected as a whole, and read region by
+region."""
 SMALL_ARRAY = 64 << 20
-"""Bytes that an array may have however little of it was written."""
+"""Bytes that an array may always have, however little of it was written."""
 SPARE_BYTES = 256 << 20
-"""Bytes that the arrays which a capture keeps may have together beyond four times their pages."""
+"""Bytes that all cached arrays of a capture may have together beyond four times their pages."""
 
 
 class Source(Protocol):
@@ -44,8 +45,8 @@ class Source(Protocol):
 
 
 def unknown_value(dtype: str) -> float | int | bool:
-    """What stands where nothing is known: NaN in floats; in whole numbers, which are masked there, the number
-    farthest from any that is meant, so that it is seen where somebody drops the mask."""
+    """The value of unknown cells: NaN in floats; in whole numbers, which are masked there, an extreme number, so that
+    it is noticed where the mask is dropped."""
     kind = np.dtype(dtype)
     if kind.kind == "f":
         return math.nan
@@ -56,7 +57,8 @@ def unknown_value(dtype: str) -> float | int | bool:
 
 
 def declared_fill(channel: Channel) -> float | int | None:
-    """What a gap between pages holds by the channel's word; None where it says nothing that its numbers can be."""
+    """The value of a gap between pages as the channel declares it;
+    None where it declares none that its dtype allows."""
     fill, kind = channel.fill, np.dtype(channel.dtype)
     if fill is None or kind.kind == "f":
         return fill
@@ -65,14 +67,14 @@ def declared_fill(channel: Channel) -> float | int | None:
 
 
 class Spare:
-    """Bytes of arrays that are kept although their pages do not account for them, bounded for a capture as a whole."""
+    """Bytes of arrays that are cached beyond what their pages account for, bounded for a capture as a whole."""
 
     def __init__(self, most: int = SPARE_BYTES) -> None:
         self.most = most
         self._used: dict[Hashable, int] = {}
 
     def take(self, who: Hashable, size: int) -> bool:
-        """Whether an array may be kept that has so many bytes to spare; what it had before is given back."""
+        """Whether an array with so many extra bytes may be cached; its former share is returned first."""
         self._used.pop(who, None)
         if size > 0 and sum(self._used.values()) + size > self.most:
             return False
@@ -82,7 +84,7 @@ class Spare:
 
 
 class Assembly:
-    """The array of one channel in one frame, as far as its pages have come."""
+    """The array of one channel in one frame, as far as its pages are written."""
 
     def __init__(self, channel: Channel, spare: Spare | None = None, *, doubtful: bool = False) -> None:
         self.channel = channel
@@ -95,9 +97,9 @@ class Assembly:
         self.bad: set[int] = set()
         """Ids of the pages that were found damaged."""
         self.bumps = 0
-        """How often something other than a page changed what is read: a page was found damaged, or whole again."""
+        """How often something other than a page changed what is read: a page was found damaged, or intact again."""
         self.epoch = 0
-        """How often everything that was read before became void."""
+        """How often everything that was read before became invalid."""
         self._coverage = Coverage()
         self._holes: tuple[tuple[int, int], Holes] | None = None
         self._used = 0
@@ -112,14 +114,14 @@ class Assembly:
             self.forget()
 
     def doubt_gaps(self) -> None:
-        """Pages are lost: from here on gaps are not known."""
+        """Pages are lost: from now on gaps are not known."""
         self.doubtful = True
         if self._fill is not None or declared_fill(self.channel) is not None:
             self.forget()
 
     @property
     def _fill(self) -> float | int | None:
-        """What a gap between pages holds by the channel's word; None where that is not known."""
+        """The value of a gap between pages as the channel declares it; None where that is not known."""
         return None if self.doubtful else declared_fill(self.channel)
 
     @property
@@ -128,7 +130,7 @@ class Assembly:
         return math.nan if self._fill is None else float(self._fill)
 
     def add(self, row: PageRow) -> None:
-        """Take note of one more page; its bytes are read when an array is asked for."""
+        """Add one more page; its bytes are read when an array is requested."""
         before = self.extent
         self.pages.append(row)
         self.held += row.nbytes
@@ -136,14 +138,14 @@ class Assembly:
         self._coverage.add(row, before, self.extent)
 
     def forget(self) -> None:
-        """Read everything again when it is asked for: a file is another one."""
+        """Read everything again on the next request: a file was replaced."""
         self._buffer, self._used = None, 0
         self._spare.take(self, 0)
         self.bumps += 1
         self.epoch += 1
 
     def judge(self, row: PageRow, *, bad: bool) -> bool:
-        """Take note of what checking a page gave; whether that is news."""
+        """Note the result of checking a page; returns whether it changed."""
         if bad is (row.id in self.bad):
             return False
         (self.bad.add if bad else self.bad.discard)(row.id)
@@ -178,15 +180,15 @@ class Assembly:
         return self._masked(result, self._bounds(()))
 
     def _grow(self, source: Source) -> bool:
-        """Room for the present extent, or False where it is not to be kept; the first axis doubles, so that a growing
-        run is not copied at every page."""
+        """Allocate memory for the present extent, or return False where it may not be cached; the first axis doubles,
+        so that a growing run is not copied at every page."""
         old = self._buffer
         if old is not None and all(n <= room for n, room in zip(self.extent, old.shape, strict=True)):
             return True
         declared = self.channel.shape
         target = [max(n, declared[axis] or 0) if axis else n for axis, n in enumerate(self.extent)]
         if math.prod(target) > min(MOST_AHEAD * math.prod(self.extent), self._most(source) // self._itemsize):
-            target = list(self.extent)  # what an index declares may be anything
+            target = list(self.extent)  # an index may declare anything
         if target and old is not None:
             target = [max(n, room) if axis else n for axis, (n, room) in enumerate(zip(target, old.shape, strict=True))]
             target[0] = max(target[0], min(2 * old.shape[0], declared[0] or 2 * old.shape[0]))
@@ -199,7 +201,7 @@ class Assembly:
         return True
 
     def keeps(self, what: str, size: int) -> bool:
-        """Whether something else that is made of the array may be kept, as far as its bytes are concerned."""
+        """Whether something else made from the array may be cached, as far as its bytes are concerned."""
         return self._spare.take((self, what), size - 4 * self.held)
 
     @property

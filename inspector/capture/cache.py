@@ -1,4 +1,4 @@
-"""A bounded memory of what was read last."""
+"""A bounded cache of the arrays that were read last."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ Array = npt.NDArray[Any]
 
 
 class Recent:
-    """Arrays by key, the most recently used ones, of at most `most` bytes together; a larger one is not kept."""
+    """Arrays by key, the most recently used ones, of at most `most` bytes together; a larger one is not cached."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.held = 0
-        """Bytes that are kept now."""
+        """Bytes in the cache now."""
         self._kept: OrderedDict[Hashable, Array] = OrderedDict()
 
     def get(self, key: Hashable) -> Array | None:
-        """What is kept under a key, or None."""
+        """The cached array of a key, or None."""
         found = self._kept.get(key)
         if found is not None:
             self._kept.move_to_end(key)
         return found
 
     def put(self, key: Hashable, array: Array) -> None:
-        """Keep an array, and forget those that nobody asked for longest."""
+        """Store an array, and drop the least recently used ones."""
         if array.nbytes > self.most or key in self._kept:
             return
         self._kept[key] = array
@@ -38,6 +38,6 @@ class Recent:
             self.held -= old.nbytes
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Empty the cache."""
         self._kept.clear()
         self.held = 0

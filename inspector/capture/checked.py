@@ -1,4 +1,4 @@
-"""Pages of a capture as they are checked: which were looked at, what of them is damaged, and what that hides."""
+"""Pages of a capture as they are checked: which were checked, which are damaged, and the cells that are lost."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 LOOK_SECONDS = 1.0
-"""How often `check` looks whether a file was cut, overwritten or replaced."""
+"""Seconds after which `check` looks again whether a file was truncated, overwritten or replaced."""
 PAGES_A_LOOK = 256
-"""Pages that were checked already and are passed over before the time is looked at again."""
+"""Pages already checked that are skipped before the time is checked again."""
 DONE = object()
 
 
 class CheckedPages(Contents):
-    """The pages of a capture. A page is checked when it is read, or by `check` and `verify`, and that once."""
+    """The pages of a capture. A page is checked when it is read, or by `check` and `verify`, and only once."""
 
     _files: PageFiles
 
@@ -48,7 +48,7 @@ class CheckedPages(Contents):
 
     @contextmanager
     def noting(self) -> Iterator[set[tuple[str, int]]]:
-        """Collects (channel, frame) of all whose cells are read inside."""
+        """Collects (channel, frame) of all arrays whose cells are read inside."""
         before, self._noted = self._noted, set()
         try:
             yield self._noted
@@ -74,10 +74,10 @@ class CheckedPages(Contents):
 
     @property
     def damage(self) -> tuple[Damage, ...]:
-        """Everything that could not be read or is missing, as far as it was looked at.
+        """Everything that could not be read or is missing, as far as it was checked.
 
-        The index is looked at when it is read; a page only when somebody asks for its numbers, or by `check` and
-        `verify`: of a capture that was just opened no damaged page is known.
+        The index is checked when it is read; a page only when its numbers are requested, or by `check` and `verify`: in
+        a capture that was just opened no damaged page is known.
         """
         index = (self._index_problem,) if self._index_problem is not None else ()
         return (*index, *self._damaged_rows(), *self._bad.values())
@@ -88,14 +88,15 @@ class CheckedPages(Contents):
         return [one.sentence for one in self.damage]
 
     def damage_of(self, name: str, frame: int = -1) -> tuple[Damage, ...]:
-        """What of a channel in a frame is lost, or may be."""
+        """The damage of a channel in a frame, certain or possible."""
         number = self.frame_of(name, frame)
         return tuple(one for one in self.damage if one.concerns(name, number))
 
     def check(self, seconds: float) -> frozenset[str]:
-        """Go on checking the pages that nobody has read so far, for about so long, and look at the files again.
+        """Continue to check the pages that were not read so far, for about so many seconds, and the files again.
 
-        The channels that turned out damaged, or whole again, since this was asked last: here, or when they were read.
+        Returns the channels that were found damaged, or intact again, since the last call: here, or when they were
+        read.
         """
         deadline = time.monotonic() + seconds
         if time.monotonic() - self._looked > LOOK_SECONDS:
@@ -106,7 +107,8 @@ class CheckedPages(Contents):
         return news
 
     def look(self) -> None:
-        """See whether a page file was cut, overwritten or replaced; if so, everything is read and checked anew."""
+        """Check whether a page file was truncated, overwritten or replaced;
+        if so, everything is read and checked again."""
         self._looked = time.monotonic()
         if self._index_replaced():
             self._news.add("")
@@ -118,7 +120,7 @@ class CheckedPages(Contents):
         self._passed, self._checking = 0, None
 
     def _index_replaced(self) -> bool:
-        """Whether another index was put in the place of the one that is open, since this was asked last."""
+        """Whether the open index was replaced by another since the last call."""
         return False
 
     def _check_some(self) -> bool:
@@ -138,7 +140,7 @@ class CheckedPages(Contents):
         return True
 
     def _judge(self, name: str, frame: int, row: PageRow) -> None:
-        """Take note of what checking a page gave."""
+        """Note the result of checking a page."""
         data, why = self._arrays[name, frame], self._files.damage(row)
         if not data.judge(row, bad=bool(why)):
             return
@@ -151,7 +153,8 @@ class CheckedPages(Contents):
         self._bad[row.id] = Damage(name, frame, region, f"{place}: {why}.")
 
     def verify(self, most: int | None = None) -> list[str]:
-        """Check every page against its checksum, or the first ones of `most` bytes; the sentences about all damage."""
+        """Check every page against its checksum, or the first ones of `most` bytes;
+        returns a message for each damage."""
         self.look()
         left = most
         for name, frame, row in self._placed:
@@ -168,7 +171,7 @@ class CheckedPages(Contents):
 
     @property
     def unchecked(self) -> int:
-        """How many bytes of pages nobody has checked so far."""
+        """How many bytes of pages were not checked so far."""
         return sum(row.nbytes for _, _, row in self._placed if not self._files.known(row))
 
     def holes(self, name: str, frame: int = -1) -> Holes:
@@ -187,7 +190,7 @@ class CheckedPages(Contents):
 
 
 class PageSource:
-    """The pages of one array, each told to the capture when reading it shows whether it is damaged."""
+    """The pages of one array, each reported to the capture when reading shows whether it is damaged."""
 
     def __init__(self, capture: CheckedPages, name: str, frame: int) -> None:
         self.capture, self.place = capture, (name, frame)

@@ -1,9 +1,9 @@
-"""The checksum of a row of an index: it covers all that the row says, its number and what it belongs to.
+"""The checksum of a row of an index: it covers the row's whole content, its number and its owner.
 
-The bytes of a page have a checksum of their own, which is part of what the page's row says. Thereby a page that was
-shifted, transposed, given to another channel or exchanged with another is told from one that was written so. The run's
-name is part of it too: an index in which parts of two captures are mixed (a copy over another that stopped halfway) has
-rows that are each valid where they were written, but of two runs.
+The bytes of a page have a checksum of their own, which is part of the page's row. So a page that was shifted,
+transposed, assigned to another channel or exchanged with another is detected. The run's name is covered too: an index
+that mixes parts of two captures (a copy over another one that stopped halfway) has rows that are each valid at their
+place, but of two runs.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ FROM_THE_FIRST = frozenset({"step", "query", "key", "source", "start", "lag", "i
 """Dims along which both sides count from the first position, so that a longer and a shorter one have a common part.
 Of others (units, heads, classes) position 3 of one side has nothing to do with position 3 of another number of them."""
 MOST_SHOWN = 30
-"""Letters of a name that are said in a reason."""
+"""Letters of a name that are shown in a reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What two sides of a channel make: the channel that describes it over `extent`, or the `reason` why nothing.
+    """The comparison of two sides of a channel: the channel that describes it over `extent`, or the `reason` why there
+    is none.
 
-    `separate`: the channel itself says that its numbers are read one run at a time.
+    `separate`: the channel declares that its numbers are read one run at a time.
     """
 
     channel: Channel | None = None
@@ -52,7 +53,7 @@ class Names:
         self._known: dict[str, tuple[tuple[int, int], tuple[int, str, str] | None]] = {}
 
     def count(self, domain: str) -> tuple[int, int]:
-        """How many names each side has by now; which of them differ is found anew where that has changed."""
+        """How many names each side has now; the differences are found again where that has changed."""
         one, other = (side.view.labels(domain, side.frame) for side in self._sides)
         count = (len(one), len(other))
         if domain not in self._known or self._known[domain][0] != count:
@@ -110,7 +111,7 @@ def _shapes_differ(channel: Channel, one: Sequence[int], other: Sequence[int]) -
 
 
 def _names_differ(channel: Channel, extent: tuple[int, ...], sides: Sequence[Reference], names: Names) -> str:
-    """Where the positions of an axis have other names or numbers on each side: they are not of the same things."""
+    """Where the positions of an axis have other names or numbers on each side: they do not refer to the same things."""
     for dim, length in zip(channel.dims, extent, strict=True):
         domain = channel.domain(dim)
         found = names.difference(domain)

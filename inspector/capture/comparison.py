@@ -1,8 +1,8 @@
 """Two frames of any captures as one view: two checkpoints, two runs, two models, or a run and an edited one.
 
-Each channel says what two of it make (`Channel.compare`): a difference, second minus first; a ratio, second by first
-(unit ×, to be drawn on a logarithmic scale around 1, as changes of norms are read); or nothing, and then it stands
-separate. What cannot be compared is listed with the reason.
+Each channel declares how two of it are compared (`Channel.compare`): a difference, second minus first; a ratio, second
+by first (unit ×, to be drawn on a logarithmic scale around 1, as changes of norms are read); or not at all, and then it
+is listed as separate. What cannot be compared is listed with the reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PART_CELLS = 1 << 20
 
 
 class Comparison:
-    """A View of what the second reference changed against the first; every frame number is taken for that one.
+    """A View of the change of the second reference against the first; every frame number stands for this comparison.
 
     With `edited` the second side is the first one after a change of its tokens, its states or its weights at the same
     sequence: tokens that differ are then the change. Otherwise numbers of different tokens are not compared.
@@ -53,16 +53,16 @@ class Comparison:
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """Channels that cannot be compared, and why, in one sentence each."""
+        """Channels that cannot be compared, and why, as one line each."""
         return {name: one.reason for name, one in self._all().items() if one.reason}
 
     @property
     def separate(self) -> tuple[str, ...]:
-        """Channels of both sides whose numbers are read one run at a time, as they say themselves."""
+        """Channels of both sides whose numbers are read one run at a time, as they declare."""
         return tuple(name for name, one in self._all().items() if one.separate)
 
     def _all(self) -> dict[str, Verdict]:
-        """The verdict on every channel of either side; names that have come since the last look count too."""
+        """The verdict on every channel of either side; names added since the last call count too."""
         names = list(dict.fromkeys((*self.after.view.channels, *self.before.view.channels)))
         counts: dict[str, object] = {}
         for name in names:
@@ -78,7 +78,7 @@ class Comparison:
         return set() if channel is None else {channel.domain(dim) for dim in channel.dims}
 
     def _verdict(self, name: str) -> Verdict:
-        """What was found of a channel, looked at again when either side has grown or was described anew."""
+        """The verdict on a channel, found again when either side has grown or has a new description."""
         key = tuple(
             side.view.revision(name, side.frame) if name in side.view.channels else -1
             for side in (self.before, self.after)
@@ -89,7 +89,7 @@ class Comparison:
         return known[1]
 
     def channel(self, name: str, frame: int = -1) -> Channel:
-        """How the comparison of a channel is described. Raises CaptureError, with the reason, where there is none."""
+        """The description of a channel's comparison. Raises CaptureError, with the reason, where there is none."""
         verdict = self._verdict(name)
         if verdict.channel is None:
             reason = "It is read one run at a time." if verdict.separate else verdict.reason
@@ -118,7 +118,7 @@ class Comparison:
         return self.block(name, frame)
 
     def block(self, name: str, frame: int = -1, region: tuple[slice, ...] = ()) -> Array:
-        """A region of it; of both sides no more than that is read. NaN where either is not known."""
+        """A region of it; no more than that is read of both sides. NaN where either is not known."""
         channel, cut = self.channel(name), self._cut(name, region)
         dtype = np.dtype(channel.dtype)
         before, after = (
@@ -156,7 +156,7 @@ class Comparison:
     # -- what is not known
 
     def holes(self, name: str, frame: int = -1) -> Holes:
-        """What is not known of one side or the other, within the common shape."""
+        """The cells that are not known of one side or the other, within the common shape."""
         extent = self.extent(name)
         both = self.before.view.holes(name, self.before.frame) | self.after.view.holes(name, self.after.frame)
         return Holes(_within(both.missing, extent), _within(both.damaged, extent))
@@ -168,7 +168,7 @@ class Comparison:
         return before & after
 
     def damage_of(self, name: str, frame: int = -1) -> tuple[Damage, ...]:
-        """What is lost of one side or the other; where these are two captures each sentence says of which."""
+        """What is lost of one side or the other; where these are two captures each message names the capture."""
         found = [(side, one) for side in (self.before, self.after) for one in side.view.damage_of(name, side.frame)]
         if self.before.view is self.after.view:
             return tuple(dict.fromkeys(one for _, one in found))

@@ -1,7 +1,7 @@
-"""A connection to the index of a capture that anybody may have made or may be writing: read-only and bounded.
+"""A connection to the index of a capture of unknown origin that may still be written: read-only and bounded.
 
-An index without a write-ahead log is read where it lies, under SQLite's locks. One with a log is read from a private
-copy (`snapshot.py`), since SQLite would map a file that another program may cut.
+An index without a write-ahead log is read in place, under SQLite's locks. One with a log is read from a private
+copy (`snapshot.py`), since SQLite would map a file that another program may truncate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from inspector.capture.snapshot import JOURNAL, SHM, WAL, PrivateCopy, beside, h
 BESIDE = (WAL, SHM, JOURNAL)
 """What SQLite opens by itself beside an index."""
 LOCK_SECONDS = 0.05
-"""How long a read waits for a lock: a window asks again at its next look."""
+"""Seconds that a read waits for a lock: a window tries again at its next tick."""
 
 
 class Connection:
@@ -35,11 +35,11 @@ class Connection:
 
     @property
     def is_private(self) -> bool:
-        """Whether a private copy is read, which shows nothing new until it is made anew."""
+        """Whether a private copy is read, which shows nothing new until it is made again."""
         return self._copy is not None
 
     def connect(self, wait: float = 0.0) -> sqlite3.Connection:
-        """Connect anew to the index as it is now. Raises BusyError, or CaptureError where it cannot be read."""
+        """Connect again to the index as it is now. Raises BusyError, or CaptureError where it cannot be read."""
         self.disconnect()
         end = time.monotonic() + wait
         while True:
@@ -123,12 +123,12 @@ def _opened(uri: str) -> sqlite3.Connection:
 
 
 def is_locked(problem: BaseException) -> bool:
-    """Whether SQLite says that somebody else has a file locked."""
+    """Whether SQLite reports that another process has locked a file."""
     return getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def check_files(index: Path) -> None:
-    """Refuse what is no ordinary file before SQLite opens it and waits for ever. Raises CaptureError."""
+    """Reject anything but an ordinary file before SQLite opens it and waits forever. Raises CaptureError."""
     folder = index.parent
     try:
         size = regular_stat(index).st_size
@@ -142,7 +142,7 @@ def check_files(index: Path) -> None:
 
 
 def check_beside(index: Path) -> None:
-    """Refuse what is no ordinary file in the place of a file that SQLite opens beside an index. Raises CaptureError."""
+    """Reject anything but an ordinary file where SQLite opens a file beside an index. Raises CaptureError."""
     for suffix in BESIDE:  # beside the file that a link leads to, for that is where SQLite looks
         for path in {index.with_name(INDEX + suffix), Path(os.path.realpath(index) + suffix)}:
             try:

@@ -1,4 +1,4 @@
-"""What the rows of an index say, taken in as they come: records, labels, and where every page belongs."""
+"""The contents of the rows of an index, read as they are written: records, labels, and where every page belongs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from inspector.records import (
 
 
 class Contents(Placing):
-    """Filled row by row. What cannot be placed yet is kept and tried again whenever something new comes.
+    """Filled row by row. What cannot be placed yet is stored and tried again whenever new rows arrive.
 
     Attributes:
         start: how the run began; stop: how it ended, None while it runs or when it never ended.
@@ -59,7 +59,7 @@ class Contents(Placing):
         self._ahead: list[Labels] = []
 
     def _take(self, news: Mapping[str, Rows], major: int = MAJOR) -> frozenset[str]:
-        """Take in new rows; the names of the channels that are new or got pages."""
+        """Take new rows; returns the names of the channels that are new or got pages."""
         self._major, self._lease = major, news["lease"]
         for table in NEWS:
             if news[table]:
@@ -82,7 +82,7 @@ class Contents(Placing):
     # -- what is damaged
 
     def _take_numbers(self, news: Mapping[str, Rows]) -> None:
-        """Look for rows that are missing in between; what is missing at the end is told while it is missing."""
+        """Look for rows that are missing in between; what is missing at the end is reported while it is missing."""
         for table in COUNTED:
             for sentence in self._counts.follow(table, (row[0] for row in news[table])):
                 self._lose(table, sentence)
@@ -90,14 +90,14 @@ class Contents(Placing):
             self._doubt_gaps()
 
     def _lose(self, table: str, sentence: str) -> None:
-        """Rows of a table are lost; a channel or a page that is may have held cells of any channel."""
+        """Rows of a table are lost; a lost row of a channel or page may have belonged to any channel."""
         holds_cells = table in ("channels", "pages")
         self._blame(sentence, anywhere=holds_cells)
         if holds_cells:
             self._doubt_gaps()
 
     def _damaged_rows(self) -> list[Damage]:
-        """Rows that could not be read or are missing, and what still waits for its place."""
+        """Rows that could not be read or are missing, and those that cannot be placed yet."""
         ends = self._counts.missing_at_the_end().items()
         late = [] if self.stop is None else [
             Damage("", one.frame, None, f"Names of {one.domain!r} from {one.start} on have none before them.")
@@ -116,7 +116,8 @@ class Contents(Placing):
     def _without_pages(self) -> list[Damage]:
         """In a finished capture of format 1, which counts no rows: cells that a channel declares and no page brought.
 
-        A channel of which the run said why it was not (or only partly) written is none, nor one with a declared fill.
+        A channel for which the run recorded why it was not (or only partly) written does not count, nor one with a
+        declared fill.
         """
         if self._major > 1 or self.stop is None or self.stop.status != "done":
             return []
@@ -155,7 +156,8 @@ class Contents(Placing):
             self._counts.note(record)
 
     def _begin(self, start: RunStart) -> None:
-        """The run's start; more of its places; or another run that took the folder over: then all is read anew."""
+        """The run's start; more of its places; or another run that replaced it in the folder:
+        then all is read again."""
         present = getattr(self, "start", None)
         if present is not None and present.run == start.run:
             start = replace(present, places=present.places + start.places)
@@ -164,7 +166,7 @@ class Contents(Placing):
         self.start = start
 
     def _take_channel(self, row: tuple[Any, ...]) -> str:
-        """The name of a channel that is new or described anew; "" for none."""
+        """The name of a channel that is new or has a new description; "" for none."""
         channel = self._read("channels", row, Channel)
         if channel is None:
             return ""
@@ -185,7 +187,7 @@ class Contents(Placing):
             kinds[type(record)].append(record)
 
     def _take_labels(self) -> None:
-        """Names that follow on what is known; what begins beyond waits for those before."""
+        """Names that continue the known ones; names that begin beyond wait for those before."""
         waiting, placed = sorted(self._ahead, key=lambda one: one.start), True
         while waiting and placed:
             later = []

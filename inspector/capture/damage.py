@@ -1,4 +1,4 @@
-"""What of a capture could not be read: which channel, which cells, and why, in one sentence."""
+"""The damage of a capture: which channel, which cells, and why, as one line."""
 
 from __future__ import annotations
 

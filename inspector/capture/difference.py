@@ -12,7 +12,7 @@ __all__ = ["TIMES", "Difference"]
 
 
 class Difference(Comparison):
-    """What the frame `second` changed against the frame `first`; all else is the capture's."""
+    """The change of the frame `second` against the frame `first`; everything else is the capture's."""
 
     def __init__(self, capture: Capture, first: int, second: int) -> None:
         self.capture, self.first, self.second = capture, first, second

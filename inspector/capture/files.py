@@ -1,6 +1,7 @@
-"""One file that another program may cut, overwrite or replace while it is read.
+"""One file that another program may truncate, overwrite or replace while it is read.
 
-It is read piece by piece into memory of our own, never mapped: a mapped file that is cut ends the process with SIGBUS.
+It is read piece by piece into private memory, never mapped: a mapped file that is truncated ends the process with
+SIGBUS.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Literal, NamedTuple
 from inspector.capture.regular import in_words, open_unbuffered
 
 PIECE = 256 << 10
-"""Bytes that are read at once: a tenth of a millisecond from memory, and bearable from a slow disk."""
+"""Bytes that are read at once: a tenth of a millisecond from memory, and acceptable from a slow disk."""
 Change = Literal["same", "grown", "other"]
 
 
 class Signature(NamedTuple):
-    """What changes when a file does."""
+    """The attributes that change when a file does."""
 
     device: int
     inode: int
@@ -28,12 +29,12 @@ class Signature(NamedTuple):
 
     @classmethod
     def of(cls, found: os.stat_result) -> Signature:
-        """From what the system says."""
+        """From the system's `stat`."""
         return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 class GuardedFile:
-    """A file that is opened when it is first read, and looked at again when somebody asks. `name` is for sentences."""
+    """A file that is opened when it is first read, and checked again on request. `name` is for messages."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = path, path.name
@@ -87,7 +88,7 @@ class GuardedFile:
         return enough
 
     def touched(self) -> bool:
-        """Whether anything but growing has happened to the open file since the last look; a microsecond."""
+        """Whether anything but growth has happened to the open file since the last check; takes a microsecond."""
         if self._file is None or self._known is None:
             return False
         present = Signature.of(os.fstat(self._file.fileno()))
@@ -96,11 +97,11 @@ class GuardedFile:
         )
 
     def look(self) -> Change:
-        """Whether the file only grew, as the file of a run in progress does, or is another one since the last look.
+        """Whether the file only grew, as the file of a run in progress does, or is another one since the last check.
 
-        A file that was replaced under its name is opened anew. A folder that was renamed changes nothing: what is
+        A file that was replaced under its name is opened again. A folder that was renamed changes nothing: what is
         open stays readable. A file that grew is taken to be appended to, as a run does; one that was overwritten and
-        made longer between two looks passes for that, until its pages are read again.
+        made longer between two checks is taken for that, until its pages are read again.
         """
         if self._file is None:  # not needed so far, or it could not be opened: perhaps now
             return "other" if self.problem and self._open() is not None else "same"
@@ -122,7 +123,7 @@ class GuardedFile:
         return (there.st_dev, there.st_ino) != (present.device, present.inode)
 
     def _compared(self, present: Signature) -> Change:
-        """A new time at the same size is believed at the second look: while bytes are being appended, the system
+        """A new time at the same size counts at the second check: while bytes are being appended, the system
         may show their time before it shows their number."""
         known = self._known
         assert known is not None
@@ -137,7 +138,7 @@ class GuardedFile:
         return "other" if twice else "same"
 
     def close(self) -> None:
-        """Close it; whoever still reads, as a picture that is about to be replaced, opens it for a moment."""
+        """Close it; a later read, by a plot that is about to be replaced, opens it for a moment."""
         self._finished = True
         self._let_go()
 
@@ -147,5 +148,5 @@ class GuardedFile:
             self._file = None
 
     def __del__(self) -> None:
-        """A capture that nobody closed holds nothing open."""
+        """A capture that was not closed leaves no file open."""
         self._let_go()

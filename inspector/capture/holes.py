@@ -17,7 +17,7 @@ Marks = npt.NDArray[Any]
 MISSING, KNOWN, DAMAGED = 0, 1, 2
 MOST_GAPS = 64
 MOST_CELLS = 16 << 20
-"""Parts into which pages may divide an array; only an index made to be costly has more, see `holes_of`."""
+"""Parts into which pages may divide an array; only a malicious index has more, see `holes_of`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Holes:
         return bool(self.missing or self.damaged)
 
     def __or__(self, other: Holes) -> Holes:
-        """What is not known in one or the other."""
+        """The cells that are not known in one or the other."""
         return Holes((*self.missing, *other.missing), (*self.damaged, *other.damaged))
 
 
@@ -39,7 +39,7 @@ WHOLE = Holes()
 
 
 def holes_of(bounds: Box, pages: Sequence[PageRow], is_bad: Callable[[PageRow], bool], *, filled: bool) -> Holes:
-    """The holes within some bounds of an array, as its own indices. What came last counts, as when it is read.
+    """The holes within some bounds of an array, as its own indices. Later pages override earlier ones, as in reading.
 
     With `filled` a cell that no page brought is known, as its channel declares. The pages' edges divide the bounds
     into parts, and every page is painted into the parts that it covers, so that the cost is that of the pages and
@@ -90,10 +90,10 @@ def inside(box: Box, bounds: Box) -> tuple[slice, ...] | None:
 
 
 class Coverage:
-    """Whether pages that came one by one leave no gap, told without looking at all of them again.
+    """Whether pages that came one by one leave no gap, without examining all of them again.
 
-    Only pages that span every axis but the first, and few gaps at a time, are followed; of others `is_whole` does not
-    know, and says no: then `holes_of` tells.
+    Only pages that span every axis but the first, and few gaps at a time, are followed; for others `is_whole` returns
+    False and `holes_of` decides.
     """
 
     def __init__(self) -> None:

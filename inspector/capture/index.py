@@ -1,4 +1,4 @@
-"""The rows of an index that anybody may have made, taken as they were at one moment."""
+"""The rows of an index of unknown origin, read as they were at one moment."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from inspector.capture.layout import (
 from inspector.capture.snapshot import WAL, State, beside
 
 PATIENCE = 5.0
-"""Seconds after which one query of an index is given up: no honest index needs a tenth of it."""
+"""Seconds after which one query of an index is interrupted: no valid index needs a tenth of it."""
 OPENING = 2.0
 """Seconds for which an index that is locked is tried again when it is opened."""
 _PAGES = "channel, frame, file, offset, nbytes, start, shape, crc"
 NEWS = {
     "run": "record", "channels": "record, name", "frames": "record", "notes": "record, kind", "pages": _PAGES,
 }  # fmt: skip
-"""Table → the columns that a reader takes in, beside the id before them and the checksum behind them."""
+"""Table → the columns that a reader uses, with the id before and the checksum after them."""
 Rows = list[tuple[Any, ...]]
 
 
@@ -92,7 +92,7 @@ class Index:
         return int(self.rows(f"PRAGMA {name}")[0][0])
 
     def rows(self, query: str, values: tuple[Any, ...] = ()) -> Rows:
-        """All rows of a query, fetched at once so that no lock is held any longer.
+        """All rows of a query, fetched at once so that no lock is held longer.
 
         Raises BusyError where the index is locked, else CaptureError.
         """
@@ -111,8 +111,8 @@ class Index:
     def since(self, seen: Mapping[str, int]) -> dict[str, Rows]:
         """By table the rows after those that were seen, id first and checksum last, all as they were at one moment.
 
-        The lease is there whole. A commit that comes between two of these queries shows in none of them. The read
-        transaction ends here whatever happens: left open, it would keep the writer waiting.
+        The lease is returned completely. A commit between two of these queries shows in none of them. The read
+        transaction always ends here: left open, it would block the writer.
         """
         self._renew()
         self.rows("BEGIN")
@@ -131,8 +131,8 @@ class Index:
         return found
 
     def _renew(self) -> None:
-        """Connect anew where the files changed. An index that was put in the place of the one that is open is not
-        followed: it would be another capture."""
+        """Connect again where the files changed. An index that replaced the open one is not followed:
+        it would be another capture."""
         state = State.of(*self._files)
         same = state == self._state and self._open.sqlite is not None
         if same or state.main is None or self.replaced(state):
@@ -146,7 +146,7 @@ class Index:
         self._state = state
 
     def changed(self) -> bool:
-        """Whether another connection has committed since `since`; some microseconds. Raises CaptureError."""
+        """Whether another connection has committed since `since`; takes some microseconds. Raises CaptureError."""
         state = State.of(*self._files)
         if state.main is None or self.replaced(state):
             return False
@@ -156,7 +156,7 @@ class Index:
         return int(self.rows("PRAGMA data_version")[0][0])
 
     def replaced(self, state: State | None = None) -> bool:
-        """Whether another file stands where the index was opened; a folder that was renamed or removed is none."""
+        """Whether another file is now where the index was opened; False for a folder that was renamed or removed."""
         index = (state or State.of(*self._files)).main
         return index is not None and index[:2] != self._identity
 

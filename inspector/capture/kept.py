@@ -1,7 +1,7 @@
-"""The runs that windows keep in one folder: their names in order, and which of them may go.
+"""The runs that windows store in one folder: their names in order, and which of them may be removed.
 
-Names begin with a number that only grows, so that a clock that is set back changes nothing. Every window says in a file
-of its own (its process in it, so that a dead window's word does not count) which captures it shows or waits for.
+Names begin with a number that only grows, so that a clock that is set back changes nothing. Every window lists in a
+file of its own (with its process, so that a dead window's file does not count) the captures that it shows or waits for.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from inspector.capture.target import in_use, index_files, is_ours, page_files
 
 HELD = ".held"
 GOING = ".going"
-"""What a capture's name ends with while it is being removed."""
+"""The suffix of a capture's name while it is being removed."""
 MAX_HELD_BYTES = 64 << 10
 _NUMBERED = re.compile(r"run-(\d{1,15})-")
 
 
 class KeptRuns:
-    """The runs in one folder, as one window sees them. No method raises for what other windows do meanwhile."""
+    """The runs in one folder, as one window sees them. No method raises because of what other windows do meanwhile."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -38,19 +38,19 @@ class KeptRuns:
     def next_path(self) -> Path:
         """The path of the next run; its number is higher than that of any run in the folder."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(OSError):  # somebody else's folder: then what is written in it is private all the same
+        with suppress(OSError):  # another user's folder: the files written in it are private anyway
             self.folder.chmod(0o700)  # one of an earlier version
         self._last = max([self._last, *(_number(path) for path in self._found())]) + 1
         name = f"run-{self._last:06d}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}{SUFFIX}"
         return self.folder / name
 
     def hold(self, paths: Iterable[Path]) -> None:
-        """Say which captures this window shows or waits for; those that lie elsewhere are nobody's to remove."""
+        """Register the captures that this window shows or waits for; those in other folders are never removed."""
         names = sorted({path.name for path in paths if self._is_here(path)})
         if not names:
             self.release()
             return
-        with suppress(OSError):  # a full disk: then nothing will be written that could be removed, either
+        with suppress(OSError):  # a full disk: then no run is written that could be removed, either
             self._word.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             partial = self._word.with_suffix(".part")
             partial.write_text(json.dumps({"pid": self._pid, "started": self._mark, "names": names}), encoding="utf-8")
@@ -63,12 +63,12 @@ class KeptRuns:
             return False
 
     def release(self) -> None:
-        """This window shows none of the runs any more."""
+        """This window no longer shows any of the runs."""
         with suppress(OSError):
             self._word.unlink(missing_ok=True)
 
     def prune(self, keep: int) -> None:
-        """Remove all but the newest `keep` runs, except what a window shows and what is still being written."""
+        """Remove all but the newest `keep` runs, except those that a window shows and those still being written."""
         for path in self.folder.glob(f"*{SUFFIX}{GOING}"):
             self._remove(path)  # another window began and was killed
         found = sorted(self._found(), key=lambda path: (_number(path), path.name))
@@ -76,12 +76,12 @@ class KeptRuns:
             going = path.with_name(path.name + GOING)
             if path.name in self._held() or not _may_go(path):
                 continue
-            with suppress(OSError):  # another window was quicker, or the system keeps open files
+            with suppress(OSError):  # another window was quicker, or the system locks open files
                 path.rename(going)
                 self._remove(going)
 
     def _remove(self, going: Path) -> None:
-        """Remove a capture under its last name; it gets its own name back if a window has asked for it meanwhile."""
+        """Remove a capture under its last name; its own name is restored if a window needs it meanwhile."""
         own = going.with_name(going.name.removesuffix(GOING))
         with suppress(OSError):
             if own.name in self._held():
@@ -109,7 +109,7 @@ class KeptRuns:
 
 
 def _may_go(folder: Path) -> bool:
-    """Whether a folder holds nothing, or a capture that nobody writes."""
+    """Whether a folder is empty, or has a capture that is not being written."""
     try:
         if not any(folder.iterdir()):
             return True
@@ -124,7 +124,7 @@ def _may_go(folder: Path) -> bool:
 def remove_capture(folder: Path) -> None:
     """Remove the files that a capture owns, then the folder if nothing else is in it. Anything else stays.
 
-    Raises OSError where the system does not let go of a file.
+    Raises OSError where the system does not release a file.
     """
     if is_ours(folder / INDEX):
         for path in (*page_files(folder).values(), *reversed(index_files(folder))):

@@ -23,9 +23,9 @@ def bytes_of(array: Array) -> memoryview:
 
 
 def read_rows(file: GuardedFile, offset: int, shape: tuple[int, ...], dtype: str, box: Box) -> Array | None:
-    """The cells of a box of a page that begins at `offset`, read-only; None where the file does not hold them.
+    """The cells of a box of a page that begins at `offset`, read-only; None where the file does not have them.
 
-    They are read in pieces of whole rows: at most a piece more than what is asked for.
+    They are read in pieces of whole rows: at most a piece more than requested.
     """
     wanted = np.dtype(dtype)
     out: Array = np.empty([stop - first for first, stop in box], wanted)
@@ -43,7 +43,7 @@ def _pieces(
 ) -> Iterator[Piece]:
     """Runs of consecutive numbers that hold a box of an array: (where they go in the box, first number, shape, cut).
 
-    Axes whose rows are longer than a piece are walked one position at a time; the others are cut into pieces.
+    Axes whose rows are longer than a piece are read one position at a time; the others are cut into pieces.
     """
     (first, stop), rest = box[0], box[1:]
     stride = math.prod(shape[1:])

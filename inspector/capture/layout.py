@@ -1,14 +1,14 @@
-"""How a capture lies on disk: file names, the index's tables and version, alignment, and what counts as damaged.
+"""The layout of a capture on disk: file names, the index's tables and version, alignment, and what counts as damaged.
 
 `NAME.inspect/` holds `index.sqlite` and `pages-0000.bin`, `pages-0001.bin`, … The page files are append-only raw
-little-endian arrays, each starting at a multiple of 64 bytes; the index says where each lies. Bytes are written
-first, then the row that commits them, so a reader never sees a page that is not whole. In a capture that replaced
-another the numbers of page files and of rows go on where those of the other ended. The table `run` holds a RunStart
-(more of one `run` where the model's tree is large), a RowCounts with the numbers that the first rows have, at the end
-a RunStop, and RowCounts with the numbers of the last rows.
+little-endian arrays, each starting at a multiple of 64 bytes; the index has the position of each. Bytes are written
+first, then the row that commits them, so a reader never sees an incomplete page. In a capture that replaced another the
+numbers of page files and of rows continue after those of the other. The table `run` holds a RunStart (more of one `run`
+where the model's tree is large), a RowCounts with the numbers of the first rows, at the end a RunStop, and
+RowCounts with the numbers of the last rows.
 
-Format 2 differs from format 1 in this: every row but the lease bears a checksum of all that it says and of its number
-(`checksums.py`); rows are numbered without gaps, so that one that is missing is told; the rows of `channels` are
+Format 2 differs from format 1 in this: every row but the lease has a checksum of its content and of its number
+(`checksums.py`); rows are numbered without gaps, so that a missing one is detected; the rows of `channels` are
 descriptions, of which a channel may have several, and a page points to the one that describes it; a page has at most
 PAGE_BYTES; every frame that a page names has a row. Captures of format 1 are still read.
 """
@@ -28,7 +28,7 @@ PACKED_SUFFIX = ".inspect.zip"
 ALIGN = 64
 ROLL_BYTES = 1 << 30
 PAGE_BYTES = 8_000_000
-"""Bytes of the largest page: what a reader needs to check and hold at once. Larger arrays are split."""
+"""Bytes of the largest page: what a reader has to check and have in memory at once. Larger arrays are split."""
 MAX_JSON = 1 << 20
 MAX_ELEMENTS = 1 << 40
 
@@ -73,11 +73,11 @@ def elements(shape: tuple[int, ...]) -> int:
 
 
 class CaptureError(Exception):
-    """A capture that cannot be read or written; the message is one sentence that says what to do."""
+    """A capture that cannot be read or written; the message is one line that says what to do."""
 
 
 class BusyError(CaptureError):
-    """The index is locked, or changes too quickly, for the moment: to be tried again."""
+    """The index is locked, or changes too quickly, at the moment: try again."""
 
 
 class TooLargeError(CaptureError, MemoryError):

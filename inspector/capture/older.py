@@ -1,7 +1,7 @@
-"""Channels of captures that are older than a field of theirs: the one table of what the field is taken to be.
+"""Channels of captures that are older than a field of theirs: the table from which the field is derived.
 
-`Channel.compare` is the first such field. Captures of format 1 made before it was there have neither it nor a mark that
-it is missing: what two runs of a channel make was then decided by these kinds, and by a logarithmic scale.
+`Channel.compare` is the first such field. Captures of format 1 from before it existed have neither it nor a mark that
+it is missing: how two runs of a channel are compared was then decided by these kinds, and by a logarithmic scale.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ SEPARATE = frozenset({
     "bptt", "clipping", "fixed_point", "health", "influence", "lyapunov", "memory", "opener", "spectrum", "training",
     "trajectory", "truncation",
 })  # fmt: skip
-"""Kinds of tables, spectra and verdicts of one run: numbers of two runs do not subtract to anything that is read."""
+"""Kinds of tables, spectra and verdicts of one run: the difference of two runs has no meaning."""
 
 
 def compared(channel: Channel, text: str) -> Channel:
-    """A channel read from a record's text, with `compare` derived where the text does not say it."""
+    """A channel read from a record's text, with `compare` derived where the text does not have it."""
     return channel if "compare" in json.loads(text) else replace(channel, compare=_derived(channel))
 
 

@@ -1,4 +1,5 @@
-"""Who writes a capture: a lease of process id and start time, so that "running" and "unfinished" are told apart."""
+"""Who writes a capture: a lease of process id and start time, so that "running" and "unfinished" can be
+distinguished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One file to mail: a stored (never compressed) zip of a capture, which is read where it lies."""
+"""One file to mail: a stored (never compressed) zip of a capture, which is read in place."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _PIECE = 1 << 20
 
 
 def pack(path: Path | str, to: Path | str | None = None, *, overwrite: bool = False) -> Path:
-    """Write the capture at `path` as one file and return where. A run in progress is packed as it stands.
+    """Write the capture at `path` as one file and return its path. A run in progress is packed as it is.
 
-    With `overwrite` a packed capture that lies there is replaced; any other file never is. What is damaged is packed as
-    it is: the one file then shows the same damage. Raises CaptureError.
+    With `overwrite` an existing packed capture is replaced; any other file never is. Damage is packed unchanged: the
+    one file then shows the same damage. Raises CaptureError.
     """
     source = Path(path)
     source = source if source.name else source.absolute()  # `pack .` within a capture
@@ -47,7 +47,7 @@ def pack(path: Path | str, to: Path | str | None = None, *, overwrite: bool = Fa
         index = Path(private) / INDEX
         numbers = _copy_index(source / INDEX, index)
         named = (source / page_file(number) for number in sorted(numbers))
-        pages = [page for page in named if os.path.lexists(page)]  # one that is gone is damage, to be shown as such
+        pages = [page for page in named if os.path.lexists(page)]  # a missing one is damage, to be shown as such
         partial = target.with_name(f".{target.name[:40]}-{secrets.token_hex(4)}")
         try:
             with private_file(partial) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
@@ -65,7 +65,7 @@ def pack(path: Path | str, to: Path | str | None = None, *, overwrite: bool = Fa
 
 
 def _add(archive: zipfile.ZipFile, path: Path) -> None:
-    """One file as it is now; a page file may grow meanwhile. Raises CaptureError where it is none."""
+    """One file as it is now; a page file may grow meanwhile. Raises CaptureError where it is not a file."""
     try:
         source = open_regular(path)
     except OSError as problem:
@@ -77,11 +77,11 @@ def _add(archive: zipfile.ZipFile, path: Path) -> None:
 def _check_file(target: Path, overwrite: bool) -> None:
     """Raise CaptureError where a file is in the way."""
     if "\0" in str(target):
-        raise CaptureError(f"{str(target)!r} is no name of a file.")
+        raise CaptureError(f"{str(target)!r} is not a file name.")
     if not os.path.lexists(target):
         return
     if not _is_packed(target):
-        raise CaptureError(f"{target} exists and is no packed capture, so it is not replaced; choose another name.")
+        raise CaptureError(f"{target} exists and is not a packed capture, so it is not replaced; choose another name.")
     if not overwrite:
         raise CaptureError(
             f"{target} already exists; choose another name, or replace it with --overwrite (overwrite=True)."
@@ -89,7 +89,7 @@ def _check_file(target: Path, overwrite: bool) -> None:
 
 
 def _is_packed(path: Path) -> bool:
-    """Whether a file is a packed capture: an archive that holds an index of ours."""
+    """Whether a file is a packed capture: an archive with the index of a capture."""
     if path.is_symlink() or not path.is_file():
         return False
     try:
@@ -100,9 +100,9 @@ def _is_packed(path: Path) -> bool:
 
 
 def _copy_index(source: Path, target: Path) -> set[int]:
-    """A consistent copy, whatever the writer does meanwhile, in a journal mode that opens read-only.
+    """A consistent copy, even while the writer writes, in a journal mode that opens read-only.
 
-    Returns the numbers of the page files that it speaks of.
+    Returns the numbers of the page files to which it refers.
     """
     copy = sqlite3.connect(target)
     try:

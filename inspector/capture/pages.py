@@ -1,4 +1,4 @@
-"""The bytes of pages: checked once against their checksum, read whole, the most recent ones kept."""
+"""The bytes of pages: checked once against their checksum, read as a whole, the most recent ones cached."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from inspector.capture.parsing import PageRow
 
 Array = npt.NDArray[Any]
 KEPT_BYTES = 256 << 20
-"""Bytes of pages and of parts of pages that are kept in memory."""
+"""Bytes of pages and of parts of pages that are cached in memory."""
 
 
 class PageFiles:
@@ -41,7 +41,7 @@ class PageFiles:
     # -- what is known of a page
 
     def damage(self, row: PageRow) -> str:
-        """Why a page cannot be read; "" if it can, or if nobody has looked yet."""
+        """Why a page cannot be read; "" if it can, or if it was not checked yet."""
         return self._bad.get(row.id, "")
 
     def known(self, row: PageRow) -> bool:
@@ -49,7 +49,7 @@ class PageFiles:
         return row.id in self._good or row.id in self._bad
 
     def checking(self, row: PageRow, room: memoryview | None = None) -> Iterator[None]:
-        """Check a page, a bounded piece at a time, keeping its bytes in `room` where that is given."""
+        """Check a page, a bounded piece at a time, storing its bytes in `room` where that is given."""
         file, offset = self._place(row)
         if file is None or not file.holds(offset + row.nbytes):
             self._condemn(row, file)
@@ -70,7 +70,7 @@ class PageFiles:
             self._good.add(row.id)
 
     def _condemn(self, row: PageRow, file: GuardedFile | None) -> None:
-        """The file does not hold the page; it is tried again once the file has grown or was replaced."""
+        """The file does not have the page; it is tried again once the file has grown or was replaced."""
         name = page_file(row.file)
         if file is not None and file.problem:
             self._bad[row.id] = f"page {row.id} cannot be read from {name}: {file.problem}"
@@ -97,7 +97,7 @@ class PageFiles:
     def view(self, row: PageRow, dtype: str, *, keep: bool = True) -> Array | None:
         """The page's array, read-only, or None when its bytes are missing or damaged (see `damage`).
 
-        Without `keep` it is not remembered: the caller copies it into an array of its own.
+        Without `keep` it is not cached: the caller copies it into an array of its own.
         """
         if row.id in self._bad:
             return None
@@ -105,7 +105,7 @@ class PageFiles:
         if kept is not None:
             return kept
         file, offset = self._place(row)
-        if file is None or not file.holds(offset + row.nbytes):  # before room is made for what an index claims
+        if file is None or not file.holds(offset + row.nbytes):  # before memory is allocated for what an index claims
             self._condemn(row, file)
             return None
         array: Array = np.empty(row.shape, np.dtype(dtype).newbyteorder("<"))
@@ -151,7 +151,7 @@ class PageFiles:
         return found
 
     def size(self) -> int:
-        """Bytes that the page files have together: what the pages of an honest index hold at most."""
+        """Bytes that the page files have together: the most that the pages of a valid index can have."""
         if self._spans is not None:
             return sum(length for _, length in self._spans.values())
         try:
@@ -163,7 +163,7 @@ class PageFiles:
     # -- files that change
 
     def look(self) -> bool:
-        """Look at the files again; True when pages have to be checked again, and everything read before is void."""
+        """Check the files again; True when pages have to be checked again, and everything read before is invalid."""
         changes = {file.look() for file in self._files.values()}
         if "other" in changes:
             for known in (self._good, self._bad, self._short, self._recent):
@@ -179,7 +179,7 @@ class PageFiles:
         return bool(back)
 
     def close(self) -> None:
-        """Close the files; arrays that were handed out stay valid."""
+        """Close the files; arrays that were returned stay valid."""
         for file in self._files.values():
             file.close()
         self._recent.clear()

@@ -1,4 +1,4 @@
-"""What stands in the cells of an index, as records and page rows; anything else is refused in a sentence."""
+"""The cells of an index as records and page rows; anything else is rejected with a one-line message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inspector.records import BadRecordError, decode
 
 @dataclass(frozen=True, slots=True)
 class PageRow:
-    """One committed page: where its bytes lie and where in the channel's array they belong.
+    """One committed page: the position of its bytes and its place in the channel's array.
 
     `channel` is the number of the description that the page was written under.
     """

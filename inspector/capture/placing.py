@@ -43,14 +43,14 @@ class Placing:
         self._unreadable.setdefault(sentence, Damage(channel, frame, None, sentence, anywhere))
 
     def _doubt_gaps(self) -> None:
-        """Pages are lost, and what lies between those that are left may have been theirs: no fill is believed."""
+        """Pages are lost, and gaps between the others may have been theirs: no fill value is assumed."""
         if not self._doubtful:
             self._doubtful = True
             for data in self._arrays.values():
                 data.doubt_gaps()
 
     def _take_frame(self, frame: Frame | None) -> None:
-        """A frame, or what is said later of one that is known."""
+        """A frame, or a later record of a known one."""
         if frame is None:
             return
         if frame.index in self._frame_numbers:
@@ -60,7 +60,7 @@ class Placing:
             self.frames = (*self.frames, frame)
 
     def _describe(self, number: Any, channel: Channel, *, once: bool) -> str:
-        """Take note of a description; the sentence why not, where it contradicts the one before."""
+        """Add a description; returns the reason where it contradicts the one before."""
         before = self.channels.get(channel.name)
         if before is not None and once:
             return f"The channel {channel.name} is declared twice; the second is left out."
@@ -70,7 +70,7 @@ class Placing:
         return problem
 
     def _take_page(self, row: tuple[Any, ...]) -> str:
-        """The name of the channel that a page came to; "" where it cannot be read, or has to wait."""
+        """The name of the channel of a page; "" where it cannot be read, or has to wait."""
         channel = self._numbers.get(row[1]) if isinstance(row[1], int) else None
         if channel is None:
             self._waiting[row[0]] = row
@@ -117,7 +117,7 @@ class Placing:
             self._newest[channel.name], self.channels[channel.name] = page.frame, channel
 
     def _without_place(self) -> Iterator[Damage]:
-        """A sentence for each page that still waits for its channel or its frame."""
+        """A Damage for each page that still waits for its channel or its frame."""
         for row in self._waiting.values():
             frame = row[2] if isinstance(row[2], int) else -1
             channel = self._numbers.get(row[1]) if isinstance(row[1], int) else None

@@ -10,11 +10,12 @@ _NO_LINK = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 def private_file(path: Path, *, fresh: bool = False) -> BinaryIO:
-    """Open a file for writing, empty, that only its user can read; with `fresh` none may lie there. Raises OSError."""
+    """Open a file for writing, empty, that only its user can read; with `fresh` it must not exist yet.
+    Raises OSError."""
     kind = os.O_EXCL if fresh else os.O_TRUNC
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | kind | _NO_LINK, 0o600), "wb")
 
 
 def private_index(path: Path) -> None:
-    """See that an index exists, private to its user: SQLite gives its other files the mode of this one."""
+    """Make sure that an index exists, private to its user: SQLite gives its other files the mode of this one."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600))

@@ -1,7 +1,7 @@
 """Level of detail: minima and maxima over blocks of steps, so that a long run is drawn without reading it whole.
 
-NaN is never filtered away: a cell that covers any NaN is NaN in both results, and so is seen at every zoom. What is
-not known is NaN too, also among whole numbers, which become floats here.
+NaN is never filtered out: a cell that covers any NaN is NaN in both results, and so is visible at every zoom. Unknown
+values are NaN too, also among whole numbers, which become floats here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEVELS = (4, 16, 64, 256)
 class Pyramid:
     """Minima and maxima of a (step,) or (step, unit) array of floats at the levels above, up to date page by page.
 
-    `gap` is what rows hold that were never updated.
+    `gap` is the value of rows that were never updated.
     """
 
     def __init__(self, gap: float = np.nan) -> None:
@@ -74,7 +74,7 @@ class Pyramid:
 
 
 def with_nan(values: Array) -> Array:
-    """Floats as they are; whole numbers as floats that hold them (up to 2⁵³), NaN where they are masked."""
+    """Floats unchanged; whole numbers as floats (exact up to 2⁵³), NaN where they are masked."""
     if values.dtype.kind == "f":
         return values
     wanted = np.dtype(np.float32 if values.dtype.itemsize < 4 else np.float64)
@@ -100,7 +100,7 @@ def reduce_rows(values: Array, factor: int, how: np.ufunc) -> Array:
 
 
 def shrink(low: Array, high: Array, size: tuple[int, ...]) -> tuple[Array, Array]:
-    """Both arrays reduced so that no axis is longer than `size` asks (an axis may come out shorter)."""
+    """Both arrays reduced so that no axis is longer than `size` (an axis may become shorter)."""
     for axis, wanted in enumerate(size[: low.ndim]):
         factor = -(-low.shape[axis] // max(1, wanted))
         if factor > 1:

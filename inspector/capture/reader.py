@@ -30,13 +30,14 @@ SMALL_BYTES = 64 << 20
 RAW_ROWS = 2_000
 """Fewer rows than this are reduced directly; more go through the pyramid."""
 RETRY_SECONDS = 1.0
-"""How long an index that cannot be read is left alone before `changed` asks for another try."""
+"""Seconds before `changed` requests another try of an index that could not be read."""
 
 
 class Capture(CheckedPages):
     """One capture, open for reading. Also a context manager. Raises CaptureError when it cannot be read.
 
-    What a run said is in the attributes that `Contents` lists; `damage` and `damaged` tell what could not be read.
+    The records of a run are in the attributes that `Contents` lists; `damage` and `damaged` list what could not be
+    read.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -86,7 +87,7 @@ class Capture(CheckedPages):
         self.close()
 
     def close(self) -> None:
-        """Close the index and the page files; arrays that were handed out stay valid."""
+        """Close the index and the page files; arrays that were returned stay valid."""
         if self._index is not None:
             self._index.close()
             self._index = None
@@ -105,7 +106,7 @@ class Capture(CheckedPages):
         try:
             return index.changed()
         except CaptureError:
-            return True  # `refresh` finds out what is wrong, and tells
+            return True  # `refresh` finds out what is wrong, and reports it
 
     def _open_index(self) -> Index:
         if self._index is None:
@@ -113,9 +114,9 @@ class Capture(CheckedPages):
         return self._index
 
     def refresh(self) -> frozenset[str]:
-        """Take in what is new; the names of the channels that are new or got pages.
+        """Read what is new; returns the names of the channels that are new or got pages.
 
-        An index that is locked is tried again at the next refresh, and so is one that cannot be read, which is told
+        An index that is locked is tried again at the next refresh, and so is one that cannot be read, which is reported
         among the damage: what was read before stays.
         """
         index = self._open_index()
@@ -132,8 +133,8 @@ class Capture(CheckedPages):
 
     @property
     def status(self) -> RunState:
-        """How the run stood at the last refresh: only a capture that holds its end is done. A run whose writer is dead,
-        or whose index cannot be read any more, is unfinished."""
+        """The state of the run at the last refresh: only a capture with its stop record is done. A run whose writer is
+        dead, or whose index cannot be read any more, is unfinished."""
         if self.stop is not None:
             return self.stop.status
         alive = any(isinstance(pid, int) and isinstance(mark, str) and is_alive(pid, mark) for pid, mark in self._lease)
@@ -152,7 +153,7 @@ class Capture(CheckedPages):
 
     def channel(self, name: str, frame: int = -1) -> Channel:
         """How a channel is described in a frame: method, title, formula, limits and labels may differ from frame to
-        frame; kind, dims and dtype never do. Of a frame in which it has no pages, how it was described last."""
+        frame; kind, dims and dtype never do. For a frame in which it has no pages, its last description."""
         number = self.frame_of(name, frame)
         data = self._arrays.get((name, number))
         return self.channels[name] if data is None else data.channel
@@ -236,7 +237,7 @@ class Capture(CheckedPages):
         return {name: self.axis(name) for name, _frame in self._axes}
 
     def axis(self, name: str, frame: int = -1) -> Axis:
-        """What is known of an axis, whose name `Channel.domain(dim)` gives; one that nobody described is a line.
+        """What is known of an axis, whose name `Channel.domain(dim)` gives; one that was not described is a line.
 
         As with `labels`: the newest frame's for -1, else the frame's own, else what holds for every frame.
         """

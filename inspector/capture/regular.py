@@ -1,7 +1,6 @@
-"""Ordinary files, and nothing else: opening a named pipe waits for ever, a device has no end, a socket no bytes.
+"""Ordinary files, and nothing else: opening a named pipe waits forever, a device has no end, a socket no bytes.
 
-Whatever somebody else may have put in the place of a file is looked at before it is opened, opened without waiting,
-and looked at again once it is open.
+A path from outside is checked before it is opened, opened without waiting, and checked again once it is open.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ BINARY = getattr(os, "O_BINARY", 0)
 
 
 class NotRegularError(OSError):
-    """Something else stands in the place of a file; `strerror` says what."""
+    """A path is not an ordinary file; `strerror` says what it is."""
 
     def __init__(self, path: Path | str, mode: int) -> None:
-        kind = KINDS.get(stat.S_IFMT(mode), "no file that can be read")
+        kind = KINDS.get(stat.S_IFMT(mode), "not a file that can be read")
         super().__init__(errno.EINVAL, f"it is {kind}, not an ordinary file", str(path))
 
 
 def regular_stat(path: Path | str) -> os.stat_result:
-    """What the system knows of an ordinary file. Raises NotRegularError, or OSError where nothing can be known.
+    """The status of an ordinary file. Raises NotRegularError, or OSError where it cannot be read.
 
     Links are followed; a link that leads in a circle raises OSError.
     """
-    found = os.stat(path)  # noqa: PTH116 - also of what is no Path
+    found = os.stat(path)  # noqa: PTH116 - also for strings
     if not stat.S_ISREG(found.st_mode):
         raise NotRegularError(path, found.st_mode)
     return found
@@ -45,7 +44,7 @@ def open_regular(path: Path | str) -> BufferedReader:
 
 
 def open_unbuffered(path: Path | str) -> FileIO:
-    """The same, where pieces are read at places that are chosen."""
+    """The same, for reading pieces at chosen offsets."""
     regular_stat(path)
     number = os.open(path, os.O_RDONLY | AT_ONCE | BINARY)
     try:

@@ -1,4 +1,4 @@
-"""Rows of an index that are missing, told from their numbers, which leave no gap where nothing was taken away."""
+"""Missing rows of an index, detected from their numbers, which have no gap where no row was removed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ NOUNS = {
     "run": ("entry about the run", "entries about the run"), "channels": ("channel", "channels"),
     "frames": ("frame", "frames"), "pages": ("page", "pages"), "notes": ("note", "notes"),
 }  # fmt: skip
-"""What the rows of a table are called: one, and several."""
+"""Nouns for the rows of a table, singular and plural."""
 
 
 class RowNumbers:
-    """The numbers of the rows that came, table by table."""
+    """The numbers of the rows that were read, table by table."""
 
     def __init__(self) -> None:
         self._due: dict[str, int] = {}
@@ -25,7 +25,7 @@ class RowNumbers:
         """Whether it is known where the numbers of a run that has ended end."""
 
     def note(self, counts: RowCounts) -> None:
-        """What the writer says: at first where the numbers begin, then how far they go."""
+        """Note the writer's counts: first where the numbers begin, then how far they go."""
         if not self.begun:
             self._due.update(counts.first)
             self.begun = True
@@ -34,7 +34,7 @@ class RowNumbers:
         self._last.update(counts.last)
 
     def follow(self, table: str, numbers: Iterable[int]) -> list[str]:
-        """Take note of rows in their order; a sentence for each gap, and for each row that came twice or too late."""
+        """Note rows in their order; returns a message for each gap, and for each repeated or misplaced row."""
         said = []
         for number in numbers:
             due = self._due.get(table, number)
@@ -46,13 +46,13 @@ class RowNumbers:
         return said
 
     def missing_at_the_end(self) -> Mapping[str, str]:
-        """By table, the sentence about rows that the writer counted and that are not there."""
+        """By table, the message about rows that the writer counted and that do not exist."""
         ends = {table: (self._due.get(table, last + 1), last) for table, last in self._last.items()}
         return {table: missing(table, due, last) for table, (due, last) in ends.items() if due <= last}
 
 
 def missing(table: str, first: int, last: int) -> str:
-    """The sentence about rows that are missing."""
+    """The message about missing rows."""
     one, many = NOUNS.get(table, ("row", "rows"))
     if first == last:
         return f"1 {one} is missing from the index (number {first})."

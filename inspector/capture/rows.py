@@ -1,4 +1,4 @@
-"""The rows of an index that is being written: what a record becomes, and the numbers that rows get."""
+"""The rows of an index that is being written: the rows of each record, and their numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Rows:
         self._run = ""
 
     def describe(self, start: RunStart, lease: Lease) -> None:
-        """The tables, how the run begins, and who writes."""
+        """Write the tables, the run's start record, and the lease."""
         for statement in schema().split(";\n"):
             self.index.execute(statement)
         for data in encoded(start, MAX_JSON):
@@ -41,7 +41,7 @@ class Rows:
         self.count()
 
     def take_up(self, run: str, lease: Lease) -> bool:
-        """Go on with the run of this name, whose rows are there already; False where it is another's."""
+        """Continue the run of this name, whose rows exist already; False where they are another run's."""
         if self.index.execute("PRAGMA user_version").fetchone()[0] // 1000 != MAJOR:
             return False
         found = [decode(text) for (text,) in self.index.execute("SELECT record FROM run ORDER BY id").fetchall()]
@@ -62,11 +62,11 @@ class Rows:
         return True
 
     def drop_all(self) -> None:
-        """Empty the index. Numbers of rows will go on from where they were, so that a reader notices the new ones."""
+        """Empty the index. Numbers of rows continue from where they were, so that a reader notices the new ones."""
         found = self.index.execute("SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite#_%' ESCAPE '#'")
         objects = found.fetchall()
         for table in COUNTED:
-            with contextlib.suppress(sqlite3.OperationalError):  # no such table or column: no capture of ours wrote it
+            with contextlib.suppress(sqlite3.OperationalError):  # no such table or column: not written by this package
                 highest = self.index.execute(f"SELECT max(id) FROM {table}").fetchone()[0]
                 self._first[table] = self._next[table] = (highest if isinstance(highest, int) else 0) + 1
         for wanted in ("trigger", "view", "table"):
@@ -76,7 +76,7 @@ class Rows:
                     self.index.execute(f'DROP {wanted} IF EXISTS "{quoted}"')
 
     def count(self) -> None:
-        """Note which rows there are, unless that is what was written last."""
+        """Write the row counts, unless they are already the last row."""
         if sum(self._next.values()) != self._counted:
             last = {table: number - 1 for table, number in self._next.items()}
             counts = RowCounts(first=self._first, last={**last, "run": self._next["run"]})
@@ -94,7 +94,7 @@ class Rows:
 
     def write(self, record: Any, place: Position | None) -> None:
         """The row or rows of one record; `place` is where a page's bytes lie. Raises ValueError for a page that does
-        not fit its channel, and for a channel that contradicts what was said of it before."""
+        not fit its channel, and for a channel that contradicts its earlier description."""
         if isinstance(record, Page):
             assert place is not None
             self._page(record, place)
@@ -120,7 +120,7 @@ class Rows:
         self._frames.add(frame.index)
 
     def _channel(self, channel: Channel) -> None:
-        """A row for each way in which a channel is described; the last one counts for the pages to come."""
+        """A row for each way in which a channel is described; the last one applies to the pages that follow."""
         before = self._channels.get(channel.name)
         problem = contradiction(before[1] if before else None, channel)
         if problem:
@@ -142,7 +142,7 @@ class Rows:
                 f"a page of {channel.name} is {array.dtype}{array.shape}; declared: {channel.dtype} {channel.dims}"
             )
         if page.frame not in self._frames:
-            self._frame(Frame(index=page.frame))  # nobody had more to say of it
+            self._frame(Frame(index=page.frame))  # no other record of it exists
         file, offset, nbytes, crc = place
         columns = (number, page.frame, file, offset, nbytes, json.dumps(page.offset), json.dumps(array.shape), crc)
         own = self._next["pages"]

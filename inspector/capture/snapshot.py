@@ -1,17 +1,17 @@
 """A private copy of an index and its write-ahead log, as they are at one moment of a run that may still be writing.
 
-SQLite maps a file beside an index whose log is in use (`index.sqlite-shm`); where another program cuts that file, every
-process that has it mapped ends with SIGBUS. Beside a copy of our own nobody cuts anything.
+SQLite maps a file beside an index whose log is in use (`index.sqlite-shm`); where another program truncates that file,
+every process that has it mapped ends with SIGBUS. Beside a private copy no other program does so.
 
-Why a copy that is taken while the writer goes on is whole: the log only grows until a checkpoint has brought all of it
-into the index and the next commit begins a new log with another header. The index is copied first, then the log; if
-the log's header is the same before and after, then whatever a checkpoint had brought into the copied index meanwhile
-stands in the copied log too, and SQLite takes it from there. A commit that was copied half is told by SQLite from its
+Why a copy that is taken while the writer writes is consistent: the log only grows until a checkpoint has brought all of
+it into the index and the next commit begins a new log with another header. The index is copied first, then the log; if
+the log's header is the same before and after, then whatever a checkpoint had brought into the copied index meanwhile is
+in the copied log too, and SQLite reads it from there. A commit that was copied partly is detected by SQLite from its
 checksums, and is left out as if it had not begun.
 
 Closing a file gives up the POSIX locks that the own process holds on it. Where a process writes a capture and reads it
-too, the lock of its writer is lost with the first copy: that somebody writes is therefore told by the lease in the
-index, which every writer asks for before it begins, and the lock only makes that quicker.
+too, the lock of its writer is lost with the first copy: a writer is therefore detected by the lease in the index, which
+every writer checks before it begins, and the lock only makes that quicker.
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ ATTEMPTS = 8
 
 
 class State(NamedTuple):
-    """What changes when somebody commits to an index: the file, or its log. None where there is no such file."""
+    """The attributes that change with a commit to an index: those of the file, or of its log.
+    None where there is no such file."""
 
     main: Signature | None
     log: Signature | None
 
     @classmethod
     def of(cls, index: str, log: str) -> State:
-        """As they are now; some microseconds, wherefore the names are strings that were made before."""
+        """The present state; it takes some microseconds, therefore the names are precomputed strings."""
         return cls(_signature(index), _signature(log))
 
 
 def beside(index: Path, suffix: str) -> Path:
-    """The file that SQLite keeps beside an index, where the index itself lies and not a link to it."""
+    """The file that SQLite keeps beside an index, at the index itself and not at a link to it."""
     return Path(os.path.realpath(index) + suffix)
 
 
@@ -60,7 +61,8 @@ def has_log(index: Path) -> bool:
 
 
 class PrivateCopy:
-    """The copy of one index in a temporary folder that only its user can enter. Raises OSError where it has no room."""
+    """The copy of one index in a temporary folder that only its user can enter.
+    Raises OSError where the disk has no space."""
 
     def __init__(self, index: Path) -> None:
         self._source = index

@@ -1,4 +1,4 @@
-"""Arrays as pages of bounded size: a reader checks and holds one page at a time, whatever was written at once."""
+"""Arrays as pages of bounded size: a reader checks one page at a time, however much was written at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from inspector.records import Page
 
 
 def split(page: Page) -> Iterator[Page]:
-    """The page itself, or pages of at most PAGE_BYTES that hold the same numbers, in order."""
+    """The page itself, or pages of at most PAGE_BYTES with the same numbers, in order."""
     if page.array.nbytes <= PAGE_BYTES:
         yield page
         return

@@ -1,9 +1,9 @@
 """The files of a capture that is being written: page bytes first, then one transaction of index rows.
 
 A capture that is replaced stays as it is until the new run has its first pages. These go to page files of other
-numbers, and then one transaction empties the old index, describes the new run and commits its first rows: whatever
-happens, even a kill, the folder holds the old capture or the new one. The index file stays the same file, so that
-whoever has it open sees the change as any other commit.
+numbers, and then one transaction empties the old index, describes the new run and commits its first rows: in any case,
+even after a kill, the folder has the old capture or the new one. The index file stays the same file, so that readers
+see the change as any other commit.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from inspector.capture.target import busy, in_use, index_files, is_damage, is_le
 from inspector.records import Page, RunStart, RunStop
 
 LOCK_SECONDS = 5.0
-"""How long the writer waits for somebody who reads the index where it lies."""
+"""Seconds that the writer waits for a reader of the index."""
 _LOST: list[sqlite3.Connection] = []
 """Connections to captures that were moved or removed while they were written. They are never closed: SQLite would
-remove the write-ahead log by its name, and what bears that name now may be another capture's."""
+remove the write-ahead log by its name, which may now be another capture's."""
 
 
 class Store:
     """The files of a capture, used by the writer's thread alone.
 
-    `replaces`: a capture lies there that will go. `again`: that of this very run lies there, and is added to.
+    `replaces`: an existing capture will be replaced. `again`: the capture is this run's own, and is added to.
     """
 
     def __init__(self, path: Path, start: RunStart, *, replaces: bool, again: bool = False) -> None:
@@ -54,11 +54,11 @@ class Store:
     # -- beginning
 
     def _begin_anew(self) -> None:
-        """A capture with nothing in it but how the run began, in a folder where there is none."""
+        """A capture with only the run's start record, in a folder without one."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._check_unused()
         rows = self._connect("rwc")
-        rows.index.execute("PRAGMA synchronous=OFF")  # there is nothing in it yet that a power cut could take
+        rows.index.execute("PRAGMA synchronous=OFF")  # it has nothing yet that a power failure could destroy
         try:
             rows.index.execute("BEGIN EXCLUSIVE")
             if rows.index.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -75,12 +75,12 @@ class Store:
         self._settle()
 
     def _check_unused(self) -> None:
-        """A writer holds its index locked, so that waiting for it would be in vain. Raises CaptureError."""
+        """A writer keeps its index locked, so waiting for it would be useless. Raises CaptureError."""
         if (self.path / INDEX).exists() and in_use(self.path / INDEX):
             raise busy(self.path)
 
     def _go_on(self) -> None:
-        """Take up the capture of a run that has ended. Raises CaptureError where another run's, or none, lies there."""
+        """Continue the capture of a run that has ended. Raises CaptureError where it is another run's, or missing."""
         if not is_ours(self.path / INDEX):
             raise CaptureError(f"{self.path} does not hold the capture of this run any more; run again.")
         check_beside(self.path / INDEX)
@@ -111,11 +111,11 @@ class Store:
         return self._rows
 
     def _settle(self) -> None:
-        """From here on readers and the writer do not wait for each other: these read a copy of the log (`snapshot.py`).
+        """From now on readers and the writer do not wait for each other: readers use a copy of the log (`snapshot.py`).
 
-        WAL mode comes after the first transaction: the application id thereby lies in the file itself and not in its
-        log, and the capture of a run that was killed is known as one. With exclusive locking SQLite keeps in memory
-        what it would otherwise map from a file that another program may cut, which ends a process.
+        WAL mode comes after the first transaction: so the application id is in the file itself and not in its log, and
+        the capture of a run that was killed is recognised. With exclusive locking SQLite keeps in memory what it would
+        otherwise map from a file that another program may truncate, which ends a process.
         """
         index = self._open().index
         try:
@@ -123,14 +123,14 @@ class Store:
             index.execute("PRAGMA journal_mode=WAL")
             index.execute("PRAGMA wal_autocheckpoint=256")  # readers copy the log: it stays about a megabyte
             index.execute("PRAGMA journal_size_limit=0")  # the log's size changes with each commit: that is noticed
-        except sqlite3.OperationalError:  # somebody holds on: then they wait for each other
+        except sqlite3.OperationalError:  # a reader is connected: then they wait for each other
             index.execute("PRAGMA locking_mode=NORMAL")
         index.execute("PRAGMA synchronous=NORMAL")
         self._identity = _identity(self.path / INDEX)
         self.begun = True
 
     def _leave(self) -> None:
-        """After a beginning that failed: an index without a byte in it would only be in the way."""
+        """After a failed start: an empty index would only be in the way."""
         with contextlib.suppress(OSError):
             if (self.path / INDEX).stat().st_size == 0:
                 (self.path / INDEX).unlink()
@@ -157,12 +157,12 @@ class Store:
             except OSError:
                 self.pages.cut()
                 words = [record for record in records if not isinstance(record, Page)]
-                self._commit_rows(words, [None] * len(words))  # a full disk may still have room for what was said
+                self._commit_rows(words, [None] * len(words))  # a full disk may still have space for the other records
                 raise
             self._commit_rows(records, placed)
 
     def _places(self, records: list[Any]) -> list[Position | None]:
-        """Append the bytes of all pages; where each lies."""
+        """Append the bytes of all pages; returns the position of each."""
         placed = [self.pages.place(record) if isinstance(record, Page) else None for record in records]
         self.pages.flush()
         return placed
@@ -176,7 +176,7 @@ class Store:
                 try:
                     rows.write(record, place)
                 except (ValueError, TypeError, RecursionError, OverflowError) as problem:
-                    refused = problem  # what came before it is not lost with it
+                    refused = problem  # the records before it are not lost with it
                     break
         self.pages.committed()
         if refused is not None:
@@ -184,7 +184,7 @@ class Store:
 
     @contextlib.contextmanager
     def _transaction(self, rows: Rows) -> Iterator[None]:
-        """All that is written inside is committed, or nothing. Raises CaptureError where another run took over."""
+        """All that is written inside is committed, or nothing. Raises CaptureError where another run replaced it."""
         rows.index.execute("BEGIN IMMEDIATE")
         before = rows.known()
         try:
@@ -199,7 +199,7 @@ class Store:
             raise
 
     def _check_folder(self) -> None:
-        """SQLite goes on writing to a file that was removed or moved; nobody would find the numbers again."""
+        """SQLite would continue to write to a file that was removed or moved, where the numbers would be lost."""
         now = _identity(self.path / INDEX)
         if now != self._identity and not self._is_mine():
             raise CaptureError(
@@ -208,20 +208,20 @@ class Store:
         self._identity = now
 
     def _is_mine(self) -> bool:
-        """Whether the index that lies at the path now is the one that is written: some disks number files anew."""
+        """Whether the index at the path now is the one being written: some file systems reuse file numbers."""
         try:
             with Connection(self.path / INDEX, wait=1.0) as other:
                 return bool(other.execute("SELECT token FROM lease").fetchall() == [(self._lease[2],)])
         except (CaptureError, sqlite3.Error):
             return False
 
-    # -- taking the place of another capture
+    # -- replacing another capture
 
     def _replace(self, records: list[Any]) -> None:
-        """In one transaction the old capture goes and the new one is there with its first rows.
+        """In one transaction the old capture is removed and the new one written with its first rows.
 
-        Pages are placed while the index is locked, and only page files that were there then are removed: two runs that
-        replace one capture come after one another, and neither removes what the other has written.
+        Pages are placed while the index is locked, and only page files that existed then are removed: two runs that
+        replace one capture are serialised, and neither removes what the other has written.
         """
         try:
             self._check_unused()
@@ -239,14 +239,14 @@ class Store:
             raise
         self.pages.committed()
         self._settle()
-        with contextlib.suppress(sqlite3.OperationalError):  # somebody reads: the free pages stay, which is no harm
+        with contextlib.suppress(sqlite3.OperationalError):  # a reader is connected: the free pages stay
             rows.index.execute("VACUUM")
         for path in old:
             with contextlib.suppress(OSError):  # open in another program, on Windows
                 path.unlink()
 
     def _emptied(self) -> Rows:
-        """The old index, within a transaction in which all it held is gone. Raises CaptureError if a run writes it."""
+        """The old index, emptied within a transaction. Raises CaptureError if a run writes it."""
         rows = self._connect("rw")
         try:
             rows.index.execute("BEGIN IMMEDIATE")
@@ -260,7 +260,7 @@ class Store:
         return rows
 
     def _cleared(self) -> Rows:
-        """An index that SQLite cannot change is of no use to anybody: it goes, as was asked for; a new one comes."""
+        """An index that SQLite cannot change is useless: it is removed, as requested, and a new one is made."""
         self._open().index.close()
         for path in index_files(self.path):
             path.unlink()
@@ -269,7 +269,7 @@ class Store:
         return rows
 
     def _abandon(self) -> None:
-        """The old capture stays; what was written for the new one goes."""
+        """The old capture stays; what was written for the new one is removed."""
         if self._rows is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._rows.index.execute("ROLLBACK")
@@ -295,9 +295,9 @@ class Store:
             with self._transaction(rows):
                 rows.count()
                 rows.index.execute("DELETE FROM lease")
-        except sqlite3.Error:  # a full disk: then at least it is not said that somebody still writes
+        except sqlite3.Error:  # a full disk: then at least the lease no longer claims a writer
             with contextlib.suppress(sqlite3.Error):
-                rows.index.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log's room is enough for that
+                rows.index.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log's space is enough for that
             try:
                 rows.index.execute("DELETE FROM lease WHERE token = ?", (self._lease[2],))
             except sqlite3.Error:
@@ -312,7 +312,7 @@ class Store:
 
 
 def _counts(record: Any) -> bool:
-    """Whether a record is worth a capture: numbers, or the end of a run that had none to show."""
+    """Whether a record justifies a capture: numbers, or the end of a run that had none."""
     return isinstance(record, Page) or (isinstance(record, RunStop) and record.status == "done")
 
 

@@ -1,7 +1,7 @@
 """A channel's numbers as files that other programs read: npy, npz, csv, and parquet and NetCDF with their extras.
 
-What is not known (a page that is damaged, or never came) is told apart from what a model made: an empty cell, a null, a
-mask. It is never a number, and NaN alone stands for it only where a format has nothing else.
+Unknown values (a page that is damaged, or was never written) are distinguished from the model's: an empty cell, a null,
+a mask. They are never numbers, and NaN only where a format has nothing else.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z|[+-]?(inf|nan)\Z"
 
 
 class DamagedError(CaptureError):
-    """What is asked for is damaged, and nobody said that this is no matter."""
+    """The requested data is damaged, and `damaged` does not allow that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class Table:
 
 
 def export_channel(capture: View, name: str, frame: int, to: Path | str, *, damaged: bool = False) -> Path:
-    """Write one channel of one frame to a file whose suffix says how; what is damaged only if `damaged` says so.
+    """Write one channel of one frame to a file in the format of its suffix; damaged data only if `damaged` allows it.
 
-    Raises DamagedError, or CaptureError, in one sentence.
+    Raises DamagedError, or CaptureError, with a one-line message.
     """
     target = Path(to)
     writer = WRITERS.get(target.suffix.lower())
@@ -75,7 +75,7 @@ def table_of(capture: View, name: str, frame: int) -> Table:
 
 
 def write_atomically(target: Path, data: bytes) -> None:
-    """Write a file so that it is either whole or not there. Raises CaptureError."""
+    """Write a file so that it is either complete or absent. Raises CaptureError."""
     try:
         number, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}-")
         try:
@@ -165,7 +165,7 @@ def _npy(table: Table) -> bytes:
 
 
 def _npz(table: Table) -> bytes:
-    """Where something is not known, `missing` is True there."""
+    """`missing` is True where values are not known."""
     channel, out = table.channel, io.BytesIO()
     extra: dict[str, Any] = {
         f"{dim}_labels": np.array(names, dtype=np.str_) for dim, names in table.labels.items() if names
@@ -246,7 +246,7 @@ def _data_array(channel: Channel, array: Array, labels: Mapping[str, tuple[str, 
 def to_xarray(capture: View, frame: int = -1) -> Any:
     """Every channel of a frame as a Dataset; whole numbers of which some are not known become floats with NaN there.
 
-    A dim is called by the axis that it lies along where that is not the obvious one, so that axes of equal length are
+    A dim gets the name of its axis where that is not the default one, so that axes of equal length are
     not taken for one; axes of different length get their channel's place as a suffix.
     """
     xarray = _need("xarray", "notebook")
@@ -270,4 +270,4 @@ def to_xarray(capture: View, frame: int = -1) -> Any:
 WRITERS: dict[str, Callable[[Table], bytes]] = {
     ".npy": _npy, ".npz": _npz, ".csv": _csv, ".parquet": _parquet, ".nc": _netcdf,
 }  # fmt: skip
-"""How data is written, by file suffix."""
+"""Writers of data by file suffix."""

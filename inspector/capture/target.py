@@ -1,4 +1,4 @@
-"""Where a capture may be written: what counts as one of ours, which files it owns, and what is never touched."""
+"""Where a capture may be written: what is recognised as a capture, which files it owns, and what is never changed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _PAGES = re.compile(r"pages-(\d{4})\.bin\Z")
 
 
 def check_target(path: Path, overwrite: bool) -> bool:
-    """Whether a capture at `path` will be replaced (True) or a new folder is begun (False); nothing is touched.
+    """Whether a capture at `path` will be replaced (True) or a new folder is made (False); nothing is changed.
 
-    Raises CaptureError for what is no folder of a capture's own, and for a capture where `overwrite` is not said.
+    Raises CaptureError for a path that is not a capture's folder, and for a capture without `overwrite`.
     """
     try:
         if path.is_symlink():
@@ -60,7 +60,7 @@ def _check_folder(path: Path, overwrite: bool) -> bool:
 
 
 def _check_beside(path: Path) -> None:
-    """SQLite writes through a link in the place of a file that it keeps beside an index, wherever it leads."""
+    """SQLite would write through a link in place of one of its files beside an index, wherever it leads."""
     check_beside(path / INDEX)
     for name in _INDEX_FILES[1:]:
         if (path / name).is_symlink():
@@ -68,12 +68,12 @@ def _check_beside(path: Path) -> None:
 
 
 def busy(path: Path) -> CaptureError:
-    """The sentence about a capture that somebody writes."""
+    """The error about a capture that is being written."""
     return CaptureError(f"{path} is being written by another run; choose another name or end that run first.")
 
 
 def is_ours(index: Path) -> bool:
-    """Whether a file is the index of a capture, by its first bytes. What is no regular file is never opened."""
+    """Whether a file is the index of a capture, by its first bytes. Anything but a regular file is never opened."""
     try:
         if not stat.S_ISREG(index.lstat().st_mode):
             return False
@@ -92,7 +92,7 @@ def has_our_id(head: bytes) -> bool:
 def in_use(index: Path) -> bool:
     """Whether a process that is alive writes the capture of this index.
 
-    Raises CaptureError where SQLite would open something that is no ordinary file, and perhaps wait for ever.
+    Raises CaptureError where SQLite would open something that is no ordinary file, and perhaps wait forever.
     """
     check_beside(index)
     try:
@@ -100,7 +100,7 @@ def in_use(index: Path) -> bool:
             return is_leased(connection)
     except BusyError:  # a locked index is being changed
         return True
-    except (CaptureError, sqlite3.Error):  # a damaged one is of no use to any writer
+    except (CaptureError, sqlite3.Error):  # a damaged one is useless to any writer
         return False
 
 
@@ -114,7 +114,7 @@ def is_leased(connection: sqlite3.Connection) -> bool:
 
 
 def is_damage(problem: sqlite3.Error) -> bool:
-    """Whether SQLite says that a file is damaged, rather than locked, full or out of reach."""
+    """Whether SQLite reports that a file is damaged, rather than locked, full or unreachable."""
     return getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -124,7 +124,7 @@ def index_files(folder: Path) -> list[Path]:
 
 
 def page_files(folder: Path) -> dict[int, Path]:
-    """The page files in a folder by their number; files of any other name are nobody's business."""
+    """The page files in a folder by their number; files with other names are ignored."""
     found = ((_PAGES.match(path.name), path) for path in folder.iterdir())
     return {int(match[1]): path for match, path in found if match and _is_regular(path)}
 

@@ -1,4 +1,4 @@
-"""What panels, tables and rules read: a capture, or what stands in its place (a comparison of two frames)."""
+"""The protocol that panels, tables and rules read: a capture, or a comparison of two frames."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 
 class View(Protocol):
-    """Channels by name, and their numbers. Every method raises CaptureError for a channel that is not there."""
+    """Channels by name, and their numbers. Every method raises CaptureError for a channel that does not exist."""
 
     start: RunStart
 
@@ -25,10 +25,10 @@ class View(Protocol):
         """By name, in the order in which they were declared."""
 
     def channel(self, name: str, frame: int = -1) -> Channel:
-        """How a channel is described in a frame."""
+        """The description of a channel in a frame."""
 
     def frame_of(self, name: str, frame: int = -1) -> int:
-        """The frame that -1 stands for: the newest one in which the channel has pages."""
+        """The frame that -1 denotes: the newest one in which the channel has pages."""
 
     def revision(self, name: str, frame: int = -1) -> int:
         """Grows whenever the channel gets a page; 0 while it has none."""
@@ -54,7 +54,7 @@ class View(Protocol):
         """The cells that are not known, by what was checked so far."""
 
     def damage_of(self, name: str, frame: int = -1) -> tuple[Damage, ...]:
-        """What is lost of a channel in a frame, or may be."""
+        """The damage of a channel in a frame, certain or possible."""
 
     def labels(self, domain: str, frame: int = -1) -> tuple[str, ...]:
         """Names of the positions of a label domain."""
@@ -64,4 +64,4 @@ class View(Protocol):
         """The axes that the run described, by name."""
 
     def axis(self, name: str, frame: int = -1) -> Axis:
-        """What is known of an axis, whose name `Channel.domain(dim)` gives; a plain line where nobody described it."""
+        """What is known of an axis, whose name `Channel.domain(dim)` gives; a plain line where it was not described."""

@@ -27,13 +27,12 @@ QUEUE_BYTES = 256 << 20
 class Writer:
     """The one writer of a capture folder. Also a context manager.
 
-    With `overwrite` a capture may lie at `path` already. It stays as it is until this run has its first page, or is
-    done without any; if neither comes about, nothing was changed (`begun` is False).
-    `block=True` waits when the disk is slower than the run; `block=False` (inside somebody's training loop) drops
-    pages instead, counts them in `dropped` and notes the count in the log: never descriptions or findings.
-    `again=True` adds to the capture of the run `start`, which has ended: channels of frames that are there.
-    Raises CaptureError from the constructor, and from `write`, `flush` and `close` once writing has failed; what
-    was committed before stays readable.
+    With `overwrite` a capture may exist at `path` already. It stays unchanged until this run has its first page, or is
+    done without any; if neither happens, nothing was changed (`begun` is False). `block=True` waits when the disk is
+    slower than the run; `block=False` (inside a user's training loop) drops pages instead, counts them in `dropped`
+    and notes the count in the log: never descriptions or findings. `again=True` adds to the capture of the run `start`,
+    which has ended: channels of existing frames. Raises CaptureError from the constructor, and from `write`,
+    `flush` and `close` once writing has failed; what was committed before stays readable.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class Writer:
 
     @property
     def begun(self) -> bool:
-        """Whether the folder holds this run's capture; with `overwrite` at first it still holds the one before."""
+        """Whether the folder has this run's capture; with `overwrite` it has the one before at first."""
         return self._store.begun
 
     def write(self, record: Any) -> None:
@@ -130,16 +129,16 @@ class Writer:
             return
         try:
             action()
-        except Exception as problem:  # noqa: BLE001 - without this thread the run would wait for room for ever
+        except Exception as problem:  # noqa: BLE001 - without this thread the run would wait for space forever
             kept = "what was committed before is still readable there"
-            kept = kept if self.begun else "the capture that was there is as it was"
+            kept = kept if self.begun else "the capture that was there is unchanged"
             told = problem if isinstance(problem, CaptureError) else CaptureError(_explain(self.path, problem, kept))
             with self._room:
                 self.error = self.error or told
                 self._room.notify_all()
 
     def _gather(self) -> list[Any]:
-        """Records of one transaction: up to 4 MB or 0.1 s, at once when somebody waits in flush()."""
+        """Records of one transaction: up to 4 MB or 0.1 s, at once when a caller waits in flush()."""
         batch: list[Any] = []
         size, end = 0, time.monotonic() + COMMIT_SECONDS
         while size < COMMIT_BYTES:
@@ -159,7 +158,7 @@ def _is_mark(item: Any) -> bool:
 
 
 def _explain(path: Path, problem: BaseException, kept: str) -> str:
-    """One sentence about what went wrong, and what is `kept` all the same."""
+    """A one-line message about what went wrong, and what is `kept` in spite of it."""
     text = " ".join(str(problem).split())
     if isinstance(problem, (ValueError, TypeError)):
         return f"The capture {path.name} could not be written: {text}."

@@ -1,10 +1,10 @@
-"""The command line: one file a command.
+"""The command line: one file for each command.
 
-In: words of a command line. Out: text in the terminal, files, and an exit code: 0 done, 1 the run failed or what is to
-be written or judged is damaged, 2 bad arguments or unreadable input (one sentence on stderr).
+In: arguments of a command line. Out: text in the terminal, files, and an exit code: 0 done, 1 the run failed or what is
+to be written or diagnosed is damaged, 2 bad arguments or unreadable input (a one-line message on stderr).
 
-    command    the group of commands, and `main`, which turns every failure into a sentence and an exit code
-    fault      a sentence with its exit code, and opening a capture
+    command    the group of commands, and `main`, which turns every failure into a one-line message and an exit code
+    fault      a message with its exit code, and opening a capture
     reporting  a run in a worker process, with progress on a terminal
     columns    widths of lists
     run, listing, export, diagnose, pack, catalogue, demo, samples    the commands

@@ -1,4 +1,4 @@
-"""`inspector catalogue`: everything that can be asked for, from every registry, with what each entry says of itself."""
+"""`inspector catalogue`: every entry of every registry, with what it declares."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def catalogue(kinds: tuple[str, ...], as_json: bool) -> None:
 
 
 def _asked(kinds: Iterable[str]) -> Iterable[tuple[str, list[Entry], list[str]]]:
-    """(kind, its entries, what of it is broken), from wherever each kind is known."""
+    """(kind, its entries, its broken ones), from the process where each kind is known."""
     wanted = set(kinds)
     if wanted & set(ENGINE):
         catalog = ask_catalog()
@@ -73,12 +73,12 @@ def _broken(registry: Any) -> list[str]:
 
 
 def _said(entry: Entry) -> dict[str, Any]:
-    """The fields that say something."""
+    """The fields that are not empty."""
     return {name: value for name, value in asdict(entry).items() if value or name == "default"}
 
 
 def _notes(entry: Entry) -> str:
-    """In brackets: computed unasked, needs, cost, suffixes, choices."""
+    """In brackets: computed by default, needs, cost, suffixes, choices."""
     notes = [
         "default" if entry.default else "",
         f"needs {' and '.join(entry.needs)}" if entry.needs else "",

@@ -6,5 +6,5 @@ WIDEST_COLUMN = 60
 
 
 def width_of(names: list[str]) -> int:
-    """Of a column; a longer name pushes its own row aside, not all of them."""
+    """The width of a column; a longer name shifts its own row only."""
     return min(max(map(len, names), default=0), WIDEST_COLUMN)

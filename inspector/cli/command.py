@@ -1,4 +1,4 @@
-"""The group of commands, and the entry point that turns every failure into one sentence and an exit code."""
+"""The group of commands, and the entry point that turns every failure into a one-line message and an exit code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMANDS = (samples, run, list_, export, diagnose_, pack_, catalogue, demo)
 
 
 class PathsAllowed(click.Group):
-    """A group that takes a path where a command could stand: then the window opens it."""
+    """A group that accepts a path instead of a command: then the window opens it."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -74,7 +74,7 @@ def main() -> int:
     """Entry point of the command `inspector`."""
     try:
         return _main()
-    except Exception as fault:  # noqa: BLE001 - a fault of ours is told in one sentence too
+    except Exception as fault:  # noqa: BLE001 - an internal error is reported in one line too
         if "--debug" in sys.argv:
             say_details(traceback.format_exc())
             return 1

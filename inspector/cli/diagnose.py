@@ -27,7 +27,7 @@ from inspector.transport.terminal import complain, say
 )
 @click.option("--damaged", is_flag=True, help="Do not end with 1 because what rules read is damaged.")
 def diagnose_(capture: str, as_json: bool, fail_on: str | None, damaged: bool) -> None:
-    """Say what is wrong in a captured run: rule, place, steps, evidence, remedy."""
+    """Report what is wrong in a captured run: rule, place, steps, evidence, remedy."""
     with open_at(capture) as opened:
         found = diagnose(opened, opened.frames)
         labels = {frame.index: frame.label for frame in opened.frames}

@@ -1,4 +1,4 @@
-"""What ends a command with one sentence, and how a capture is opened for one."""
+"""The error that ends a command with a one-line message, and opening a capture for a command."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from inspector.transport.terminal import complain
 
 
 class Fault(click.ClickException):
-    """One sentence on stderr and an exit code."""
+    """A one-line message on stderr and an exit code."""
 
     def __init__(self, sentence: str, code: int = 2) -> None:
         super().__init__(sentence)
         self.code = code
 
     def show(self, file: Any = None) -> None:
-        """The sentence alone, without a prefix."""
+        """The message alone, without a prefix."""
         complain(self.format_message())
 
 

@@ -1,4 +1,4 @@
-"""`inspector list`: what a capture holds, and what of it is damaged."""
+"""`inspector list`: the contents of a capture, and its damage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from inspector.records import report
 from inspector.transport.terminal import say
 
 CHECKED_BYTES = 1 << 30
-"""Bytes of pages that `list` checks without being asked: about a second."""
+"""Bytes of pages that `list` checks by default: about a second."""
 MOST_DAMAGE = 20
 """Lines about damage that `list` prints."""
 
@@ -26,7 +26,7 @@ MOST_DAMAGE = 20
     "--check", is_flag=True, help=f"Check all pages for damage, not only the first {CHECKED_BYTES >> 30} GiB."
 )
 def list_(capture: str, as_json: bool, check: bool) -> None:
-    """List the frames and channels of a capture, and what of it is damaged."""
+    """List the frames and channels of a capture, and its damage."""
     with open_at(capture) as opened:
         opened.verify(None if check else CHECKED_BYTES)
         rows = [

@@ -12,7 +12,7 @@ from inspector.transport.terminal import say
 @click.command("pack")
 @click.argument("capture")
 @click.option("--to", default=None, help="The file to write; default: NAME.inspect.zip beside the capture.")
-@click.option("--overwrite", is_flag=True, help="Replace the packed capture that lies there.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing packed capture.")
 def pack_(capture: str, to: str | None, overwrite: bool) -> None:
     """Make one file of a capture, to mail; it opens like the folder."""
     try:

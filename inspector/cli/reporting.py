@@ -1,4 +1,4 @@
-"""A run in a worker process for the command line: progress on a terminal, what is printed, what the run came to."""
+"""A run in a worker process for the command line: progress on a terminal, printed output, and the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROGRESS_WIDTH = 58
 
 
 def run_and_report(load: Load, request: Run, debug: bool, python: str | None = None) -> Outcome:
-    """Run in a worker, in the Python that was named, with progress on a terminal. Raises Fault."""
+    """Run in a worker, in the given Python, with progress on a terminal. Raises Fault."""
     from tqdm import tqdm
 
     form = f"{{desc:<{PROGRESS_WIDTH}}} {{bar}} {{percentage:3.0f}} %"
@@ -45,14 +45,14 @@ def _echo(stream: str, text: str, debug: bool) -> None:
 
 
 def tell_checkpoint(outcome: Outcome, whole: bool) -> None:
-    """What the checkpoint did to the model: a few lines, or every name."""
+    """Report how the checkpoint matched the model: a few lines, or every name."""
     if outcome.loaded is not None and outcome.loaded.report is not None:
         for told in report.lines(outcome.loaded.report, whole=whole):
             say(told, err=True)
 
 
 def summary_of(target: Path) -> str:
-    """What a capture holds, in a few words."""
+    """The contents of a capture as a short text."""
     with open_capture(target) as capture:
         refused = f", {len(capture.refusals)} refused" if capture.refusals else ""
         seconds = capture.stop.seconds if capture.stop is not None else 0.0

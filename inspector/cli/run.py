@@ -22,7 +22,7 @@ from inspector.transport.terminal import say
 @click.option("--input", "file", multiple=True, help="[NAME=] A file: .txt .npy .csv .wav …; repeated: a batch.")
 @click.option("--ids", multiple=True, help="[NAME=] Token ids, for example '3 1 4'; repeated, or after ';': a batch.")
 @click.option("--generate", default=None, help="noise, impulse, constant or sine, for models that read vectors.")
-@click.option("--example", default=None, help="One of the subject's ready sequences, by name.")
+@click.option("--example", default=None, help="One of the subject's example sequences, by name.")
 @click.option(
     "--as", "kinds", nargs=2, multiple=True, metavar="KIND VALUE", help="A sequence that another input makes."
 )
@@ -33,14 +33,14 @@ from inspector.transport.terminal import say
 @click.option(
     "--with", "also", multiple=True, help="Compute this quantity too: KEY[@OPTION=VALUE]… (repeatable, or a list)."
 )
-@click.option("--only", multiple=True, help="Compute this quantity in the place of the default ones (repeatable).")
+@click.option("--only", multiple=True, help="Compute this quantity instead of the default ones (repeatable).")
 @click.option("--arguments", default="{}", help="Keyword arguments of the callable, as JSON.")
-@click.option("--partial", is_flag=True, help="Load what fits of a checkpoint that does not fit whole.")
+@click.option("--partial", is_flag=True, help="Load what fits of a checkpoint that does not fit completely.")
 @click.option("--look-at", default=0, help="Which sequence of a batch is shown.")
 @click.option("--seed", default=0, type=click.IntRange(0, 2**63 - 1), help="Seed of everything random.")
 @click.option("--device", default="cpu", help="cpu, cuda:0 …")
 @click.option("--out", default=None, help="Folder of the capture; default: NAME.inspect here.")
-@click.option("--overwrite", is_flag=True, help="Replace the capture that lies there, once this run has numbers.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing capture, once this run has numbers.")
 @click.option("--python", default=None, help="Interpreter, or environment folder, that runs the model.")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
 def run(
@@ -93,7 +93,7 @@ def _input_spec(given: dict[str, Any], options: tuple[str, ...]) -> InputSpec:
         for name, kind in kinds.items()
         if (value := given[name]) is not None
     }
-    for kind, value in given["kinds"]:  # inputs of other packages, and ours by their keys
+    for kind, value in given["kinds"]:  # inputs of other packages, and built-in ones by their keys
         sequences[kind] = (*sequences.get(kind, ()), value)
     parsed: dict[str, Any] = {}
     for option in options:

@@ -1,4 +1,4 @@
-"""Records: what the packages say to each other, as frozen dataclasses (numpy and the standard library only).
+"""Records: the messages that the packages exchange, as frozen dataclasses (numpy and the standard library only).
 
 They travel as JSON between processes and in the index of a capture; `codec.py` checks every field of what it reads.
 
@@ -7,11 +7,11 @@ They travel as JSON between processes and in the index of a capture; `codec.py` 
     labels     names of label domains
     run        the life of a run: start, frames, pages, labels, refusals, findings, log, stop
     requests   what a window asks of a worker, and the answers
-    catalogue  what a worker can do: every entry of its registries
+    catalogue  what a worker offers: every entry of its registries
     options    options of an entry, and how they are written
     edits      changes to a run
     codec      records as bytes and back
-    bounds, plain_values   records of bounded size, whatever they hold
+    bounds, plain_values   records of bounded size, whatever they contain
 
 Begin reading with `channel.py`.
 """

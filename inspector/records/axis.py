@@ -1,4 +1,4 @@
-"""What the positions along an axis of channels are: how many there are, how they are laid out, what they count."""
+"""The positions along an axis of channels: their number, their layout, what they count."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Layout = Literal["line", "grid", "layers", "hypotheses"]
 class Axis:
     """An axis that any number of channels share. The names of its positions are Labels of the same name.
 
-    A channel's dim lies along the axis that `Channel.domain(dim)` names. An axis that nobody described is a line whose
+    A channel's dim lies along the axis that `Channel.domain(dim)` names. An axis that was not described is a line whose
     title is its name, so that a capture needs a record only where there is more to say.
 
     Attributes:
         name: the label domain: "step", "answer step", "iteration", "layer", …
-        title: the word shown at the axis, for example "source step"; the name where it is left empty.
+        title: the title shown at the axis, for example "source step"; the name where it is left empty.
         length: how many positions there are; None where that is not known (yet).
         layout: how positions lie: a "line" (a sequence in order), a "grid" (a picture cut into patches, row by row),
             "layers" (of a stack, the first nearest to the input), or "hypotheses" (alternatives beside each other, as
             in a beam, without an order in time).
         grid: (rows, columns) where `layout` is "grid"; position i lies in row i // columns and column i % columns.
         unit: what positions are counted or measured in, for example "iteration"; "" for bare positions.
-        frame: the frame that it holds for; -1 for every frame (as in Labels).
+        frame: the frame to which it applies; -1 for every frame (as in Labels).
 
     Raises ValueError for a description that contradicts itself.
     """
@@ -40,7 +40,7 @@ class Axis:
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise ValueError("An axis has no name; it bears that of a label domain, for example 'step'.")
+            raise ValueError("An axis has no name; it has that of a label domain, for example 'step'.")
         object.__setattr__(self, "title", self.title or self.name)
         if self.length is not None and self.length < 0:
             raise ValueError(f"Axis {self.name!r}: a length of {self.length} is negative.")

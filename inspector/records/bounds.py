@@ -1,7 +1,7 @@
-"""Records of bounded size: what is written or sent is never longer than what a reader takes.
+"""Records of bounded size: what is written or sent is never longer than what a reader accepts.
 
 Texts come from anywhere (a message of five megabytes, a label of one), lists may have a hundred thousand entries. Where
-a record is too long, its long texts are cut with a mark that says how much is missing; names of positions and the tree
+a record is too long, its long texts are cut with a mark of how much is missing; names of positions and the tree
 of modules are spread over several records instead, since each entry counts.
 """
 
@@ -16,7 +16,7 @@ from inspector.records.plain_values import plain_value
 from inspector.records.run import Frame, Labels, RunStart
 
 TEXT_LENGTHS = (100_000, 20_000, 4_000, 1_000)
-"""Characters that a text keeps, tried in turn. Never fewer: names of channels and places are at most as long."""
+"""Characters to which a text is cut, tried in turn. Never fewer: names of channels and places are at most as long."""
 LIST_LENGTHS = (10_000, 1_000, 100, 10)
 MAX_LABEL = 10_000
 """Characters of one label in a list that is too long as a whole."""
@@ -88,7 +88,7 @@ def _within(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _labels(record: Labels, most: int) -> Iterator[bytes]:
-    """The same names in several records, each name of bearable length."""
+    """The same names in several records, each name of limited length."""
     domain = cut(record.domain, TEXT_LENGTHS[-1])
     names = tuple(cut(name, MAX_LABEL) for name in record.names)
 

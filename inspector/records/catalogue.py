@@ -1,4 +1,4 @@
-"""What a worker can do: every entry of its registries, with all that the entry says of itself."""
+"""What a worker offers: every entry of its registries, with all that the entry declares."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NEEDS = {
     ATTENTION: "No attention was found in this model, so there is nothing of this kind to compute.",
     LOSS: "This model came without a loss, so there are no gradients to compute.",
 }
-"""What a quantity may need of a model, and the sentence that is said where the model has none."""
+"""What a quantity may need of a model, and the message where the model has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,16 +20,16 @@ class Entry:
     """One entry of a registry.
 
     Attributes:
-        key, title, summary: the key, a word or two for a menu, and one sentence.
-        order: where it stands among the others, small first; of a quantity when it is computed.
-        default, needs, cost: of a quantity: whether it is computed unasked, what it needs of
-            a model (keys of NEEDS), and in a few words what it costs.
-        options: what can be set.
-        suffixes, magic: of a loader or an input: suffixes of its files, and their first bytes in hexadecimal.
-        form: of an input: how its sequence is given: "line" (typed), "choice" (one of `choices`), "file", "example".
-        reads: of an input: kinds of model that it is for; empty for all.
-        prompt: of an input that is typed: what to type.
-        choices: of an input: the sequences that it can make, by name.
+        key, title, summary: the key, a short title for a menu, and one sentence.
+        order: its position among the others, small first; quantities are computed in this order.
+        default, needs, cost: for a quantity: whether it is computed by default, what it needs of a model (keys of
+            NEEDS), and its cost as a short text.
+        options: its options.
+        suffixes, magic: for a loader or an input: suffixes of its files, and their first bytes in hexadecimal.
+        form: for an input: how its sequence is given: "line" (typed), "choice" (one of `choices`), "file", "example".
+        reads: for an input: kinds of model that it is for; empty for all.
+        prompt: for an input that is typed: what to type.
+        choices: for an input: the sequences that it can make, by name.
     """
 
     key: str
@@ -50,7 +50,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
-    """The worker's first word: what it can do."""
+    """The worker's first message: the entries of its registries."""
 
     torch: str
     threads: int

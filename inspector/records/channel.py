@@ -14,7 +14,7 @@ DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "float32", "float64",
 )  # fmt: skip
-"""Names of the element types a capture may hold; bfloat16 is widened to float32, which is exact."""
+"""Names of the element types of a capture; bfloat16 is widened to float32, which is exact."""
 
 DIMS = (
     "step", "unit", "head", "query", "key", "source", "lag", "start", "rank", "statistic",
@@ -29,9 +29,9 @@ KINDS = (
     "spectrum", "lyapunov", "trajectory", "fixed_point", "bptt", "truncation", "clipping",
     "training", "coordinate",
 )  # fmt: skip
-"""Known kinds. A kind says which picture fits; a new kind needs a new panel, a new name does not.
+"""Known kinds. A kind determines which plot fits; a new kind needs a new panel, a new name does not.
 
-A "coordinate" is no picture: it has the numbers of the positions along its axis (capture/coordinates.py).
+A "coordinate" is not plotted: it has the numbers of the positions along its axis (capture/coordinates.py).
 """
 
 _STEP_DIMS = frozenset({"step", "query", "key", "source", "start"})
@@ -50,20 +50,20 @@ class Channel:
         shape: the final length of each axis; None where it is not known beforehand.
         dtype: one of DTYPES.
         unit: physical or mathematical unit; "1" for pure numbers, "nat" for entropies and losses.
-        title: what a legend calls it, for example "forget gate".
+        title: its name in a legend, for example "forget gate".
         formula: the definition in plain text.
         source: where the formula comes from.
         method: "exact", or how it was estimated and with what error.
-        scale: how its colours or axis run: "sequential", "diverging" (centred on zero), "log", or "ratio" (logarithmic
-            and centred on 1: what two runs of norms make).
-        compare: what two runs of it make: a "difference", a "ratio" (norms and other positive numbers that are read by
-            their order of magnitude), or nothing ("separate": tables, spectra and verdicts of one run).
+        scale: the scale of its colours or axis: "sequential", "diverging" (centred on zero), "log", or "ratio"
+            (logarithmic and centred on 1: comparisons of norms of two runs).
+        compare: how two runs of it are compared: by a "difference", a "ratio" (norms and other positive numbers that
+            are read by their order of magnitude), or not at all ("separate": tables, spectra and verdicts of one run).
         limits: the values it can take at all (gates: (0, 1)); None where unbounded.
         labels: names along an axis when they are few, for example {"statistic": ("mean", "p10", "p90")}.
         domains: which label domain (Axis, Labels) an axis belongs to; step-like axes default to "step".
         value_domain: set when the values are indices into a label domain ("vocabulary" for token ids).
         module: class name of the module at the place, for the model tree.
-        fill: what a cell between pages holds that no page brought; None for NaN in floats and 0 in integers.
+        fill: the value of a cell that no page has; None for NaN in floats and 0 in integers.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Channel:
             raise ValueError(f"Channel {self.name}: a length in shape {self.shape} is negative.")
 
     def over(self, domain: str) -> Channel:
-        """The same channel with its step-like axes in another label domain, but for those that name one themselves."""
+        """The same channel with its step-like axes in another label domain, except for those that declare one."""
         return replace(self, domains={**{dim: domain for dim in self.dims if dim in _STEP_DIMS}, **self.domains})
 
     @property
@@ -120,7 +120,7 @@ class Channel:
         return self.name.rpartition(":")[2]
 
     def axis_word(self, dim: str) -> str:
-        """A dim as it is listed and exported: with the axis that it lies along, where that is not the obvious one."""
+        """A dim as it is listed and exported: with the axis that it lies along, where that is not the default one."""
         domain = self.domain(dim)
         return dim if domain in (dim, STEP_DOMAIN) else f"{dim} ({domain})"
 

@@ -1,4 +1,4 @@
-"""A change to a run: a token or number of the input, or a unit, a state or a gate held at a value from a step on."""
+"""A change to a run: a token or number of the input, or a unit, a state or a gate clamped to a value from a step on."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Edit:
     """What is changed, from step `start` to before `stop` (None: to the end).
 
     Attributes:
-        place, signal: of the channel that is held ("rnn.l0", "gate/forget"); place "input": the sequence itself;
+        place, signal: of the channel that is clamped ("rnn.l0", "gate/forget"); place "input": the sequence itself;
             "input.tgt": that of another input.
         unit: one unit, or None for all.
-        value: what it is held at; text: the token that is put in, where the input is tokens.
+        value: the value to which it is clamped; text: the token that is put in, where the input is tokens.
     """
 
     place: str
@@ -46,7 +46,7 @@ class Edit:
 
 
 def parse_edit(text: str) -> Edit:
-    """An edit from `rnn.l0:gate/forget[3]=0@10:20` or `input=x@5`. Raises ValueError with one sentence."""
+    """An edit from `rnn.l0:gate/forget[3]=0@10:20` or `input=x@5`. Raises ValueError with a one-line message."""
     found = _FORM.fullmatch(text.strip("\n"))
     if found is None:
         raise ValueError(f"{text!r} is no edit; expected {FORM}.")

@@ -1,15 +1,15 @@
-"""Names of label domains (whose names the positions of an axis bear) and the prefixes that two packages share."""
+"""Names of label domains (sets of names of the positions of an axis) and the prefixes that two packages share."""
 
 from __future__ import annotations
 
 STEP_DOMAIN = "step"
 """Steps of the input sequence."""
 ANSWER_DOMAIN = "answer step"
-"""Steps of an answer that has steps of its own (what a decoder says)."""
+"""Steps of an output that has a step axis of its own (a decoder's)."""
 ITERATION_DOMAIN = "iteration"
 """Training iterations: series over training are channels along it."""
 LAYER_DOMAIN = "layer"
-"""Layers of a stack, which bear no names of steps."""
+"""Layers of a stack, which have no step labels."""
 VOCABULARY_DOMAIN = "vocabulary"
 """Entries of the model's vocabulary, by token id."""
 CLASS_DOMAIN = "class"

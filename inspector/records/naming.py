@@ -1,4 +1,4 @@
-"""Names of places and channels that stay within bounds, and the same at every call: modules may be called anything."""
+"""Names of places and channels that stay within bounds, and the same at every call: modules may have any name."""
 
 from __future__ import annotations
 

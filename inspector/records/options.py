@@ -26,7 +26,8 @@ _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
 
 
 class OptionError(ValueError):
-    """An option that an entry has not, or a value that it cannot take: the end of a sentence that begins with it."""
+    """An option that an entry does not have, or a value that it cannot take:
+    the end of a sentence that begins with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,7 @@ class Option:
         name: as it is written and as the function takes it, a Python name.
         type: of its value: int, float, bool, text (str), choice (one of `choices`), texts (a list of str), or
             steps: (first, behind the last), where None stands for the beginning or the end.
-        default: the value where nothing is said.
+        default: the value where none is given.
         help: one sentence.
         low, high: bounds of a number, both included; None for none.
         choices: of a choice.
@@ -65,7 +66,7 @@ class Option:
 
     @property
     def expected(self) -> str:
-        """What a value has to be, in words."""
+        """The expected value, as text."""
         if self.type == "choice":
             return f"one of {', '.join(self.choices)}"
         if self.low is not None and self.high is not None:

@@ -11,9 +11,9 @@ import re
 
 LONGEST_LINE = 2_000
 LONGEST_SENTENCE = 800
-"""Characters of an error message. The longest of our own, which lists every quantity, has 740."""
+"""Characters of an error message. The longest message of this package, which lists every quantity, has 740."""
 LAST_WORDS = 200
-"""Characters kept from the end of a sentence that is cut: what to do about it often stands there."""
+"""Characters kept from the end of a sentence that is cut: what to do about it is often there."""
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1 (0x9b alone begins an escape sequence)
@@ -26,7 +26,7 @@ _SEQUENCE = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07
 
 
 def plain_text(text: str, limit: int = LONGEST_LINE) -> str:
-    """Unseen characters as their codes and the whole cut at `limit` characters; tabs and line breaks stay."""
+    """Invisible characters as their codes and the whole cut at `limit` characters; tabs and line breaks stay."""
     shown = _UNSEEN.sub(_code, text[: limit + 1])  # cut first: a name may have millions of characters
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 

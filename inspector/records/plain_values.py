@@ -1,7 +1,7 @@
-"""Values from anywhere as values that JSON holds, whatever their depth, their number, their size and their type.
+"""Values from outside as values that JSON can store, whatever their depth, their number, their size and their type.
 
-What somebody puts beside a run (`RunStart.meta`, `Frame.meta`) must never keep the run's own numbers from being
-written: where a value cannot be kept, a mark in its place says what was there.
+What a user puts beside a run (`RunStart.meta`, `Frame.meta`) must never prevent the run's own numbers from being
+written: where a value cannot be stored, a mark in its place describes it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 DEEPEST = 32
-"""Levels of lists and mappings that are kept."""
+"""Levels of lists and mappings that are stored."""
 MOST_VALUES = 50_000
-"""Values that are kept in all: one that holds itself twice has no end at any depth that is worth reading."""
+"""Values that are stored in total: one that contains itself twice grows exponentially with the depth."""
 MOST_DIGITS = 300
 """Digits of a whole number; Python itself refuses to write or read more than 4,300."""
 _BITS = 1_000
@@ -22,7 +22,7 @@ _BITS = 1_000
 
 
 def plain_value(value: Any) -> Any:
-    """The value as None, bool, int, float, str, and lists and dicts of these, with marks for what is none of them."""
+    """The value as None, bool, int, float, str, and lists and dicts of these, with marks for other values."""
     return _Walk().plain(value, 0)
 
 

@@ -1,4 +1,4 @@
-"""What a checkpoint did to a model, in a capture and in words: a few plain lines, or one."""
+"""How a checkpoint matched a model, as a record and as text: a few plain lines, or one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from inspector.records.codec import BadRecordError, decode, encode
 from inspector.records.requests import CheckpointReport, Mismatch
 
 KEY = "checkpoint"
-"""Where a RunStart's `meta` holds the report."""
+"""The key of the report in a RunStart's `meta`."""
 MOST_STORED = 1_000
 FEW, MAX_SHOWN = 3, 80
 MOST_NAMED = 6
 PROBLEMS = ("missing", "unexpected", "shape", "non-finite", "dtype", "tied", "more")
-"""In this order they are told; the first three make that a checkpoint does not fit whole."""
+"""The order in which they are reported; with any of the first three a checkpoint does not fit completely."""
 BAD = PROBLEMS[:3]
 
 
@@ -32,7 +32,7 @@ def to_meta(report: CheckpointReport) -> dict[str, Any]:
 
 
 def from_meta(meta: Mapping[str, Any]) -> CheckpointReport | None:
-    """The report that a capture holds; None where it holds none, or something else under that name."""
+    """The report of a capture; None where it has none, or another value under that key."""
     if KEY not in meta:
         return None
     try:
@@ -74,7 +74,7 @@ def line(report: CheckpointReport) -> str:
 
 
 def misfit(report: CheckpointReport) -> str:
-    """Why a checkpoint that does not fit whole was not loaded, in one sentence, and what to say to load what fits."""
+    """Why a checkpoint that does not fit whole was not loaded, as one line, and the option that loads what fits."""
     bad = [m for m in report.mismatches if m.problem in BAD]
     shown = [f"{_plain(m.name)} ({m.problem}{f': {_plain(m.detail)}' if m.detail else ''})" for m in bad[:MOST_NAMED]]
     more = f" and {len(bad) - MOST_NAMED} more" if len(bad) > MOST_NAMED else ""
@@ -102,5 +102,5 @@ def _listed(names: list[str], most: int | None) -> str:
 
 
 def _plain(text: str, most: int = MAX_SHOWN) -> str:
-    """One printable line: names in a checkpoint may hold anything, escape sequences too."""
+    """One printable line: names in a checkpoint may contain anything, escape sequences too."""
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in cut(text, most))

@@ -1,4 +1,4 @@
-"""What the window or the command line asks of the worker, and what the worker answers beside the capture."""
+"""Requests of the window or the command line to the worker, and the worker's answers beside the capture."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Load:
 class Run:
     """Run the loaded model on a sequence and write the capture to the folder `path`.
 
-    A capture that lies there is replaced only with `overwrite`, and only once the run has something to put in its
-    place. `made_by` is noted in the capture ("demo": the command of that name may replace it unasked).
-    The default quantities are computed and those in `also`; with `only` these instead of the default ones. Both name
-    keys of the registry of quantities, with options after `@` ("gradient/vectors@0:5", see options.py). With `edits`
-    there are two frames: the run as it is, and with the changes. `states`: place of a hand-written recurrence → the
-    variables of the user's code that are its state, where what was found is to be corrected.
+    An existing capture is replaced only with `overwrite`, and only once the run has something to write. `made_by` is
+    stored in the capture ("demo": the command of that name may replace it without `--overwrite`). The default
+    quantities are computed and those in `also`; with `only` these instead of the default ones. Both name keys of the
+    registry of quantities, with options after `@` ("gradient/vectors@0:5", see options.py). With `edits` there are two
+    frames: the run as it is, and with the changes. `states`: place of a hand-written recurrence → the variables of the
+    user's code that are its state, to correct what was found.
     """
 
     path: str
@@ -82,7 +82,7 @@ class Analyse:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Stop the run in progress at the next page; what came so far stays."""
+    """Stop the run in progress at the next page; what was captured so far stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,9 @@ class Mismatch:
 class CheckpointReport:
     """What a checkpoint would do to the model, before anything is loaded.
 
-    `fits` is False when tensors are missing, unexpected or of another shape: loading then needs the user's word.
-    `folded`: weights that stood as parametrised parts in the file; `others`: dicts of tensors that were not chosen.
+    `fits` is False when tensors are missing, unexpected or of another shape: loading then needs the user's
+    confirmation. `folded`: weights that were parametrised in the file; `others`: dicts of tensors that were
+    not chosen.
     """
 
     path: str
@@ -153,9 +154,9 @@ class CodeFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeedsTrust:
-    """The answer to a Load or a Run that came to code that the user has not agreed to; none of it has run.
+    """The answer to a Load or a Run that needs code to which the user has not agreed; none of it has run.
 
-    Load again with these in `agreed` goes on. `request` is what was asked for: "Load" or "Run".
+    Load again with these in `agreed` continues. `request` is the interrupted request: "Load" or "Run".
     """
 
     files: tuple[CodeFile, ...]
@@ -187,7 +188,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A run's end as told on the pipe; the capture holds the same RunStop."""
+    """A run's end as reported on the pipe; the capture has the same RunStop."""
 
     path: str
     stop: RunStop

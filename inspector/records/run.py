@@ -1,4 +1,4 @@
-"""The life of a run as records: how it began, its frames, what it said, how it ended."""
+"""The life of a run as records: its beginning, its frames, its messages, its end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Place:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStart:
     """All that is known before a run begins. `places` is the model tree, parents first;
-    `created` is wall time in seconds since 1970 (for show only). A tree that is too large for one record goes on in
+    `created` is wall time in seconds since 1970 (for show only). A tree that is too large for one record continues in
     further ones of the same `run`."""
 
     run: str
@@ -45,7 +45,7 @@ class RunStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """One moment of training at which the model was looked at. `step` is the training iteration, if known."""
+    """One moment of training at which the model was run. `step` is the training iteration, if known."""
 
     index: int
     label: str = ""
@@ -84,7 +84,7 @@ class Page:
 class Labels:
     """Names of consecutive positions of a label domain ("step", "vocabulary", …), from `start` on.
 
-    `frame` is -1 for names that hold for every frame.
+    `frame` is -1 for names that apply to every frame.
     """
 
     domain: str
@@ -107,7 +107,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A channel that was not written, and why, in one sentence: a number is right or refused."""
+    """A channel that was not written, and why, as one line: a number is right or refused."""
 
     channel: str
     reason: str
@@ -119,7 +119,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A diagnosis: which rule, how bad, where, at which steps, the evidence and the remedy."""
+    """A diagnosis: rule, severity, place, steps, the evidence and the remedy."""
 
     rule: str
     severity: Severity
@@ -133,7 +133,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """One line for the log pane. `source` is "worker", "model" (stdout), "stderr" or a room's name."""
+    """One line for the log pane. `source` is "worker", "model" (stdout), "stderr" or a package's name."""
 
     text: str
     level: Severity = "info"
@@ -142,7 +142,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class RunStop:
-    """How a run ended. Only a capture that holds this record counts as finished."""
+    """How a run ended. Only a capture with this record counts as finished."""
 
     status: Status
     message: str = ""
@@ -154,7 +154,7 @@ class RowCounts:
     """Which rows a capture has: by table, the number of the first and of the last one. Rows are numbered without gaps.
 
     The capture's writer notes it by itself: where a run begins (then `last` is one less than `first`) and where it
-    ends, so that a row that is missing is told from one that was never written.
+    ends, so that a missing row is distinguished from one that was never written.
     """
 
     first: Mapping[str, int]

@@ -12,14 +12,14 @@ _NAMED = re.compile(r"(?P<name>[^\W\d]\w*)=(?P<value>.*)", re.DOTALL)
 OWN = ("text", "file", "ids", "generated", "example")
 """Kinds that have an option of their own on the command line."""
 MORE = {"text": "texts", "file": "files"}
-"""Options that hold the further sequences of a batch, by kind ("more" of others); ids are joined by semicolons."""
+"""Options for the further sequences of a batch, by kind ("more" of others); ids are joined by semicolons."""
 
 
 def input_spec(given: Mapping[str, Sequence[str]], options: Mapping[str, Any], look_at: int = 0) -> InputSpec:
     """The InputSpec of what was given by kind ("text", "file", "ids", "generated", "example"); repeated it is a batch.
 
     Where everything is written NAME=VALUE, `parts` has it by name, and the options `NAME.option` go to that part alone.
-    Raises ValueError with one sentence where there are several kinds without names.
+    Raises ValueError with a one-line message where there are several kinds without names.
     """
     kinds = [kind for kind, values in given.items() if values]
     found = [(kind, value, _NAMED.fullmatch(value)) for kind in kinds for value in given[kind]]

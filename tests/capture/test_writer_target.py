@@ -475,7 +475,7 @@ def test_packing_replaces_only_a_packed_capture_and_only_when_asked_to(tmp_path:
     (tmp_path / "link.zip").symlink_to(packed)
     for name in ("thesis.zip", "link.zip", "a.inspect"):
         before = contents(tmp_path)
-        with pytest.raises(CaptureError, match="no packed capture"):
+        with pytest.raises(CaptureError, match="not a packed capture"):
             pack(path, tmp_path / name, overwrite=True)
         assert contents(tmp_path) == before
     assert (tmp_path / "a.inspect.zip.part").read_text() == "mine"
@@ -574,7 +574,7 @@ def test_packing_what_has_no_name_or_speaks_of_no_page_file(tmp_path: Path, monk
     assert pack(".").name == "a.inspect.zip"
     with pytest.raises(CaptureError, match="no capture at"):
         pack("/")
-    with pytest.raises(CaptureError, match="no name of a file"):
+    with pytest.raises(CaptureError, match="not a file name"):
         pack(path, "a\0")
     index = sqlite3.connect(path / INDEX)
     index.execute("UPDATE pages SET file = 'abc'")
