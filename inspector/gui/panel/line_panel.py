@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy.typing as npt
 
 from inspector.gui.panel.base import Panel, measured, set_options
+from inspector.gui.panel.exact import exact_at
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.curves import Curves
 from inspector.gui.widgets.theme import Theme
@@ -76,7 +77,7 @@ class CurvePanel(Panel):
                 and step is not None
                 and step < self.capture.extent(channel.name, self.frame)[0]
             ):
-                value = self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0]
+                value = exact_at(self.capture, channel.name, self.frame, step)
                 rows.append((f"{channel.title} [{step}]  {channel.place}", measured(value, channel.unit)))
         return rows
 

@@ -13,6 +13,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox
 
 from inspector.gui.panel.base import KEYS, Panel, caption, chooser, measured, set_options
+from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.atlas import Atlas, thumbnail
@@ -290,14 +291,13 @@ class Attention(Panel):
         if channel is not None and self.capture is not None and q is not None and k is not None:
             _, queries, keys = self.capture.extent(channel.name, self.frame)
             if q < queries and k < keys:
-                cut = (slice(head, head + 1), slice(q, q + 1), slice(k, k + 1))
-                weight = self.capture.block(channel.name, self.frame, cut)[0, 0, 0]
+                weight = exact_at(self.capture, channel.name, self.frame, head, q, k)
                 what = f"{self.changed(channel)}attention {q} → {k}, head {head}  {channel.place}"
                 rows.append((what, measured(weight, channel.unit)))
         for channel in self.statistics():
             assert self.capture is not None
             if q is not None and q < self.capture.extent(channel.name, self.frame)[1]:
-                cell = self.capture.block(channel.name, self.frame, (slice(head, head + 1), slice(q, q + 1)))[0, 0]
+                cell = exact_at(self.capture, channel.name, self.frame, head, q)
                 rows.append((f"{channel.title} [{q}], head {head}", measured(cell, channel.unit)))
         return rows
 

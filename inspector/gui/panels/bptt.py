@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.analysis.itemised_gradient import immediate_part, sum_verdict
-from inspector.gui.panel.base import Panel, measured, set_options
+from inspector.gui.panel.base import Panel, measured, number, set_options
+from inspector.gui.panel.exact import exact, exact_at
 from inspector.gui.panel.labelled import rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -187,10 +188,12 @@ class Bptt(Panel):
         what = f"{self.which.currentText()}  {channel.place}"
         size = self.capture.extent(channel.name, self.frame)[0]
         if t is not None and k is not None and t < size and k < size:
-            value = self.capture.block(channel.name, self.frame, (slice(t, t + 1), slice(k, k + 1)))[0, 0]
+            value = exact_at(self.capture, channel.name, self.frame, t, k)
             rows.append((f"gradient of loss {t} through the use at {k}, {what}", measured(value, channel.unit)))
         rows += self._sums_at_lag(what)
-        rows.append((f"sum of all items against autograd, {what}", f"{self.scalar('check_error'):.1e}"))
+        error = self.scalar("check_error")
+        shown = f"{error:.1e}" if np.isfinite(error) else number(error)
+        rows.append((f"sum of all items against autograd, {what}", shown))
         return rows
 
     def _sums_at_lag(self, what: str) -> list[tuple[str, str]]:
@@ -201,9 +204,9 @@ class Bptt(Panel):
         lag = self.marked.at(self.plot, self.capture.extent(channel.name, self.frame)[1])
         if lag is None:
             return []
-        values = self.capture.block(channel.name, self.frame, (slice(None), slice(lag, lag + 1)))[:, 0]
+        values = exact(self.capture, channel.name, self.frame, (slice(None), slice(lag, lag + 1)))[:, 0]
         named = zip(NAMES, rows_of(channel, values, *NAMES), strict=True)
-        return [(f"{name} [lag {lag}], {what}", measured(value[()], channel.unit)) for name, value in named]
+        return [(f"{name} [lag {lag}], {what}", measured(value, channel.unit)) for name, value in named]
 
     def data(self) -> dict[str, Array]:
         """Map and sums of the chosen place and parameter."""

@@ -13,6 +13,7 @@ from PySide6.QtCore import Qt
 from inspector.analysis.clipping import clipped_steps, clipping_verdict, percent
 from inspector.capture import series
 from inspector.gui.panel.base import Panel, measured, number
+from inspector.gui.panel.exact import or_why
 from inspector.gui.panel.labelled import coordinates, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -303,12 +304,13 @@ class Clipping(Panel):
 
     def _marked_rows(self) -> list[tuple[str, str]]:
         """Norm and largest entry of the gradient of the parameter that is marked."""
-        norms, names = self.values(NORMS), self.names()
+        norms, names, channel = self.values(NORMS), self.names(), self.of_dims(NORMS)
         at = self.marked.at(self.name_axis, len(names))
-        if norms is None or at is None:
+        if norms is None or at is None or channel is None or self.capture is None:
             return []
+        capture, name, frame = self.capture, channel.name, self.frame
         return [
-            (f"{what}, gradient of {names[at]}", measured(row[at], self.unit()))
+            (f"{what}, gradient of {names[at]}", measured(or_why(row[at], capture, name, frame), self.unit()))
             for row, what in zip(norms, ("norm", "largest entry"), strict=True)
         ]
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.panel.base import Panel, measured
+from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import row_of, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -159,6 +160,11 @@ class Depth(Panel):
         assert self.capture is not None
         return self.capture.array(channel.name, self.frame)
 
+    def told_of(self, channel: Channel) -> Array:
+        """The same for the readout: words where they are not known."""
+        assert self.capture is not None
+        return exact(self.capture, channel.name, self.frame, ())
+
     def update_contents(self) -> None:
         """The channels that exist; a model without a loss has sizes only."""
         self._draw_gradient(self.of(("statistic", "layer")))
@@ -272,11 +278,11 @@ class Depth(Panel):
             names = ratio.labels.get("layer", ())
             rows = [
                 (f"{ratio.title} {name}", measured(value, ratio.unit))
-                for name, value in zip(names, self.values(ratio), strict=False)
+                for name, value in zip(names, self.told_of(ratio), strict=False)
             ]
         step = position.step
         if grid is not None and step is not None and self.capture is not None:
-            values = self.capture.block(grid.name, self.frame, (slice(step, step + 1),))
+            values = exact(self.capture, grid.name, self.frame, (slice(step, step + 1),))
             names = grid.labels.get("layer", ())
             rows += [
                 (f"‖∂L/∂h‖ [{step}]  {name}", measured(value, grid.unit))
@@ -284,7 +290,7 @@ class Depth(Panel):
             ]
         modules = self.of(("statistic", "module"))
         if modules is not None:
-            sizes = self.values(modules)[row_of(modules, SIZE)]
+            sizes = self.told_of(modules)[row_of(modules, SIZE)]
             named = zip(modules.labels.get("module", ()), sizes, strict=False)
             rows += [
                 (f"parameter gradient {i}  {name}", measured(value, modules.unit))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from inspector.analysis.lyapunov import lyapunov_verdict
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
+from inspector.gui.panel.exact import exact_at, or_why
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.colourbar import ColourBar
@@ -259,27 +260,38 @@ class Dynamics(Panel):
         if step is not None:
             self.looking.move(step=step, place=self.where.currentText())
 
+    def told_of(self, exponent: Any) -> str:
+        """An exponent, or why it is not known."""
+        channel = self.of("lyapunov", "exponent")
+        if channel is None or self.capture is None:
+            return number(exponent)
+        return number(or_why(exponent, self.capture, channel.name, self.frame))
+
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """Exponents, dimension and entropy; position and speed at the step."""
         rows: list[tuple[str, str]] = []
         step, values = position.step, self.values("lyapunov", "exponent")
         at = self.marked.at(self.ranks, 0 if values is None else len(values))
         if values is not None and at is not None and (at > 0 or step is None):
-            rows.append((f"λ{subscript(str(at + 1))} in nats a step  {self.where.currentText()}", number(values[at])))
+            rows.append(
+                (f"λ{subscript(str(at + 1))} in nats a step  {self.where.currentText()}", self.told_of(values[at]))
+            )
         if step is None:
             return rows
         if values is not None and len(values):
-            rows.append((f"λ₁ in nats a step  {self.where.currentText()}", number(values[0])))
+            rows.append((f"λ₁ in nats a step  {self.where.currentText()}", self.told_of(values[0])))
         for name, words in NUMBERS.items():
             if not math.isnan(self.scalar(name)):
                 rows.append((words, number(self.scalar(name))))
         speed = self.of("trajectory", "step")
         if speed is not None and self.capture is not None:
             if step < self.capture.extent(speed.name, self.frame)[0]:
-                value = self.capture.block(speed.name, self.frame, (slice(step, step + 1),))[0]
+                value = exact_at(self.capture, speed.name, self.frame, step)
                 rows.append((f"{speed.title} [{step}]  {speed.place}", measured(value, speed.unit)))
             if step < len(self.way):
-                rows.append((f"components [{step}]", ", ".join(number(v) for v in self.way[step])))
+                way = self.of("trajectory", "step", "component") or speed
+                known = [or_why(v, self.capture, way.name, self.frame) for v in self.way[step]]
+                rows.append((f"components [{step}]", ", ".join(dict.fromkeys(number(v) for v in known))))
         return rows
 
     def data(self) -> dict[str, Array]:

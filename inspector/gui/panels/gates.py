@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.panel.base import Panel, caption, chooser, measured, set_options
+from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
+from inspector.gui.panel.exact import exact_at, why_not_known
 from inspector.gui.panel.labelled import rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -16,6 +17,7 @@ from inspector.gui.widgets.axes import ValueAxis, style_axis
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.numbers import fixed
 from inspector.gui.widgets.source import glance, overview_of
 from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
@@ -226,15 +228,21 @@ class Gates(Panel):
             if position.unit >= units:
                 continue
             if position.step is not None and position.step < steps:
-                cut = (slice(position.step, position.step + 1), slice(position.unit, position.unit + 1))
-                value = self.capture.block(channel.name, self.frame, cut)[0, 0]
+                value = exact_at(self.capture, channel.name, self.frame, position.step, position.unit)
                 rows.append((f"{channel.title} [{position.step}, {position.unit}]", measured(value, channel.unit)))
             shown = [shares for shares in self.before_and_after(channel) if shares is not None]
             if shown:
-                texts = [" / ".join(f"{share:.2f}" for share in shares[:, position.unit]) for shares in shown]
+                texts = [self._shares_told(channel, shares[:, position.unit]) for shares in shown]
                 what = f"{channel.title.removeprefix('Δ ')}: {' / '.join(SATURATION)} saturation"
                 rows.append((what, " → ".join(texts)))
         return rows
+
+    def _shares_told(self, channel: Channel, shares: Array) -> str:
+        """The three shares of a unit, or one word where none of them is known."""
+        assert self.capture is not None
+        name = f"{channel.name}/saturation"
+        lost = why_not_known(self.capture, name, self.frame) if np.isnan(shares).any() else ""
+        return lost or " / ".join(fixed(share) if np.isfinite(share) else number(share) for share in shares)
 
     def data(self) -> dict[str, Array]:
         """All gates of the chosen place and their saturation."""

@@ -11,6 +11,7 @@ import pyqtgraph as pg
 
 from inspector.analysis.influence import INFLUENTIAL, VANISHED, influence_verdict
 from inspector.gui.panel.base import Panel, measured, number
+from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -174,9 +175,11 @@ class Influence(Panel):
             assert self.capture is not None
             lag = self.marked.at(self.plot, self.capture.extent(channel.name, self.frame)[1])
             if lag is not None:
-                column = self.capture.block(channel.name, self.frame, (slice(None), slice(lag, lag + 1)))[:, 0]
-                mean, error = (row[()] for row in rows_of(channel, column, "mean", "error"))
-                first, last = (f"{number(mean)} ± ", error) if math.isfinite(error) else ("", mean)
+                column = exact(self.capture, channel.name, self.frame, (slice(None), slice(lag, lag + 1)))[:, 0]
+                cells: list[Any] = list(rows_of(channel, column, "mean", "error"))
+                mean, error = cells
+                known = not isinstance(error, str) and math.isfinite(error)
+                first, last = (f"{number(mean)} ± ", error) if known else ("", mean)
                 rows.append((f"{channel.title} [lag {lag}]", f"{first}{measured(last, channel.unit)}"))
         for what, name in (("influence on the loss ≥ 5 %", "influence"), ("gradient ≥ 10⁻³", "gradient")):
             value = self.scalar(f"input:{name}/reach")

@@ -13,6 +13,7 @@ import pyqtgraph as pg
 
 from inspector.analysis.lag_norms import lag_verdict
 from inspector.gui.panel.base import Panel, measured, number, set_options
+from inspector.gui.panel.exact import exact, exact_at
 from inspector.gui.panel.labelled import find_row, row_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -241,8 +242,7 @@ class Lags(Panel):
         channel = self.map_shown()
         entry = None if channel is None else self._entry_of(channel, position)
         if channel is not None and entry is not None and self.capture is not None:
-            cut = tuple(slice(at, at + 1) for at in entry)
-            value = self.capture.block(channel.name, self.frame, cut)[0, 0]
+            value = exact_at(self.capture, channel.name, self.frame, *entry)
             where = f"[{position.step}, from {position.key}]"
             rows.append((f"{channel.title} {where}  {channel.place}", measured(value, channel.unit)))
         for channel in self.of_kind("lag"):
@@ -250,7 +250,7 @@ class Lags(Panel):
             lag = self.marked.at(self.plot, self.capture.extent(channel.name, self.frame)[1])
             if lag is None:
                 continue
-            values = self.capture.block(channel.name, self.frame, (slice(None), slice(lag, lag + 1)))[:, 0]
+            values = exact(self.capture, channel.name, self.frame, (slice(None), slice(lag, lag + 1)))[:, 0]
             for name, value in zip(channel.labels.get("statistic", ()), values, strict=False):
                 rows.append((f"{channel.title}, {name} [lag {lag}]", measured(value, channel.unit)))
         for channel in self.of_kind("lag") if not self.differs else ():

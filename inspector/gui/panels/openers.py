@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from PySide6.QtWidgets import QSpinBox
 
-from inspector.analysis.gate_summary import gate_sentence, memory_sentence, timescale_sentence
+from inspector.analysis.gate_summary import gate_sentence, timescale_sentence
 from inspector.analysis.retention import LIMIT, at_step, largest_of, retention_over
 from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.exact import or_why
 from inspector.gui.panel.labelled import row_of, rows_of
+from inspector.gui.panel.memory_words import memory_words
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.gaps import gaps_of
@@ -147,6 +149,12 @@ class Openers(Panel):
         """The whole array of a channel, or None."""
         return None if channel is None or self.capture is None else self.capture.array(channel.name, self.frame)
 
+    def told_of(self, value: Any, channel: Channel | None) -> str:
+        """A number computed from a channel, or the word where it is NaN since something of the channel is not known."""
+        if channel is None or self.capture is None:
+            return number(value)
+        return number(or_why(value, self.capture, channel.name, self.frame))
+
     # -- drawing
 
     def update_contents(self) -> None:
@@ -257,9 +265,13 @@ class Openers(Panel):
             )  # fmt: skip
         return there
 
+    def scale_channel(self) -> Channel | None:
+        """The channel of the memory timescales of the chosen place, or None."""
+        return next((c for c in self.of("unit", ("unit",)) if c.unit == "step"), None)
+
     def timescales(self) -> Array | None:
         """τ of every unit of the chosen place, or None."""
-        return self.values(next((c for c in self.of("unit", ("unit",)) if c.unit == "step"), None))
+        return self.values(self.scale_channel())
 
     def _draw_timescales(self) -> None:
         values = self.timescales()
@@ -267,7 +279,8 @@ class Openers(Panel):
         if values is None:
             return
         never, broken = int(np.isposinf(values).sum()), int(np.isnan(values).sum())
-        more = (f", {never} never forget" if never else "") + (f", {broken} NaN" if broken else "")
+        why = self.told_of(np.nan, self.scale_channel())
+        more = (f", {never} never forget" if never else "") + (f", {broken} {why}" if broken else "")
         title = f"timescales of {len(values)} units{more}"
         long = f"sequence: {self.steps.length:,} step{'' if self.steps.length == 1 else 's'}"
         self.scales.show(values, float(self.steps.length), long, title)
@@ -292,31 +305,18 @@ class Openers(Panel):
                 both = rows_of(table, shares, "left", "right")
                 left, right = (row.mean() if unit is None else row[unit] for row in both)
                 keeps = float(keeping[1]) if keeping is not None and keeping[0].name == gate.name else None
-                lines.append(gate_sentence(gate.signal, float(left), float(right), keeps))
-        lines += self._memory_lines(unit)
+                said = gate_sentence(gate.signal, float(left), float(right), keeps)
+                lines.append(said.replace("NaN", self.told_of(np.nan, table)))
+        memory = next(iter(self.of("memory", ("statistic", "unit"))), None)
+        if memory is not None:
+            values = self.capture.array(memory.name, self.frame)
+            lines += memory_words(memory, values, unit, self.told_of(np.nan, memory))
         scales = self.timescales()
         if scales is not None and len(scales) and (unit is None or unit < len(scales)):
             tau = float(np.median(scales)) if unit is None else float(scales[unit])
-            said = timescale_sentence(tau, self.steps.length)
+            said = timescale_sentence(tau, self.steps.length).replace("NaN", self.told_of(np.nan, self.scale_channel()))
             lines.append(said if unit is not None else f"median unit: {said}")
         return lines
-
-    def _memory_lines(self, unit: int | None) -> list[str]:
-        channel = next(iter(self.of("memory", ("statistic", "unit"))), None)
-        values = self.values(channel)
-        if channel is None or values is None or (unit is not None and unit >= values.shape[1]):
-            return []
-        condition = channel.title.partition("(")[2].removesuffix(")")
-        rows = rows_of(channel, values, "longest", "longest_start", "runs")
-        longest, _, runs = rows
-        if unit is None:
-            best = int(longest.argmax())
-            held = int((runs > 0).sum())
-            return [
-                f"{held} of {values.shape[1]} units have long-term memory",
-                f"longest in unit {best}: {memory_sentence('', *(float(row[best]) for row in rows))}",
-            ]
-        return [memory_sentence(condition, *(float(row[unit]) for row in rows))]
 
     # -- cursor, readout, numbers
 
@@ -347,20 +347,29 @@ class Openers(Panel):
         marked = self.marked.at(self.bars.plot, len(names))
         if marked is None and position.step is None:
             return rows
-        for what, i in (("marked", marked), ("opens it most", 0), ("opens it least", len(names) - 1)):
+        there = np.flatnonzero(~np.isnan(values))
+        ends = (("opens it most", there[0]), ("opens it least", there[-1])) if len(there) else ()
+        for what, i in (("marked", marked), *ends):
             if names and i is not None:
                 times = f" (×{counts[i]:,})" if counts else ""
-                rows.append((f"{self.which.currentText()}, {what}", f"{names[i]!r}: {number(values[i])}{times}"))
+                value = self.told_of(values[i], self.table())
+                rows.append((f"{self.which.currentText()}, {what}", f"{names[i]!r}: {value}{times}"))
+        if names and not len(there):
+            why = self.told_of(np.nan, self.table())
+            why = "nothing to compare in one step" if why == "NaN" and self.steps.length < 2 else why
+            rows.append((f"{self.which.currentText()}, opens it most", why))
         found = self.memory_gate() if self.capture is not None else None
         if found is None or position.unit is None or self.capture is None:
             return rows
         kept = self.retention_at(position.step, position.unit)
         if kept is not None:
             span = self.span.value()
-            rows.append((f"retention over {span} steps [{position.step}, {position.unit}]", number(kept)))
+            shown = self.told_of(kept, found[0])
+            rows.append((f"retention over {span} steps [{position.step}, {position.unit}]", shown))
         scales = self.timescales()
         if scales is not None and position.unit < len(scales):
-            rows.append((f"timescale of unit {position.unit} in steps", number(scales[position.unit])))
+            tau = self.told_of(scales[position.unit], self.scale_channel())
+            rows.append((f"timescale of unit {position.unit} in steps", tau))
         return rows
 
     def retention_at(self, step: int | None, unit: int) -> float | None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.panel.base import Panel, measured, number
+from inspector.gui.panel.exact import exact, exact_at
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.curves import Curves
@@ -148,12 +149,12 @@ class Outputs(Panel):
             return []
         for channel in self.lines():
             if step < self.capture.extent(channel.name, self.frame)[0]:
-                value = self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0]
+                value = exact_at(self.capture, channel.name, self.frame, step)
                 rows.append((f"{channel.title} [{step}]", measured(value, channel.unit)))
         values, tokens = self.ranked()
         if values is not None and tokens is not None and step < self.capture.extent(values.name, self.frame)[0]:
             names = self.capture.labels(tokens.value_domain, self.frame)
-            shares = self.capture.block(values.name, self.frame, (slice(step, step + 1),))[0]
+            shares = exact(self.capture, values.name, self.frame, (slice(step, step + 1),))[0]
             ids = self.capture.block(tokens.name, self.frame, (slice(step, step + 1),))[0]
             for rank, (share, one) in enumerate(zip(shares, ids, strict=False)):
                 name = named(names, one, str(one))

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
+from inspector.gui.panel.exact import exact_at, or_why
 from inspector.gui.panel.labelled import find_row, row_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -188,10 +189,10 @@ class Paths(Panel):
         unit = ", ×" if self.differs else ""
         return f"{self.where.currentText()}: {lag} step{'' if lag == 1 else 's'} on{unit}, {said}"
 
-    def mask_state(self, value: float) -> str:
-        """Whether a unit is open, or how an edit changed it, as a word."""
-        if np.isnan(value):
-            return "NaN"
+    def mask_state(self, value: Any) -> str:
+        """Whether a unit is open, or how an edit changed it, as text."""
+        if isinstance(value, str) or np.isnan(value):
+            return number(value)
         if self.differs:
             return {1.0: "opened", -1.0: "closed by the edit"}.get(float(value), "unchanged")
         return "open" if value else "closed"
@@ -238,17 +239,16 @@ class Paths(Panel):
             if step >= extent[0]:
                 continue
             if len(extent) == 1:
-                value = self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0]
+                value = exact_at(self.capture, channel.name, self.frame, step)
                 rows.append((f"{channel.title} [{step}]", measured(value, channel.unit)))
             elif unit is not None and unit < extent[1]:
-                value = self.capture.block(channel.name, self.frame, (slice(step, step + 1), slice(unit, unit + 1)))[
-                    0, 0
-                ]
+                value = exact_at(self.capture, channel.name, self.frame, step, unit)
                 rows.append((f"unit {unit} [{step}]", self.mask_state(value)))
-        kept = self._retention(unit)
-        if kept is not None:
-            lags = [lag for lag in NAMED if lag < len(kept)]
-            rows += [(f"unit {unit} keeps over {lag} step{'' if lag == 1 else 's'}", number(kept[lag])) for lag in lags]
+        kept = next(iter(self.shown(("lag", "unit"))), None)
+        if kept is not None and unit is not None and self._retention(unit) is not None:
+            for lag in (lag for lag in NAMED if lag < self.capture.extent(kept.name, self.frame)[0]):
+                value = exact_at(self.capture, kept.name, self.frame, lag, unit)
+                rows.append((f"unit {unit} keeps over {lag} step{'' if lag == 1 else 's'}", number(value)))
         thinned = [channel for channel in self.shown(*BY_LAG) if not channel.method.startswith(EXACT)]
         return rows + [(f"{channel.title}, how", channel.method) for channel in thinned[:2]]
 
@@ -256,8 +256,12 @@ class Paths(Panel):
         """Every curve by lag, at the lag that is marked."""
         curves = self.lags.curves
         lag = self.marked.at(self.lags.plot, max((len(one.mean) for one in curves), default=0))
-        there = [one for one in curves if lag is not None and lag < len(one.mean)]
-        return [(f"{one.title} [lag {lag}]", number(one.mean[lag])) for one in there]
+        names = {channel.title: channel.name for channel in self.shown(*BY_LAG)}
+        if self.capture is None or lag is None:
+            return []
+        there = [(one.title, one.mean[lag]) for one in curves if lag < len(one.mean)]
+        told = [(title, or_why(value, self.capture, names[title], self.frame)) for title, value in there]
+        return [(f"{title} [lag {lag}]", number(value)) for title, value in told]
 
     def data(self) -> dict[str, Array]:
         """Everything of the chosen place."""

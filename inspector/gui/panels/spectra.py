@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from inspector.analysis.spectrum import bound_verdict, eigenvalue_verdict
 from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.exact import exact, or_why
 from inspector.gui.panel.labelled import row_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -258,6 +259,17 @@ class Spectra(Panel):
         at = self.marked.at(self.plane, len(values))
         self.plane.show_here(*(values[at] if at is not None else (math.nan, math.nan)))
 
+    def told_of(self, value: Any, dim: str) -> str:
+        """A number of the matrix that is shown, or why it is not known."""
+        matrix = self.matrix()
+        if matrix is None or self.capture is None:
+            return number(value)
+        base = matrix.name.rpartition("/")[0]
+        own = [c for c in self.channels() if dim in c.dims and c.name.rpartition("/")[0] == base]
+        for channel in own:
+            value = value if isinstance(value, str) else or_why(value, self.capture, channel.name, self.frame)
+        return number(value)
+
     def _marked_rows(self) -> list[tuple[str, str]]:
         """The singular value and the eigenvalue that are marked."""
         rows: list[tuple[str, str]] = []
@@ -265,12 +277,14 @@ class Spectra(Panel):
         at = self.marked.at(self.ranks, len(singular))
         if at is not None:
             rank = self.ranks_shown(len(singular))[at]
-            rows.append((f"σ{subscript(str(rank))} of {self.symbol()}", number(singular[at])))
+            rows.append((f"σ{subscript(str(rank))} of {self.symbol()}", self.told_of(singular[at], "rank")))
         at = self.marked.at(self.plane, len(values))
         if at is not None:
             real, imaginary = values[at]
             shown = f"{number(real)} {'−' if imaginary < 0 else '+'} {number(abs(imaginary))} i"
-            rows += [(f"eigenvalue, {title}", shown), ("its modulus |λ|", number(np.hypot(real, imaginary)))]
+            modulus = np.hypot(real, imaginary)
+            shown = self.told_of(modulus, "part") if np.isnan(modulus) else shown
+            rows += [(f"eigenvalue, {title}", shown), ("its modulus |λ|", self.told_of(modulus, "part"))]
         return rows
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
@@ -283,7 +297,7 @@ class Spectra(Panel):
             assert self.capture is not None
             if step >= self.capture.extent(channel.name, self.frame)[0]:
                 continue
-            row = np.atleast_1d(self.capture.block(channel.name, self.frame, (slice(step, step + 1),))[0])
+            row = np.atleast_1d(exact(self.capture, channel.name, self.frame, (slice(step, step + 1),))[0])
             ranks = channel.labels.get("rank", ("",))
             ends = {0, len(row) - 1} if len(channel.dims) > 1 else {0}
             for end in sorted(ends):

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.panel.base import Panel, caption, chooser, measured, set_options
+from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.centred import DIFFERENCE, is_centred
@@ -167,9 +168,9 @@ class States(Panel):
             extent = self.capture.extent(channel.name, self.frame)
             step, unit = position.step or 0, position.unit or 0
             if step < extent[0] and unit < extent[1]:
-                cell = self.capture.block(channel.name, self.frame, (slice(step, step + 1), slice(unit, unit + 1)))
+                cell = exact_at(self.capture, channel.name, self.frame, step, unit)
                 what = f"{self.changed(channel)}{channel.signal}[{step}, {unit}]  {channel.place}"
-                rows.append((what, measured(cell[0, 0], channel.unit)))
+                rows.append((what, measured(cell, channel.unit)))
         return rows
 
     def data(self) -> dict[str, Array]:

@@ -13,6 +13,7 @@ from PySide6.QtCore import Qt
 
 from inspector.capture import series
 from inspector.gui.panel.base import Panel, number
+from inspector.gui.panel.exact import or_why
 from inspector.gui.panel.labelled import coordinates
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -39,6 +40,7 @@ class Column:
     name: str
     iterations: Array
     values: Array
+    channel: str
 
 
 @PANELS.register("training")
@@ -91,7 +93,7 @@ class Training(Panel):
             known = np.isfinite(numbers)  # where the iteration is not known, neither is the place of a value
             for name, values in rows.items():
                 group, _, own = name.partition(": ")
-                found.append(Column(group, own, numbers[known], values[known]))
+                found.append(Column(group, own, numbers[known], values[known], channel.name))
         return found
 
     def _follow_axis(self) -> None:
@@ -226,7 +228,8 @@ class Training(Panel):
             if len(known):
                 at = int(known[-1])
                 name = f"{column.group}: {column.name}" if column.name else column.group
-                rows.append((f"{name} [{word} {column.iterations[at]:.15g}]", number(column.values[at])))
+                value = or_why(column.values[at], self.capture, column.channel, self.frame)
+                rows.append((f"{name} [{word} {column.iterations[at]:.15g}]", number(value)))
         return rows
 
     def data(self) -> dict[str, Array]:

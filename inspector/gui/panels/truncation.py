@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt
 
 from inspector.analysis.truncation import truncation_verdict
 from inspector.gui.panel.base import Panel, number, set_options
+from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import row_of, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -193,12 +194,14 @@ class Truncation(Panel):
         rows += self._at_k(channel)
         for n, (_, text) in enumerate(TOLERANCES):
             if channel is not None:
-                rows.append((f"smallest K within {text}  {channel.place}", number(self.smallest(channel, n))))
+                least = self.smallest(channel, n)
+                shown = "none" if math.isnan(least) else number(least)
+                rows.append((f"smallest K within {text}  {channel.place}", shown))
         for channel in self.here(BY_STEP):
             assert self.capture is not None
             if step is not None and step < self.capture.extent(channel.name, self.frame)[1]:
-                values = self.capture.block(channel.name, self.frame, (slice(None), slice(step, step + 1)))[:, 0]
-                shown = " / ".join(number(value[()]) for value in rows_of(channel, values, *BY_TOLERANCE))
+                values = exact(self.capture, channel.name, self.frame, (slice(None), slice(step, step + 1)))[:, 0]
+                shown = " / ".join(number(value) for value in rows_of(channel, values, *BY_TOLERANCE))
                 rows.append((f"smallest K [{step}] {' / '.join(text for _, text in TOLERANCES)}", shown))
         return rows
 
@@ -209,9 +212,11 @@ class Truncation(Panel):
         at = self.marked.at(self.error, self.capture.extent(channel.name, self.frame)[1])
         if at is None:
             return []
-        k, *values = rows_of(channel, self.capture.array(channel.name, self.frame)[:, at], *NUMBERS)
-        named = zip(NUMBERS[1:], values, strict=True)
-        return [(f"{name} [K = {k:g}]  {channel.place}", number(value[()])) for name, value in named]
+        column = exact(self.capture, channel.name, self.frame, (slice(None), slice(at, at + 1)))[:, 0]
+        named = dict(zip(NUMBERS, rows_of(channel, column, *NUMBERS), strict=True))
+        k: Any = named.pop(NUMBERS[0])
+        where = f"K = {k if isinstance(k, str) else format(k, 'g')}"
+        return [(f"{name} [{where}]  {channel.place}", number(value)) for name, value in named.items()]
 
     def data(self) -> dict[str, Array]:
         """The curve that is shown, and the smallest K by step."""

@@ -13,6 +13,7 @@ from inspector.analysis.unit_matching import MOST_SPANS, Match, Span, longest_ra
 from inspector.analysis.unit_search import Found, search
 from inspector.capture.pyramid import reduce_rows, shrink
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
+from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.gaps import gaps_of
@@ -344,9 +345,10 @@ class Units(Panel):
             return rows
         steps, units = self.capture.extent(channel.name, self.frame)
         if unit is not None and unit < units and step < steps:
-            value = self.capture.block(channel.name, self.frame, (slice(step, step + 1), slice(unit, unit + 1)))[0, 0]
+            value = exact_at(self.capture, channel.name, self.frame, step, unit)
             what = f"{self.changed(channel)}{channel.signal}[{step}, {unit}]  {channel.place}"
-            rows.append((what, f"{measured(value, channel.unit)}, {self.word(value)}"))
+            word = "" if isinstance(value, str) or np.isnan(value) else f", {self.word(value)}"
+            rows.append((what, f"{measured(value, channel.unit)}{word}"))
         if 0 <= step - self.found.offset < len(self.found.values) and self.searched:
             rows.append((f"searched units that are on [{step}]", self.found.how_many(step)))
         for match in self.matches:
@@ -356,8 +358,6 @@ class Units(Panel):
 
     def word(self, value: float) -> str:
         """Whether a value is beyond the threshold, and on which side, as text."""
-        if np.isnan(value):
-            return "neither on nor off"
         if value > self.threshold.value():
             return "on"
         channel = self.chosen()

@@ -20,8 +20,8 @@ def number(value: Any) -> str:
 
 
 def measured(value: Any, unit: str) -> str:
-    """A number with its unit, where it has one."""
-    return number(value) if unit in ("", "1") else f"{number(value)} {unit}"
+    """A number with its unit, where it has one; a word that stands for a number has none."""
+    return number(value) if unit in ("", "1") or isinstance(value, str) else f"{number(value)} {unit}"
 
 
 def short(value: float | np.floating[Any], digits: int = 3) -> str:

@@ -1,0 +1,51 @@
+"""Exact numbers for the readout: a cell that is not known says why, and is never called NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.capture import Capture
+from inspector.capture.holes import inside
+
+DAMAGED, COMING, ABSENT = "damaged", "not there yet", "not there"
+
+
+def exact(capture: Capture, name: str, frame: int, region: tuple[slice, ...]) -> npt.NDArray[Any]:
+    """As `Capture.block`, as objects: numbers of the channel's type, and words where a cell is not known."""
+    values = np.ma.getdata(capture.block(name, frame, region))
+    found = np.empty(values.shape, dtype=object)
+    for place in np.ndindex(values.shape):
+        found[place] = values[place]
+    holes = capture.holes(name, frame)  # by what was checked so far: the cells that were just read as well
+    if holes:
+        extent = capture.extent(name, frame)
+        cuts = (*region, *[slice(None)] * (len(extent) - len(region)))
+        bounds = tuple(cut.indices(size)[:2] for cut, size in zip(cuts, extent, strict=True))
+        missing = COMING if capture.stop is None else ABSENT
+        for word, boxes in ((missing, holes.missing), (DAMAGED, holes.damaged)):
+            for box in boxes:
+                cut = inside(box, bounds)
+                if cut is not None:
+                    found[cut] = word
+    return found
+
+
+def exact_at(capture: Capture, name: str, frame: int, *at: int) -> Any:
+    """One cell: its number, or the word."""
+    return exact(capture, name, frame, tuple(slice(one, one + 1) for one in at)).reshape(-1)[0]
+
+
+def why_not_known(capture: Capture, name: str, frame: int) -> str:
+    """The word for what is not known of a channel, wherever that is; "" where all is known."""
+    holes = capture.holes(name, frame)
+    if holes.damaged:
+        return DAMAGED
+    return "" if not holes else COMING if capture.stop is None else ABSENT
+
+
+def or_why(value: Any, capture: Capture, name: str, frame: int) -> Any:
+    """A number computed from a channel; where it is NaN and something of the channel is not known, the word."""
+    return (why_not_known(capture, name, frame) or value) if np.isnan(value) else value
