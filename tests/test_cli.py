@@ -59,7 +59,7 @@ def test_the_python_door_gives_the_same_numbers(run: Path) -> None:
 
 @pytest.mark.parametrize(
     ("panel", "suffix", "head"),
-    [("states", "png", b"\x89PNG"), ("jacobians", "svg", b"<?xml"), ("lags", "pdf", b"%PDF")],
+    [("states", "png", b"\x89PNG"), ("jacobians", "svg", b"<?xml"), ("Lags", "pdf", b"%PDF")],
 )
 def test_figures_without_a_display(run: Path, panel: str, suffix: str, head: bytes) -> None:
     call("export", "a.inspect", "--panel", panel, "--place", "rnn.l0", "--to", f"f.{suffix}", cwd=run)

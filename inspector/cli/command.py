@@ -88,7 +88,7 @@ def main() -> int:
 
 def _main() -> int:
     try:
-        cli.main(standalone_mode=False)
+        code = cli.main(standalone_mode=False)  # the code of `ctx.exit`, which nobody else hands on
     except click.UsageError as problem:
         complain(f"{problem.format_message()} See inspector --help.")
         return 2
@@ -107,4 +107,4 @@ def _main() -> int:
         return 2
     except SystemExit as end:
         return int(end.code or 0)
-    return 0
+    return code if isinstance(code, int) else 0

@@ -13,7 +13,7 @@ from inspector.transport.terminal import say
 @click.command()
 @click.argument("capture")
 @click.option("--channel", default=None, help="Data of this channel: .npy .npz .csv .parquet .nc")
-@click.option("--panel", default=None, help="Figure of this panel: .png .svg .pdf")
+@click.option("--panel", default=None, help="Figure of this panel, by its key or title: .png .svg .pdf")
 @click.option("--frame", default=-1, help="Index of the frame; -1 is the newest.")
 @click.option("--place", default="", help="Which place of the model the panel shows.")
 @click.option("--to", required=True, help="The file to write.")

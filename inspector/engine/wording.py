@@ -23,3 +23,8 @@ def error_text(fault: BaseException) -> str:
 def class_name(value: object) -> str:
     """The name of the object's class, shortened if it is long."""
     return type(value).__name__[:MAX_CLASS_NAME]
+
+
+def counted(count: int | None, word: str) -> str:
+    """So many of something: "1 number", "2 numbers"."""
+    return f"{count} {word}{'' if count == 1 else 's'}"

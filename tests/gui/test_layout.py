@@ -150,3 +150,43 @@ def test_the_whole_sequence_brings_back_plots_with_axes_of_their_own(window: Win
         plot.vb.setXRange(2, 5, padding=0)
     window.show_all_steps()
     assert [plot.vb.viewRange()[0] for plot in panel.plots] == before
+
+
+def colours(window: Window) -> dict[str, str]:
+    return {bar.tabText(i): bar.tabTextColor(i).name() for bar in bars(window) for i in range(bar.count())}
+
+
+@pytest.mark.parametrize("how", ["reset", "enlarge and back", "float and back"])
+def test_tabs_of_empty_panels_stay_pale_whatever_moves_the_docks(
+    window: Window, qapp: QApplication, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(window.panels["gates"], "channels", list)
+    window.docking.label_tabs(window.panels)
+    before = colours(window)
+    assert before["Gates"] == window.theme.muted != before["Jacobians"]
+    if how == "reset":
+        window.docking.reset()
+    elif how == "enlarge and back":
+        window.docking.enlarge("states")
+        qapp.processEvents()
+        assert colours(window)["Gates"] == window.theme.muted
+        window.docking.enlarge("states")
+    else:
+        window.docking.bars["gates"].buttons["float"].click()
+        qapp.processEvents()
+        window.docking.bars["gates"].buttons["float"].click()
+    qapp.processEvents()
+    assert colours(window) == before
+
+
+def test_a_panel_that_floats_has_its_title_and_does_not_lie_where_it_was(window: Window, qapp: QApplication) -> None:
+    dock, bar = window.docks["states"], window.docking.bars["states"]
+    before = dock.mapToGlobal(dock.rect().topLeft())
+    assert not bar.title.isVisible(), "its tab says it"
+    bar.buttons["float"].click()
+    qapp.processEvents()
+    away = dock.pos() - before
+    assert dock.isFloating() and bar.title.isVisible() and away.x() > 20 and away.y() > 20
+    bar.buttons["float"].click()
+    qapp.processEvents()
+    assert not bar.title.isVisible()

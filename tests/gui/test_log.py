@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from PySide6.QtCore import QPoint, Qt
 
 from inspector.gui.window.log_pane import LogPane
 from inspector.records import Log
@@ -60,3 +61,28 @@ def test_of_a_progress_bar_its_present_state_is_shown() -> None:
     inbox = Inbox()
     inbox.on_output("stderr", " 10 %\r 20 %\r")
     assert [line.text for line in inbox.begun()] == [" 20 %"]
+
+
+def test_the_log_opens_at_its_end_and_goes_where_keys_say(pane: LogPane, qtbot: Any) -> None:
+    pane.resize(300, 120)
+    pane.add(lines(*map(str, range(6_000))))
+    pane.show()
+    bar = pane.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.value() == bar.maximum() > 1000, timeout=3000)
+    control = Qt.KeyboardModifier.ControlModifier
+    qtbot.mouseClick(pane.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(20, 40))
+    qtbot.keyClick(pane, Qt.Key.Key_Home, control)
+    assert bar.value() == 0 and pane.isReadOnly()
+    pane.hide()
+    pane.add(lines("one more"))
+    pane.show()
+    qtbot.wait(30)
+    assert bar.value() < 10, "what was looked at stays"
+    qtbot.keyClick(pane, Qt.Key.Key_End, control)
+    assert bar.value() >= bar.maximum() - 1
+    pane.hide()
+    pane.add(lines(*map(str, range(900))))
+    pane.show()
+    qtbot.waitUntil(lambda: bar.value() == bar.maximum(), timeout=3000)
+    qtbot.keyClicks(pane, "x")
+    assert pane.toPlainText().endswith("model: 899")

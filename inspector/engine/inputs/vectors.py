@@ -10,6 +10,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.model.batching import ALLOW_NONFINITE, allows_nonfinite, check_vectors, pad
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS
+from inspector.engine.wording import counted
 from inspector.records import InputSpec
 
 _DECIMAL_COMMA = re.compile(r"\d,\d")
@@ -45,15 +46,17 @@ def parse_vectors(text: str, width: int | None) -> list[list[float]]:
     if len(parts) == 1:
         numbers, size = parts[0], width or 1
         if len(numbers) % size:
+            count, do = counted(len(numbers), "number"), "does" if len(numbers) == 1 else "do"
             raise InputError(
-                f"{len(numbers)} numbers do not fill steps of {size}; expected a multiple of {size}, for example "
-                f"{_sample(width)}."
+                f"{count} {do} not fill steps of {size}; expected a multiple of {size}, for example {_sample(width)}."
             )
         return [numbers[start : start + size] for start in range(0, len(numbers), size)]
     size = width or len(parts[0])
     for step, numbers in enumerate(parts):
         if len(numbers) != size:
-            raise InputError(f"Step {step} has {len(numbers)} numbers; expected {size}, for example {_sample(size)}.")
+            raise InputError(
+                f"Step {step} has {counted(len(numbers), 'number')}; expected {size}, for example {_sample(size)}."
+            )
     return parts
 
 

@@ -17,7 +17,7 @@ from inspector.capture.regular import NotRegularError, in_words, regular_stat
 from inspector.engine.errors import InputError, model_error
 from inspector.engine.model.batch import INPUT, SEQUENCES, Batch, NamedInput
 from inspector.engine.model.subject import Subject
-from inspector.engine.wording import text_of
+from inspector.engine.wording import counted, text_of
 from inspector.records import STEP_DOMAIN, InputSpec, Option
 
 MAX_STEPS = 2_000_000
@@ -25,6 +25,10 @@ MAX_FILE = 1 << 30
 MAX_TEXT = 256 << 20
 """Bytes of a file that is parsed as text: its cells take twenty times their size in memory while they are read."""
 DEFAULT_STEPS = 64
+LETS_IT_RUN = (
+    "The option allow_nonfinite lets it run: under Options… beside the line in the window, "
+    "--option allow_nonfinite=1 in a terminal."
+)
 
 
 def of_value(subject: Subject, value: Any, *, allow_nonfinite: bool = False) -> Tensor:
@@ -142,7 +146,8 @@ def check_vectors(subject: Subject, values: Tensor, *, allow_nonfinite: bool = F
     check_length(len(values))
     if subject.width is not None and values.shape[1] != subject.width and not subject.guessed:
         raise InputError(
-            f"{subject.name} reads vectors of {subject.width} numbers; the sequence given has {values.shape[1]} a step."
+            f"{subject.name} reads vectors of {counted(subject.width, 'number')}; "
+            f"the sequence given has {values.shape[1]} a step."
         )
     if values.is_complex():
         raise InputError("The sequence holds complex numbers; the model reads real ones.")
@@ -151,8 +156,8 @@ def check_vectors(subject: Subject, values: Tensor, *, allow_nonfinite: bool = F
     if len(bad) and not allow_nonfinite:
         step, feature = (int(v) for v in bad[0])
         raise InputError(
-            f"The sequence holds {float(values[step, feature])} at step {step}, feature {feature}; it must be finite "
-            "(the option allow_nonfinite=1 runs it all the same)."
+            f"The sequence holds {float(values[step, feature])} at step {step}, feature {feature}; it must be finite. "
+            f"{LETS_IT_RUN}"
         )
     return values
 
@@ -177,16 +182,14 @@ def check_array(subject: Subject, values: Tensor, *, allow_nonfinite: bool = Fal
     if not values.is_floating_point() and subject.kind == "other":
         return values
     if not allow_nonfinite and not bool(torch.isfinite(values).all()):
-        raise InputError(
-            f"{subject.name} holds numbers that are not finite (the option allow_nonfinite=1 runs it all the same)."
-        )
+        raise InputError(f"{subject.name} holds numbers that are not finite. {LETS_IT_RUN}")
     return values.to(model_dtype(subject))
 
 
 def what_it_reads(subject: Subject) -> str:
     """The kind of input, as a short text."""
     known = {"tokens": "tokens", "image": "an image", "mask": "a mask", "state": "a state", "other": "an array"}
-    return known.get(str(subject.kind), f"vectors of {subject.width} numbers")
+    return known.get(str(subject.kind), f"vectors of {counted(subject.width, 'number')}")
 
 
 def check_length(steps: int) -> None:

@@ -27,6 +27,7 @@ from inspector.engine.pipeline.results import keep_output, loss_of
 from inspector.engine.registries import PROBES, quantity_of
 from inspector.engine.trace.emitter import Emitter, Sink
 from inspector.engine.trace.trace import Trace
+from inspector.engine.wording import counted
 from inspector.records import Frame
 
 PARAMETER_BYTES = 2 << 30
@@ -133,9 +134,10 @@ def _with_hint(error: ModelError, trace: Trace) -> ModelError:
     if not trace.subject.guessed or trace.batch.inputs.dim() != 3:
         return error
     width, first = trace.batch.inputs.shape[-1], trace.subject.width
-    hint = f"The sequence has {width} numbers a step; the first layer of the model reads {first}."
+    many = counted(width, "number")
+    hint = f"The sequence has {many} a step; the first layer of the model reads {first}."
     if width == first:
-        hint = f"The input has {width} numbers a step because the first layer has; give a sequence, or a `width`."
+        hint = f"The input has {many} a step because the first layer has; give a sequence, or a `width`."
     return ModelError(f"{error} {hint}", error.details)
 
 

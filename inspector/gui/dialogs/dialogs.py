@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QDialog,
@@ -18,8 +20,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from inspector.gui.widgets.plain_text import clean, plain_box, plain_label
+from inspector.gui.widgets.plain_text import clean, plain_box, plain_label, tooltip
 from inspector.records import CheckpointReport
+
+NAME = "name"
+"""The property of an action that says what it is called outside of its menu."""
+ACTION = Qt.ItemDataRole.UserRole
 
 
 class ReportDialog(QDialog):
@@ -67,29 +73,41 @@ class Palette(QDialog):
         self.line.textChanged.connect(self._filter)
         self.line.returnPressed.connect(self._do)
         self.list.itemActivated.connect(lambda _item: self._do())
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # a long name ends in …
         self._filter("")
-        self.resize(460, 380)
+        self.resize(560, 380)
 
     def _filter(self, text: str) -> None:
         self.list.clear()
         for action in self._actions:
-            name = action.text().replace("&", "").rstrip("…")
+            name = name_of(action)
             if all(word in name.lower() for word in text.lower().split()):
                 keys = action.shortcut().toString()
                 item = QListWidgetItem(clean(f"{name}    {keys}" if keys else name))
-                item.setData(0x100, action)
+                item.setData(ACTION, action)
+                item.setToolTip(tooltip(name))
                 self.list.addItem(item)
+        if not self.list.count():
+            nothing = QListWidgetItem("Nothing of that name")
+            nothing.setFlags(Qt.ItemFlag.NoItemFlags)
+            self.list.addItem(nothing)
         self.list.setCurrentRow(0)
 
     def _do(self) -> None:
         item = self.list.currentItem()
-        if item is not None:
-            action = item.data(0x100)
+        action = item.data(ACTION) if item is not None else None
+        if action is not None:
             self.accept()
             action.trigger()
 
 
-KEYS = (
+def name_of(action: QAction) -> str:
+    """What an action is called outside of its menu: a word like "Light" says there what it is about."""
+    own = action.property(NAME)
+    return str(own) if own else action.text().replace("&&", "\0").replace("&", "").replace("\0", "&").rstrip("…")
+
+
+OTHER_KEYS = (
     ("← →", "one step back or on (Shift: ten)"),
     ("↑ ↓", "the unit or head before or after"),
     ("Ctrl+← →", "in Attention: the key before or after (Shift: ten)"),
@@ -97,18 +115,18 @@ KEYS = (
     ("Space", "play the steps, stop"),
     ("mouse over a plot", "the cursor goes there; a lag, a rank or a token is marked and its values are shown"),
     ("wheel over a plot", "zoom along the steps; drag to move"),
-    ("Ctrl+0", "the whole sequence, and every plot at its original range"),
     ("Double-click", "on a token: replace it; on a row of States or Gates: clamp that unit from there on"),
-    ("F9", "one panel fills the window, or all again"),
     ("Enter in the text", "run it"),
-    ("F5", "run again, or what was typed"),
-    ("Esc", "cancel the run, or the opening of a model"),
-    ("Ctrl+O", "open a capture, a packed one, a model, a checkpoint or a sequence"),
-    ("Ctrl+M", "open a model"),
-    ("Ctrl+Shift+P", "find any action by its name"),
 )
+"""Keys that belong to no action."""
 
 
-def show_keys(parent: QWidget) -> None:
+def keys_of(actions: Sequence[QAction]) -> list[tuple[str, str]]:
+    """(key, what it does) of every action that has one, after those that belong to none."""
+    own = [(action.shortcut().toString(), action.statusTip() or name_of(action)) for action in actions]
+    return [*OTHER_KEYS, *(one for one in own if one[0])]
+
+
+def show_keys(parent: QWidget, actions: Sequence[QAction]) -> None:
     """The keys, in a box."""
-    plain_box(parent, "Keys", "\n".join(f"{key}:  {what}" for key, what in KEYS)).exec()
+    plain_box(parent, "Keys", "\n".join(f"{key}:  {what}" for key, what in keys_of(actions))).exec()

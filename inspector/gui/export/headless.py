@@ -30,6 +30,23 @@ def _application() -> object:
     return QApplication.instance() or QApplication(["inspector"])
 
 
+def key_of(name: str) -> str:
+    """The key of the panel that a person names by its key or by its title, in letters of any case. Raises CaptureError.
+
+    A key goes before a title: a panel of another package may have a title that is the key of one of these.
+    """
+    from inspector.gui.panel.registry import ordered
+
+    wanted = name.strip().casefold()
+    known = [(key, panel.title) for key, panel in ordered()]
+    for names in ([key for key, _ in known], [title for _, title in known]):
+        for (key, _), own in zip(known, names, strict=True):
+            if own.casefold() == wanted:
+                return key
+    listed = [key if key.casefold() == title.casefold() else f"{key} ({title})" for key, title in known]
+    raise CaptureError(f"There is no panel {name!r}; there are {', '.join(listed)}.")
+
+
 def export_panel(
     path: Path | str, panel_key: str, frame: int, place: str, to: Path | str, *, damaged: bool = False
 ) -> tuple[Path, str]:
@@ -39,10 +56,8 @@ def export_panel(
     """
     application = _application()
     from inspector.gui.export.offscreen import Stage
-    from inspector.gui.panel.registry import PANELS
 
-    if panel_key not in PANELS:
-        raise CaptureError(f"There is no panel {panel_key!r}; there are {', '.join(PANELS)}.")
+    panel_key = key_of(panel_key)
     with open_capture(path) as capture:
         if frame >= 0 and frame not in {known.index for known in capture.frames}:
             raise CaptureError(f"The capture has no frame {frame}; it has {[known.index for known in capture.frames]}.")

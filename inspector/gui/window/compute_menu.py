@@ -8,6 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QWidget
 
+from inspector.gui.dialogs.dialogs import NAME
 from inspector.gui.dialogs.options_dialog import OptionsDialog
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.plain_text import clean, tooltip
@@ -46,6 +47,7 @@ class ComputeMenu(QMenu):
                 continue
             action = self.addAction(clean(_sentence(entry.summary or entry.key)))
             action.setObjectName(f"action-also-{entry.key}")
+            action.setProperty(NAME, clean(f"Compute also {entry.key}: {entry.summary}"))
             cost = f" Cost: {entry.cost}" if entry.cost else ""
             action.setToolTip(tooltip(f"{entry.key}: from the next run on.{cost}"))
             action.setCheckable(True)
@@ -60,6 +62,7 @@ class ComputeMenu(QMenu):
         """An entry below a quantity that asks for its options."""
         action = self.addAction(clean(f"      Options of {entry.key}…").replace("&", "&&"))
         action.setObjectName(f"action-options-{entry.key}")
+        action.setProperty(NAME, clean(f"Compute also {entry.key}: options"))
         action.triggered.connect(lambda _checked=False: self._ask(entry))
         self.settable[entry.key] = action
 

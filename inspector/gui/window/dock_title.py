@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QLineF, QRectF, QSize
+from PySide6.QtCore import QLineF, QPoint, QRectF, QSize
 from PySide6.QtGui import QColor, QFont, QIcon, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
@@ -14,6 +14,7 @@ from inspector.gui.widgets.theme import LIGHT, Theme
 Do = Callable[[], object]
 SIDE, SHARP = 14, 2
 """Size of a symbol, and how many pixels it has for each, for screens of high density."""
+BESIDE = QPoint(36, 36)
 ENLARGE, RESTORE = "Enlarge this panel (F9)", "Show all panels again (F9)"
 
 
@@ -42,7 +43,7 @@ class DockBar(QWidget):
         self.buttons: dict[str, QToolButton] = {}
         if enlarge is not None:
             self._add("enlarge", ENLARGE, enlarge)
-        self._add("float", "Float", lambda: dock.setFloating(not dock.isFloating()))
+        self._add("float", "Float", self.float)
         self._add("close", "Close; the Window menu shows it again", dock.close)
         self.set_theme(self.theme)
 
@@ -57,6 +58,12 @@ class DockBar(QWidget):
         layout = self.layout()
         assert layout is not None
         layout.addWidget(button)
+
+    def float(self) -> None:
+        """A window of its own, beside where the dock was, so that it is seen to be one; or back into the window."""
+        self.dock.setFloating(not self.dock.isFloating())
+        if self.dock.isFloating():
+            self.dock.move(self.dock.pos() + BESIDE)
 
     def set_theme(self, theme: Theme) -> None:
         """Symbols in other colours."""

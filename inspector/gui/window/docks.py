@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtCore import QByteArray, Qt, QTimer
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, QTabWidget, QWidget
 
@@ -40,6 +40,10 @@ class Docking:
         self._heights: list[tuple[QDockWidget, int]] = []
         self._first = QByteArray()
         self._first_of_rows: list[str] = []
+        self._panels: Mapping[str, Panel] = {}
+        self._labeller = QTimer(window, interval=0, singleShot=True)
+        """Started where docks have moved: Qt has made other tab bars then, whose tabs have no colours yet."""
+        self._labeller.timeout.connect(lambda: self.label_tabs(self._panels))
         window.setDockNestingEnabled(True)
         window.setCorner(Qt.Corner.BottomLeftCorner, SIDE.LeftDockWidgetArea)
         window.setCorner(Qt.Corner.BottomRightCorner, SIDE.RightDockWidgetArea)
@@ -63,11 +67,14 @@ class Docking:
         dock = self.add(key, panel.title, panel, SIDE.BottomDockWidgetArea)
         self.bars[key] = DockBar(dock, panel.control_row, lambda: self.enlarge(key))
         dock.setTitleBarWidget(self.bars[key])
+        for moved in (dock.topLevelChanged, dock.dockLocationChanged, dock.visibilityChanged):
+            moved.connect(lambda _: self._labeller.start())
         dock.visibilityChanged.connect(lambda seen: self.seen.add(key) if seen else self.seen.discard(key))
         return dock
 
     def settle(self, panels: Mapping[str, Panel], settings: Settings) -> None:
         """The first arrangement, or the remembered one."""
+        self._panels = panels
         self._arrange(panels)
         self._first = self.window.saveState(LAYOUT_VERSION)
         remembered = settings.layout()
@@ -96,6 +103,7 @@ class Docking:
         QApplication.processEvents()
         self._proportions()
         self._hide_ghosts()
+        self.label_tabs(self._panels)
 
     # -- one panel alone
 
@@ -132,6 +140,7 @@ class Docking:
         self._hidden, self._heights = [], []
         self._update_bars()
         self._hide_ghosts()
+        self.label_tabs(self._panels)
 
     def enlarge_front(self) -> None:
         """Enlarge the panel with the keyboard focus, else the first visible one; or show all again."""

@@ -242,7 +242,9 @@ class InputBar(QWidget):
             return f"Type {own} and press Enter to run that instead"
         width = self._loaded.width if self._loaded is not None else None
         return clean(
-            f"{entry.prompt} ({width} numbers a step)" if width and entry.reads == ("vectors",) else entry.prompt
+            f"{entry.prompt} ({width} number{'' if width == 1 else 's'} a step)"
+            if width and entry.reads == ("vectors",)
+            else entry.prompt
         )
 
     def _typed_kind(self) -> Entry | None:

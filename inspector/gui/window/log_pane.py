@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtGui import QFont, QTextCursor
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QFont, QHideEvent, QShowEvent, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit
 
 from inspector.gui.widgets.plain_text import clean_block
@@ -17,10 +18,18 @@ class LogPane(QPlainTextEdit):
     def __init__(self) -> None:
         super().__init__()
         self.setReadOnly(True)
+        self.setTextInteractionFlags(  # of read-only text Qt lets the mouse alone select: keys would do nothing
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
         self.setUndoRedoEnabled(False)  # removed lines would be stored
         self.setMaximumBlockCount(5_000)
         self._begun: tuple[Log, ...] = ()
         """The lines at the end that are still being printed."""
+        self._follows = True
+        """Whether the end was in view when the log was last seen; it opens there then."""
+        self._opener = QTimer(self, interval=0, singleShot=True)
+        """Started when the log is shown, which has its size only after that."""
+        self._opener.timeout.connect(self._to_end)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.setAccessibleName("Log")
         font = QFont("monospace")
@@ -35,6 +44,22 @@ class LogPane(QPlainTextEdit):
         self._append(lines)
         self._append(begun)
         self._begun = tuple(begun)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """At the end, unless the user had scrolled up to something."""
+        super().showEvent(event)
+        if self._follows:
+            self._opener.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Note whether the end is in view: what comes while nothing is seen does not move the scroll bar."""
+        bar = self.verticalScrollBar()
+        self._follows = bar.value() >= bar.maximum() - 1  # where Ctrl+End goes
+        super().hideEvent(event)
+
+    def _to_end(self) -> None:
+        bar = self.verticalScrollBar()
+        bar.setValue(bar.maximum())
 
     def _take_back(self) -> None:
         """Remove lines that had only begun; the user's selection and scroll position stay."""

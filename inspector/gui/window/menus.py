@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from inspector.capture import SUFFIX, CaptureError, pack
-from inspector.gui.dialogs.dialogs import Palette, show_keys
+from inspector.gui.dialogs.dialogs import NAME, Palette, show_keys
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.model_opening import OpenDialog
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
 
 Standard = QKeySequence.StandardKey
+OPENS = "a capture, a packed one, a model, a checkpoint or a sequence"
+WHOLE = "The whole sequence, and every plot as it was"
+ENLARGE = "One panel gets the room of all, or all again"
 
 
 class Menus:
@@ -30,11 +33,13 @@ class Menus:
         self.window, self.bar = window, window.menuBar()
         self.panels, self.windows = QMenu("&Panels", window), QMenu("&Window", window)
 
-    def add(self, menu: QMenu, text: str, do: Callable[[], object], key: QKeySequence | Standard | str = "") -> QAction:
-        """One more entry, with a key where one is usual."""
+    def add(
+        self, menu: QMenu, text: str, do: Callable[[], object], key: QKeySequence | Standard | str = "", says: str = ""
+    ) -> QAction:
+        """One more entry, with a key where one is usual; `says` what it does, where its text is too short for that."""
         action = QAction(text, self.window)
         action.setObjectName("action-" + "".join(c for c in text.lower() if c.isalnum()))
-        action.setStatusTip(text.replace("&", ""))
+        action.setStatusTip(says or text.replace("&", "").rstrip("…"))
         if key:
             action.setShortcut(QKeySequence(key))
         action.triggered.connect(lambda _checked=False: do())
@@ -45,7 +50,7 @@ class Menus:
     def file(self) -> None:
         """Opening and writing."""
         window, menu = self.window, self.bar.addMenu("&File")
-        self.add(menu, "&Open…", lambda: _open(window), Standard.Open)
+        self.add(menu, "&Open…", lambda: _open(window), Standard.Open, "Open " + OPENS)
         self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
         menu.addSeparator()
         self.add(menu, "&Save capture as…", lambda: save_as(window), Standard.SaveAs)
@@ -58,24 +63,25 @@ class Menus:
     def run(self) -> None:
         """Running the model."""
         window, menu = self.window, self.bar.addMenu("&Run")
-        self.add(menu, "&Run again", window.run_again, "F5")
+        self.add(menu, "&Run again", window.run_again, "F5", "Run again, or what was typed")
         self.add(menu, "&Edit and run…", window.edit, "Ctrl+E")
         menu.addMenu(window.compute_menu)
         self.add(menu, "&States of hand-written cells…", lambda: choose_states(window))
-        self.add(menu, "&Cancel", window.session.cancel, "Esc")
+        self.add(menu, "&Cancel", window.session.cancel, "Esc", "Cancel the run, or the opening of a model")
         self.add(menu, "&Play the steps", window.play)
 
     def view(self) -> None:
         """The view and its appearance."""
         window, menu = self.window, self.bar.addMenu("&View")
-        self.add(menu, "&Whole sequence", window.show_all_steps, "Ctrl+0")
+        self.add(menu, "&Whole sequence", window.show_all_steps, "Ctrl+0", WHOLE)
         self.add(menu, "Zoom &in", lambda: _zoom(window, 0.5), Standard.ZoomIn)
         self.add(menu, "Zoom &out", lambda: _zoom(window, 2.0), Standard.ZoomOut)
         self.add(menu, "&Full screen", lambda: _full_screen(window), "F11")
-        self.add(menu, "&Enlarge one panel", window.docking.enlarge_front, "F9")
+        self.add(menu, "&Enlarge one panel", window.docking.enlarge_front, "F9", ENLARGE)
         themes, group = menu.addMenu("&Theme"), QActionGroup(window)
         for name in ("Auto", "Light", "Dark"):
             action = self.add(themes, f"&{name}", lambda name=name: window.choose_theme(name))  # type: ignore[misc]
+            action.setProperty(NAME, f"Theme: {name}")
             action.setCheckable(True)
             action.setChecked(window.settings.text("theme", "Auto") == name)
             group.addAction(action)
@@ -90,7 +96,7 @@ class Menus:
     def help(self) -> None:
         """Keys, and the palette of all actions."""
         window, menu = self.window, self.bar.addMenu("&Help")
-        self.add(menu, "&Keys", lambda: show_keys(window), "F1")
+        self.add(menu, "&Keys", lambda: show_keys(window, window.menu_actions), "F1")
         palette = "&Find any action by its name…"
         self.add(menu, palette, lambda: Palette(window.menu_actions, window).exec(), "Ctrl+Shift+P")
 
@@ -132,6 +138,9 @@ def add_panel_menus(window: Asking, menus: Menus) -> None:
         action = dock.toggleViewAction()
         action.triggered.connect(lambda shown, dock=dock: dock.raise_() if shown else None)  # else it is hidden
         menus.windows.addAction(action)
+        show = QAction(f"Show {dock.windowTitle()}", window)
+        show.triggered.connect(lambda _checked=False, dock=dock: (dock.show(), dock.raise_()))
+        window.menu_actions.append(show)
 
 
 def _copy(window: Asking, panel: Panel) -> None:
