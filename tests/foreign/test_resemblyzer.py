@@ -12,7 +12,7 @@ import torch
 
 import inspector
 from inspector.gui.export.offscreen import Stage
-from inspector.gui.panel.registry import ORDER
+from inspector.gui.panel.registry import ordered
 
 VOICE = Path("/usr/share/sounds/alsa/Front_Center.wav")
 
@@ -70,7 +70,7 @@ def test_the_speaker_encoder_opens_runs_and_every_panel_shows_it(tmp_path: Path,
             np.testing.assert_allclose(made, values["c"], atol=2e-5)
             np.testing.assert_allclose(values["gate/output"] * np.tanh(values["c"]), values["h"], atol=2e-5)
         stage = Stage(capture, (900, 520))
-        states = {key: stage.panel(key).state for key in ORDER}
+        states = {key: stage.panel(key).state for key, _ in ordered()}
         stage.close()
     shown = {
         "states",
