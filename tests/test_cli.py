@@ -360,7 +360,7 @@ def test_the_demo_replaces_only_what_a_demo_made(tmp_path: Path) -> None:
     (figures / "gates.png").write_bytes(b"\x89PNG\r\n\x1a\n mine")
     with pytest.raises(CaptureError, match=r"gates\.png was not made by inspector demo"):
         check_demo(target, figures)
-    with pytest.raises(CaptureError, match="no folder"):
+    with pytest.raises(CaptureError, match="not a folder"):
         check_demo(target, figures / "gates.png")
     finished(tmp_path / "mine.inspect")
     (tmp_path / "things").mkdir()
@@ -454,6 +454,39 @@ def test_diagnose_tells_findings_with_evidence_and_remedy(
     (finding,) = json.loads(out)["findings"]
     assert (finding["rule"], finding["steps"], finding["frame"]) == ("nonfinite", [7], 1)
     assert diagnose(str(tmp_path / "none.inspect"))[0] == 2
+
+
+@pytest.fixture
+def unsure(tmp_path: Path) -> Path:
+    """A healthy capture with a flipped bit in one of two tables of counts."""
+    path = tmp_path / "unsure.inspect"
+    counts = ("-inf", "<0", "0", ">0", "+inf", "nan", "first_bad_step")
+    with Writer(path, RunStart(run="r", title="t")) as writer:
+        writer.write(Frame(index=0, label="now"))
+        for name in ("x:health/h", "y:health/h"):
+            labels = {"count": counts}
+            writer.write(Channel(name=name, kind="health", dims=("count",), shape=(7,), dtype="int64", labels=labels))
+            writer.write(Page(name, 0, (0,), np.array([0, 1, 0, 1, 0, 0, -1])))
+        writer.write(RunStop("done"))
+    flip(path, 2)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [([], 1), (["--fail-on", "error"], 1), (["--damaged"], 0), (["--damaged", "--fail-on", "info"], 0)],
+)
+def test_diagnose_says_which_rule_could_not_judge_and_why(unsure: Path, words: list[str], code: int) -> None:
+    told = call("diagnose", str(unsure), *words, cwd=unsure.parent, expect=code)
+    assert "found by" not in told.stdout and "No rule has judged this capture." in told.stdout
+    (line,) = told.stderr.splitlines()
+    assert line.startswith("nonfinite could not judge everything: 1 damaged page: y:health/h, counts 0–6: ")
+    assert ("--damaged" in line) == (code == 1)
+    told = call("diagnose", str(unsure), "--json", *words, cwd=unsure.parent, expect=code)
+    found = json.loads(told.stdout)
+    (one,) = found["unjudged"]
+    assert found["asked"] == [] and one["rule"] == "nonfinite" and len(told.stderr.splitlines()) == 1
+    assert (one["damage"][0]["channel"], one["damage"][0]["region"]) == ("y:health/h", [[0, 7]])
 
 
 def test_the_catalogue_lists_entries_with_their_options(tmp_path: Path) -> None:

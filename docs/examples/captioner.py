@@ -1,4 +1,4 @@
-"""Keyword-only arguments: a picture, a caption, and a first state that may be left out.
+"""Keyword-only arguments: a picture, a caption, and an optional initial state.
 
 inspector run docs/examples/captioner.py:make
 """

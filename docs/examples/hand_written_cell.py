@@ -1,4 +1,5 @@
-"""A recurrence written as a loop: the state, the gates and the step are found as they stand, under their names.
+"""A recurrence written as a loop: the state, the gates and the step are found without changes to the code, under their
+names.
 
 inspector run docs/examples/hand_written_cell.py:make
 """
@@ -30,7 +31,7 @@ class MinimalGatedUnit(nn.Module):
 
 
 def loss(output, batch):
-    """(b, t): only the last step is judged, by the sum of the first feature over all steps (the adding problem)."""
+    """(b, t): only the last step has a loss, on the sum of the first feature over all steps (the adding problem)."""
     errors = torch.full(output.shape[:2], torch.nan)
     errors[:, -1] = (output[:, -1, 0] - batch.inputs[:, :, 0].sum(1)) ** 2
     return errors

@@ -1,4 +1,4 @@
-"""Outputs as Hugging Face's models have them: an object with `logits`, and `loss` where labels were given.
+"""Outputs as of Hugging Face's models: an object with `logits`, and `loss` where labels were given.
 
 inspector run docs/examples/language_model.py:make
 """

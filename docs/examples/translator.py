@@ -30,7 +30,7 @@ class Translator(nn.Module):
         return self.head(out)
 
 
-def wanted(scores, batch):  # what is to be said at each step; negative at padding
+def wanted(scores, batch):  # the target at each step; negative at padding
     return batch["tgt"][:, 1:].masked_fill(~batch.mask("tgt")[:, 1:], -100)
 
 

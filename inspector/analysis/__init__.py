@@ -1,9 +1,9 @@
-"""Verdicts: functions from arrays of a capture to what a person should conclude, and the sentence that says it.
+"""Verdicts: functions from arrays of a capture to a conclusion, and the sentence that states it.
 
-Panels and diagnosis rules read these functions alike, so that a rule and a panel never disagree about the same
+Panels and diagnosis rules use the same functions, so that a rule and a panel never disagree about the same
 numbers. Everything here is numpy and scipy: no torch, no Qt, no files.
 
-In: arrays as a capture holds them (states, gates, norms by step or lag), with their axis labels where a sentence names
+In: arrays as a capture has them (states, gates, norms by step or lag), with their axis labels where a sentence names
 positions. Out: small frozen dataclasses and sentences in plain English; every number in a sentence is measured, every
 threshold has its reason beside it.
 

@@ -1,4 +1,4 @@
-"""What clipping by a threshold did, or would have done, during training."""
+"""The effect that clipping by a threshold had, or would have had, during training."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def clipping_verdict(norms: npt.NDArray[Any], threshold: float, used: float) -> 
 
 
 def percent(share: float) -> str:
-    """A share in words: 0 and 100 % only where it is exactly that."""
+    """A share as text: 0 and 100 % only where it is exactly that."""
     if 0 < share < 0.001:
         return "under 0.1 %"
     if 0.999 < share < 1:

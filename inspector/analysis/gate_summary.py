@@ -1,4 +1,4 @@
-"""What gates say about a unit or a layer, in the words of the lectures; every number in them is a measured share."""
+"""Summaries of the gates of a unit or a layer, in the terms of lectures; every number in them is a measured share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 NEAR_ONE, NEAR_ZERO = 0.9, 0.1
 SAID = 0.5
-"""Share of steps from which on a gate is said to be near 1, or near 0."""
+"""Share of steps from which a gate is called near 1, or near 0."""
 ROLES = {
     "reset": "reset", "r": "reset", "update": "update", "z": "update", "carry": "update", "t": "update",
     "forget": "forget", "f": "forget", "input": "input", "i": "input", "output": "output", "o": "output",
@@ -15,7 +15,7 @@ LETTERS = {"reset": "r", "update": "z", "forget": "f", "input": "i", "output": "
 KEEPS, REPLACES = "the input is ignored (the state is copied)", "the state is replaced by the candidate"
 MEANING = {
     "reset": ("it works as a plain RNN", "it forgets"),
-    "forget": ("the cell keeps what it holds", "the cell is erased"),
+    "forget": ("the cell keeps its state", "the cell is erased"),
     "input": ("the candidate is written", "nothing is written"),
     "output": ("the cell is shown to the rest", "the cell is hidden from the rest"),
 }
@@ -29,7 +29,8 @@ def short(signal: str) -> str:
 def gate_sentence(signal: str, near_zero: float, near_one: float, keeps: float | None) -> str:
     """One sentence about a gate from its shares of steps below 0.1 and above 0.9.
 
-    `keeps` is the value at which the gate keeps the state, where it is known: update gates are written both ways.
+    `keeps` is the value at which the gate keeps the state, where it is known: update gates are defined in both
+    directions.
     """
     role = ROLES.get(short(signal), "")
     letter = LETTERS.get(short(signal), short(signal))
@@ -49,7 +50,7 @@ def gate_sentence(signal: str, near_zero: float, near_one: float, keeps: float |
 def memory_sentence(condition: str, longest: float, start: float, runs: float) -> str:
     """One sentence about the longest run over which the state is kept; `runs` counts those that are long enough.
 
-    `condition` is what holds in the run, "f > 0.9 and i < 0.1"; "" leaves it out.
+    `condition` is true throughout the run, "f > 0.9 and i < 0.1"; "" leaves it out.
     """
     words = condition.replace(f"> {NEAR_ONE}", "near 1").replace(f"< {NEAR_ZERO}", "near 0")
     if longest < 1:

@@ -14,13 +14,13 @@ Array = npt.NDArray[Any]
 INFLUENTIAL, VANISHED, EXPLODED = 0.05, 1e-3, 1e3
 """Shares of the value at the reference lag: from 5 % on an influence counts; a gradient below 10⁻³ has vanished and one
 above 10³ has exploded. Three powers of ten are far outside the spread of gradients that train well (about one); a model
-whose gradient falls by 10⁻³ over the whole task and still learns it would be called vanished wrongly."""
+whose gradient falls by 10⁻³ over the whole task and still learns it would wrongly be called vanished."""
 
 
 def influence_verdict(
     influence: Array, gradient: Array | None, reference: int, reaches: tuple[float, float]
 ) -> Verdict:
-    """What the curves (lag,) say: "independent", "unknown", "exploded", "vanished", "kept" or "natural".
+    """The verdict on the curves (lag,): "independent", "unknown", "exploded", "vanished", "kept" or "natural".
 
     `reference` is the lag that shares refer to; `reaches` the longest lags that both reach, NaN for none.
     """
@@ -79,7 +79,7 @@ def amount(share: float) -> str:
 
 
 def power(share: float) -> str:
-    """A share as the nearest power of ten; 0 and ∞ as they are."""
+    """A share as the nearest power of ten; 0 and ∞ unchanged."""
     if share == 0 or not math.isfinite(share):
         return "0" if share == 0 else "∞"
     exponent = round(math.log10(share))

@@ -1,4 +1,4 @@
-"""What the items of backpropagation through time add up to, and how much of the gradient is immediate."""
+"""The sum of the items of backpropagation through time, and how much of the gradient is immediate."""
 
 from __future__ import annotations
 

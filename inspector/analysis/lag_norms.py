@@ -1,4 +1,5 @@
-"""Do gradients travel? The norm of products of step Jacobians by lag, and the lag at which they no longer do."""
+"""How far back gradients reach: the norm of products of step Jacobians by lag, and the lag at which it vanishes or
+explodes."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ from inspector.analysis.verdict import Verdict
 
 
 def lag_verdict(logs: npt.NDArray[Any], horizon: float) -> Verdict:
-    """What the mean norm by lag says: "kept", "vanished", "exploded" or "unknown".
+    """The verdict on the mean norm by lag: "kept", "vanished", "exploded" or "unknown".
 
     `logs` is (lag,): log₁₀ of the mean; `horizon` the lag at which the mean passes 10⁻³ or 10³, NaN where it does not.
     """
     if not math.isfinite(horizon):
         return Verdict("kept", f"within {len(logs) - 1} steps the mean stays between 10⁻³ and 10³")
     at = float(logs[int(horizon)]) if 0 <= horizon < len(logs) else math.nan
-    if math.isnan(at):  # what lies at the horizon is damaged
+    if math.isnan(at):  # the value at the horizon is damaged
         return Verdict(
             "unknown", f"after {int(horizon)} steps the mean has left 10⁻³ to 10³", {"horizon": float(horizon)}
         )

@@ -1,4 +1,4 @@
-"""What the largest Lyapunov exponent means for changes of the state."""
+"""The meaning of the largest Lyapunov exponent for changes of the state."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from inspector.analysis.verdict import Verdict
 
 
 def lyapunov_verdict(largest: float, steps: int) -> Verdict:
-    """What λ₁ (nats a step) says over so many steps: "unknown", "erased", "lasting", "chaotic" or "forgetting".
+    """The verdict on λ₁ (nats a step) over so many steps: "unknown", "erased", "lasting", "chaotic" or "forgetting".
 
     "lasting" where |λ₁| · steps < 1: a change has not grown or shrunk by a factor of e within the run, so its sign is
-    not to be relied on.
+    not reliable.
     """
     numbers = {"largest": largest}
     if math.isnan(largest):
         return Verdict("unknown", "λ₁ is not known", numbers)
     if math.isinf(largest):
-        return Verdict("erased", "every change of the state is wiped out exactly (λ₁ = −∞)", numbers)
+        return Verdict("erased", "every change of the state is mapped exactly to zero (λ₁ = −∞)", numbers)
     shown = f"{largest:.3g}".replace("-", "−")
     if abs(largest) * max(1, steps) < 1:
         sentence = f"λ₁ = {shown} nats a step, so changes last longer than these {steps} steps"

@@ -1,4 +1,4 @@
-"""How much of the state a unit keeps over a span of steps: the product of its keeping gate, from the gate itself."""
+"""The share of the state that a unit retains over a span of steps: the product of its memory gate over the span."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Read = Callable[[int, int], Array]
 LIMIT = 2_000_000
-"""Entries (steps × units) that are multiplied for one picture; beyond, only some steps are looked at."""
+"""Entries (steps × units) that are multiplied for one plot; beyond that, only some steps are computed."""
 MOST_SAMPLES, FEWEST_SAMPLES = 256, 16
 
 
 def retained(gate: Array, span: int, *, high: bool = True) -> Array:
-    """∏ of the last `span` rows of a keeping gate (step, unit), g or 1 − g: row t is what of row t − span is left.
+    """∏ of the last `span` rows of a memory gate (step, unit), g or 1 − g: row t is the share of row t − span that is
+    left.
 
-    The first span − 1 rows are −∞: their span begins before there is anything. A row is NaN as long as its span holds a
-    NaN or an infinity.
+    The first span − 1 rows are −∞: their span begins before the first step. A row is NaN as long as its span has a NaN
+    or an infinity.
     """
     kept = gate.astype(np.float64) if high else 1 - gate.astype(np.float64)
     out = np.full(kept.shape, -np.inf)
@@ -44,17 +45,19 @@ def _count_in_span(flags: Array, span: int) -> Array:
 
 
 def largest_of(values: Array, cells: int) -> Array:
-    """At most `cells` rows, each the largest of the rows it stands for; NaN stays."""
+    """At most `cells` rows, each the largest of the rows that it represents; NaN stays."""
     if len(values) <= cells:
         return values
     largest: Array = np.maximum.reduceat(values, np.arange(cells) * len(values) // cells, axis=0)
     return largest
 
 
-def look(read: Read, steps: int, units: int, cut: tuple[int, int], span: int, *, high: bool, backward: bool) -> Array:
+def retention_over(
+    read: Read, steps: int, units: int, cut: tuple[int, int], span: int, *, high: bool, backward: bool
+) -> Array:
     """Retention of the steps `cut`, whole or at evenly spaced steps where they are too many.
 
-    `read(first, stop)` gives rows of the gate. A backward direction keeps from later steps to earlier ones.
+    `read(first, stop)` gives rows of the gate. A backward direction retains from later steps to earlier ones.
     """
     first, stop = cut
     if (stop - first + span) * units <= LIMIT:

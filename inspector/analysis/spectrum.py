@@ -1,4 +1,4 @@
-"""What eigenvalues and singular values say about a step Jacobian or a recurrent matrix."""
+"""Verdicts on a step Jacobian or a recurrent matrix from its eigenvalues and singular values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many steps truncated backpropagation through time needs, and what that costs."""
+"""How many steps truncated backpropagation through time needs, and its cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def truncation_verdict(ks: Array, cost: Array, smallest: Sequence[tuple[str, flo
     """The smallest K within each tolerance: "enough" where every tolerance is met by some K, else "short".
 
     `ks` (k,) are the truncation lengths that were tried, `cost` (k,) the share of the untruncated cost, `smallest` the
-    tolerances in words with the smallest K within each, NaN for none.
+    tolerances as text with the smallest K within each, NaN for none.
     """
     parts: list[str] = []
     for text, k in smallest:

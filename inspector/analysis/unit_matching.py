@@ -1,7 +1,9 @@
-"""Brushing: which units are on exactly in a range of steps, and where else they are on together. numpy only.
+"""Which units are on exactly in a selected range of steps, and where else they are on together. numpy only.
 
 After LSTMVis (Strobelt, Gehrmann, Pfister & Rush 2018). A unit is on where its value is above a threshold; where values
-have a sign, also where it is below minus the threshold (the sign of a hidden unit has no meaning by itself).
+have a sign, also where it is below minus the threshold (the sign of a hidden unit has no meaning by itself). NaN that a
+model made is beyond no threshold: such a unit is not on. A cell that is not known (`known` False) is neither on nor off
+and counts nowhere.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+Marks = npt.NDArray[np.bool_]
 MOST_UNITS, MOST_SPANS = 12, 12
 LEAST_F1, NEAR_BEST = 0.5, 0.75
 """Units near the best: F1 at least 0.5, and at least three quarters of the best one's."""
@@ -54,33 +57,37 @@ def neighbourhood(first: int, last: int, steps: int) -> tuple[int, int]:
     return max(0, first - margin), min(steps, last + 1 + margin)
 
 
-def score_units(values: Array, inside: slice, threshold: float, *, signed: bool) -> list[Match]:
+def score_units(
+    values: Array, inside: slice, threshold: float, *, signed: bool, known: Marks | None = None
+) -> list[Match]:
     """All units by how exactly they are on inside a range: best first.
 
-    values (t, u) are the neighbourhood of the range, `inside` the range within it. The score is F1 of "on" as a
-    prediction of "inside"; exact means on throughout, and off at the step before and at the step after.
+    values (t, u) are the neighbourhood of the range, `inside` the range within it, `known` (t, u) which of them are
+    known (None: all). The score is F1 of "on" as a prediction of "inside", over the known steps of each unit; exact
+    means on throughout, and off at the step before and at the step after, all of them known. A unit of which no step
+    inside is known has no score and is left out.
     """
-    matches = _scores(values > threshold, inside)
+    there = np.ones(values.shape, np.bool_) if known is None else known
+    f1, exact = _scores(np.asarray(values > threshold) & there, there, inside)
     signs = np.ones(values.shape[1], np.int64)
     if signed:
-        other = _scores(values < -threshold, inside)
-        better = other[0] > matches[0]
-        matches = (np.where(better, other[0], matches[0]), np.where(better, other[1], matches[1]))
+        other = _scores(np.asarray(values < -threshold) & there, there, inside)
+        better = other[0] > f1
+        f1, exact = np.where(better, other[0], f1), np.where(better, other[1], exact)
         signs = np.where(better, -1, 1)
-    f1, exact = matches
     order = np.lexsort((np.arange(len(f1)), -f1, ~exact))
-    return [Match(int(u), int(signs[u]), float(f1[u]), bool(exact[u])) for u in order]
+    scored: Marks = np.asarray(there[inside].any(0))
+    return [Match(int(u), int(signs[u]), float(f1[u]), bool(exact[u])) for u in order if scored[u]]
 
 
-def _scores(on: npt.NDArray[np.bool_], inside: slice) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """(F1, exact) of every unit, (u,) each, from on (t, u)."""
-    within = on[inside]
-    hits, all_on, length = within.sum(0), on.sum(0), len(within)
+def _scores(on: Marks, known: Marks, inside: slice) -> tuple[npt.NDArray[np.float64], Marks]:
+    """(F1, exact) of every unit, (u,) each, from on and known (t, u); what is on is known."""
+    hits, all_on, length = on[inside].sum(0), on.sum(0), known[inside].sum(0)
     f1 = 2.0 * hits / np.maximum(1, all_on + length)
-    exact = hits == length
+    exact = hits == len(on[inside])
     for edge in (inside.start - 1, inside.stop):
         if 0 <= edge < len(on):
-            exact &= ~on[edge]
+            exact &= ~on[edge] & known[edge]
     return f1, exact
 
 
@@ -95,27 +102,37 @@ def choose(matches: Sequence[Match]) -> list[Match]:
     return [match for match in matches[:MOST_UNITS] if match.exact or match.f1 >= least] or list(matches[:1])
 
 
-def states_of(values: Array, matches: Sequence[Match], threshold: float) -> npt.NDArray[np.bool_]:
-    """(t, m) True where a chosen unit is on, from its values (t, m) in the order of the matches."""
-    signs = np.array([match.sign for match in matches])
-    return np.asarray(values * signs > threshold)
+def states_of(values: Array, matches: Sequence[Match], threshold: float, known: Marks | None = None) -> Marks:
+    """(t, m) True where a chosen unit is on, from its values and which of them are known (t, m; None: all), in the
+    order of the matches; False as well where it is not known."""
+    signs = np.array([match.sign for match in matches], np.int64)
+    on = np.asarray(values * signs > threshold)
+    return on if known is None else on & known
 
 
-def find_spans(on: npt.NDArray[np.bool_], length: int, avoid: tuple[int, int]) -> list[Span]:
-    """Runs of steps in which more than half of the units (t, m) are on, the best first.
+def share_on(on: Marks, known: Marks) -> npt.NDArray[np.float64]:
+    """(t,) the share of the known units (t, m) that is on at each step; NaN where none is known."""
+    there: npt.NDArray[np.int64] = known.sum(1)
+    return np.where(there > 0, on.sum(1) / np.maximum(1, there), np.nan)
 
-    The score is the share of units on times the likeness of lengths, min/max. Runs that touch `avoid` (first, last),
-    the range itself, are left out.
+
+def find_spans(on: Marks, length: int, avoid: tuple[int, int], known: Marks | None = None) -> list[Span]:
+    """Runs of steps in which more than half of the units (t, m) are on, whatever those are that are not known; the
+    best first.
+
+    The score is the share of the known units that is on times the likeness of lengths, min/max. Runs that touch
+    `avoid` (first, last), the range itself, are left out.
     """
     count = on.sum(1)
+    there = np.full(len(on), on.shape[1]) if known is None else known.sum(1)
     together = np.concatenate(([False], 2 * count > on.shape[1], [False])).astype(np.int8)
     edges = np.flatnonzero(np.diff(together))
     first, stop = edges[0::2], edges[1::2]
     elsewhere = (stop <= avoid[0]) | (first > avoid[1])
     first, stop = first[elsewhere], stop[elsewhere]
-    total = np.concatenate(([0], np.cumsum(count)))
+    total, whole = (np.concatenate(([0], np.cumsum(each))) for each in (count, there))
     size = stop - first
-    share = (total[stop] - total[first]) / np.maximum(1, size * on.shape[1])
+    share = (total[stop] - total[first]) / np.maximum(1, whole[stop] - whole[first])
     score = share * np.minimum(size, length) / np.maximum(1, np.maximum(size, length))
     best = np.argsort(-score, kind="stable")[:MOST_SPANS]
     return [Span(int(first[i]), int(stop[i]) - 1, float(share[i]), float(score[i])) for i in best]

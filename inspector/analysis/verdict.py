@@ -1,4 +1,4 @@
-"""What is concluded: one word for a rule, one sentence for a person, and the numbers behind both."""
+"""A conclusion: one word for a rule, one sentence for the user, and the numbers behind both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Verdict:
 
     Attributes:
         word: for rules and tests, for example "vanished", "exploded", "natural", "unknown".
-        sentence: for people; it names the numbers that it rests on and has no full stop.
+        sentence: for the user; it contains the numbers on which it is based and has no full stop.
         numbers: those numbers by name.
     """
 

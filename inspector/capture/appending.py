@@ -27,6 +27,7 @@ class PageAppender:
         self.folder = folder
         self.number = -1
         self._file: BinaryIO | None = None
+        self._committed = (-1, 0)
 
     def place(self, page: Page) -> Position:
         """Append one page's bytes. Raises OSError where the disk does not take them."""
@@ -64,8 +65,28 @@ class PageAppender:
         if self._file is not None:
             self._file.flush()
 
+    def committed(self) -> None:
+        """All that was appended so far is spoken of by rows that were committed."""
+        if self._file is not None:
+            self._committed = (self.number, self._file.tell())
+
+    def cut(self) -> None:
+        """Close the present file and give back what no committed row speaks of: a full disk needs the room for rows."""
+        if self._file is None:
+            return
+        with contextlib.suppress(OSError):  # what is left in its buffer does not fit on the disk
+            self.close()
+        self._file = None
+        number, end = self._committed
+        with contextlib.suppress(OSError):  # moved or removed meanwhile
+            path = self.folder / page_file(self.number)
+            if number == self.number:
+                os.truncate(path, end)
+            else:
+                path.unlink()
+
     def close(self) -> None:
-        """Close the present file."""
+        """Close the present file. Raises OSError where what is left in its buffer does not fit on the disk."""
         if self._file is not None:
             self._file.close()
             self._file = None

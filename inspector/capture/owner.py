@@ -7,10 +7,20 @@ import secrets
 import sys
 from pathlib import Path
 
+_GIVEN_UP: set[str] = set()
+"""Tokens of this process' leases whose rows could not be removed, because the disk is full to the last byte. Other
+processes take such a capture for one that is written, until this process ends."""
+
 
 def own_lease() -> tuple[int, str, str]:
-    """(pid, start mark, random token) of this process, for the lease row."""
-    return os.getpid(), start_mark(os.getpid()), secrets.token_hex(8)
+    """(pid, mark, random token) for a lease row; the mark is the start mark of this process, "#" and the token."""
+    token = secrets.token_hex(8)
+    return os.getpid(), f"{start_mark(os.getpid())}#{token}", token
+
+
+def give_up(token: str) -> None:
+    """A lease of this process does not hold any more, though its row is still there."""
+    _GIVEN_UP.add(token)
 
 
 def start_mark(pid: int) -> str:
@@ -24,8 +34,9 @@ def start_mark(pid: int) -> str:
 
 
 def is_alive(pid: int, mark: str) -> bool:
-    """True when the process that took the lease still runs."""
-    if pid <= 0:
+    """True when the process that took the lease still runs; a mark of format 1 has no token."""
+    mark, _, token = mark.partition("#")
+    if pid <= 0 or token in _GIVEN_UP:
         return False
     if mark:
         return start_mark(pid) == mark and not _is_zombie(pid)

@@ -12,7 +12,7 @@ from inspector.capture.checksums import page_checksum
 from inspector.capture.damage import Box, Damage, where
 from inspector.capture.layout import PAGE_BYTES, CaptureError
 from inspector.capture.parsing import PageRow, read_page
-from inspector.records import Channel, Frame, Refusal
+from inspector.records import Channel, Frame, Refusal, RunStart
 
 Place = tuple[str, int, PageRow]
 """(channel, frame, page)."""
@@ -21,6 +21,7 @@ Place = tuple[str, int, PageRow]
 class Placing:
     """Channels, frames, and the pages that were placed; a page whose channel or frame is not known waits for it."""
 
+    start: RunStart
     _major: int
 
     def _forget_run(self) -> None:
@@ -92,7 +93,7 @@ class Placing:
     def _page(self, row: tuple[Any, ...], channel: Channel) -> PageRow:
         """The page of a row, as it was written. Raises CaptureError."""
         *columns, checksum = row
-        if checksum is not None and checksum != page_checksum(channel, *columns):
+        if self._major > 1 and checksum != page_checksum(self.start.run, channel, *columns):
             raise CaptureError(f"page {row[0]} of the index has changed since it was written.")
         page = read_page(row, np.dtype(channel.dtype).itemsize, len(channel.dims))
         if self._major > 1 and page.nbytes > PAGE_BYTES:

@@ -75,6 +75,8 @@ class Capture(CheckedPages):
         self._index = Index(folder)
         self._take(self._index.since(self._seen), self._index.major)
         if not hasattr(self, "start"):
+            if any(self._seen.values()) or self._files.size():
+                raise CaptureError(f"The index of {self.path.name} is damaged: it does not say how its run began.")
             raise CaptureError(f"{self.path.name} is empty: its run never began.")
 
     def __enter__(self) -> Capture:

@@ -14,6 +14,7 @@ from inspector.capture.placing import contradiction
 from inspector.records import Channel, Frame, Page, RowCounts, RunStart, RunStop, decode, encoded
 
 Lease = tuple[int, str, str]
+Known = tuple[dict[str, int], int, dict[str, tuple[int, Channel]], dict[bytes, int], set[int]]
 
 
 class Rows:
@@ -27,6 +28,7 @@ class Rows:
         self._first = dict.fromkeys(COUNTED, 1)
         self._next = dict(self._first)
         self._counted = -1
+        self._run = ""
 
     def describe(self, start: RunStart, lease: Lease) -> None:
         """The tables, how the run begins, and who writes."""
@@ -34,6 +36,7 @@ class Rows:
             self.index.execute(statement)
         for data in encoded(start, MAX_JSON):
             self._record("run", data.decode())
+        self._run = start.run
         self._insert("lease", None, *lease)
         self.count()
 
@@ -45,7 +48,7 @@ class Rows:
         counts = next((one for one in found if isinstance(one, RowCounts)), None)
         if counts is None or not isinstance(found[0], RunStart) or found[0].run != run:
             return False
-        self._first = dict(counts.first)
+        self._run, self._first = run, dict(counts.first)
         for table in COUNTED:
             (highest,) = self.index.execute(f"SELECT max(id) FROM {table}").fetchone()
             self._next[table] = self._first[table] if highest is None else highest + 1
@@ -81,13 +84,13 @@ class Rows:
             self._record("run", data.decode())
             self._counted = sum(self._next.values())
 
-    def numbers(self) -> tuple[dict[str, int], int]:
-        """How far the numbers of rows have come, for `go_back`."""
-        return dict(self._next), self._counted
+    def known(self) -> Known:
+        """What has been written so far, for `go_back`."""
+        return dict(self._next), self._counted, dict(self._channels), dict(self._described), set(self._frames)
 
-    def go_back(self, numbers: tuple[dict[str, int], int]) -> None:
+    def go_back(self, known: Known) -> None:
         """The rows since then were not committed."""
-        self._next, self._counted = numbers
+        self._next, self._counted, self._channels, self._described, self._frames = known
 
     def write(self, record: Any, place: Position | None) -> None:
         """The row or rows of one record; `place` is where a page's bytes lie. Raises ValueError for a page that does
@@ -143,12 +146,12 @@ class Rows:
         file, offset, nbytes, crc = place
         columns = (number, page.frame, file, offset, nbytes, json.dumps(page.offset), json.dumps(array.shape), crc)
         own = self._next["pages"]
-        self._insert("pages", own, *columns, page_checksum(channel, own, *columns))
+        self._insert("pages", own, *columns, page_checksum(self._run, channel, own, *columns))
 
     def _record(self, table: str, text: str, kind: str = "") -> int:
         """A row that holds a record, and the kind of a note or the name of a channel; its number."""
         number = self._next[table]
-        checksum = record_checksum(table, number, text, kind)
+        checksum = record_checksum(self._run, table, number, text, kind)
         self._insert(table, number, *((kind,) if kind else ()), text, checksum)
         return number
 

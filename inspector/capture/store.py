@@ -17,7 +17,7 @@ from typing import Any
 from inspector.capture.appending import PageAppender, Position, keep_standard_files_open
 from inspector.capture.connection import Connection, check_beside, is_locked
 from inspector.capture.layout import INDEX, CaptureError
-from inspector.capture.owner import own_lease
+from inspector.capture.owner import give_up, own_lease
 from inspector.capture.private import private_index
 from inspector.capture.rows import Rows
 from inspector.capture.splitting import split
@@ -155,6 +155,7 @@ class Store:
             try:
                 placed = self._places(records)
             except OSError:
+                self.pages.cut()
                 words = [record for record in records if not isinstance(record, Page)]
                 self._commit_rows(words, [None] * len(words))  # a full disk may still have room for what was said
                 raise
@@ -177,6 +178,7 @@ class Store:
                 except (ValueError, TypeError, RecursionError, OverflowError) as problem:
                     refused = problem  # what came before it is not lost with it
                     break
+        self.pages.committed()
         if refused is not None:
             raise refused
 
@@ -184,15 +186,16 @@ class Store:
     def _transaction(self, rows: Rows) -> Iterator[None]:
         """All that is written inside is committed, or nothing. Raises CaptureError where another run took over."""
         rows.index.execute("BEGIN IMMEDIATE")
-        numbers = rows.numbers()
+        before = rows.known()
         try:
             if rows.index.execute("SELECT token FROM lease").fetchall() != [(self._lease[2],)]:
                 raise busy(self.path)
             yield
             rows.index.execute("COMMIT")
         except BaseException:
-            rows.index.execute("ROLLBACK")
-            rows.go_back(numbers)
+            rows.go_back(before)
+            with contextlib.suppress(sqlite3.OperationalError):  # SQLite has done so by itself where the disk is full
+                rows.index.execute("ROLLBACK")
             raise
 
     def _check_folder(self) -> None:
@@ -234,6 +237,7 @@ class Store:
             if is_locked(problem):
                 raise busy(self.path) from None
             raise
+        self.pages.committed()
         self._settle()
         with contextlib.suppress(sqlite3.OperationalError):  # somebody reads: the free pages stay, which is no harm
             rows.index.execute("VACUUM")
@@ -278,7 +282,7 @@ class Store:
     def close(self) -> None:
         """End WAL mode so that the finished capture opens on read-only media; give up the lease."""
         try:
-            self.pages.close()
+            self.pages.cut()
             if self.begun:
                 self._give_up_lease()
         finally:
@@ -292,7 +296,13 @@ class Store:
                 rows.count()
                 rows.index.execute("DELETE FROM lease")
         except sqlite3.Error:  # a full disk: then at least it is not said that somebody still writes
-            rows.index.execute("DELETE FROM lease WHERE token = ?", (self._lease[2],))
+            with contextlib.suppress(sqlite3.Error):
+                rows.index.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log's room is enough for that
+            try:
+                rows.index.execute("DELETE FROM lease WHERE token = ?", (self._lease[2],))
+            except sqlite3.Error:
+                give_up(self._lease[2])
+                raise
         if _identity(self.path / INDEX) != self._identity:
             _LOST.append(rows.index)
             return

@@ -1,7 +1,7 @@
 """The command line: one file a command.
 
 In: words of a command line. Out: text in the terminal, files, and an exit code: 0 done, 1 the run failed or what is to
-be written is damaged, 2 bad arguments or unreadable input (one sentence on stderr).
+be written or judged is damaged, 2 bad arguments or unreadable input (one sentence on stderr).
 
     command    the group of commands, and `main`, which turns every failure into a sentence and an exit code
     fault      a sentence with its exit code, and opening a capture

@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import click
 
+from inspector.capture import summary
 from inspector.cli.fault import Fault
 from inspector.cli.fault import opened as open_at
 from inspector.diagnosis import Diagnosis, diagnose
@@ -18,31 +19,52 @@ from inspector.transport.terminal import complain, say
 @click.command("diagnose")
 @click.argument("capture")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-@click.option("--fail-on", type=click.Choice(SEVERITIES), default=None, help="End with 1 where a finding is as bad.")
-def diagnose_(capture: str, as_json: bool, fail_on: str | None) -> None:
+@click.option(
+    "--fail-on",
+    type=click.Choice(SEVERITIES),
+    default=None,
+    help="End with 1 where a finding is as bad, or a rule failed.",
+)
+@click.option("--damaged", is_flag=True, help="Do not end with 1 because what rules read is damaged.")
+def diagnose_(capture: str, as_json: bool, fail_on: str | None, damaged: bool) -> None:
     """Say what is wrong in a captured run: rule, place, steps, evidence, remedy."""
     with open_at(capture) as opened:
         found = diagnose(opened, opened.frames)
         labels = {frame.index: frame.label for frame in opened.frames}
-    for line in found.broken:
-        complain(f"A rule could not be asked: {line}.")
     if as_json:
         click.echo(json.dumps(asdict(found), indent=1))
     else:
         _tell(found, labels if len(labels) > 1 else {})
+    for line in found.broken:
+        complain(f"A rule could not be asked: {line}.")
+    more = "" if damaged else " With --damaged this is no failure."
+    for one in found.unjudged:
+        complain(f"{one.rule} could not judge everything: {summary(one.damage)}{more}")
+    _end(found, fail_on, damaged=damaged)
+
+
+def _end(found: Diagnosis, fail_on: str | None, *, damaged: bool) -> None:
+    """Raises Fault, or SystemExit where all is said already, for what the command ends with 1."""
     worst = max((SEVERITIES.index(finding.severity) for finding in found.findings), default=-1)
     if fail_on is not None and worst >= SEVERITIES.index(fail_on):
         raise Fault(f"There are findings of severity {SEVERITIES[worst]}.", 1)
+    if (found.unjudged and not damaged) or (found.broken and fail_on is not None):
+        raise SystemExit(1)
 
 
 def _tell(found: Diagnosis, labels: dict[int, str]) -> None:
+    lost = [damage for one in found.unjudged for damage in one.damage if not damage.anywhere]
     for finding in found.findings:
         say(f"{finding.severity}: {_where(finding, labels)}{finding.message} [{finding.rule}]")
-        say(f"  evidence: {', '.join(finding.evidence) or 'none'}")
+        names = [
+            f"{name} (damaged)" if any(one.concerns(name, finding.frame) for one in lost) else name
+            for name in finding.evidence
+        ]
+        say(f"  evidence: {', '.join(names) or 'none'}")
         if finding.remedy:
             say(f"  remedy: {finding.remedy}")
     if not found.findings:
-        say(f"Nothing was found by {', '.join(found.asked) or 'any rule'}.")
+        say(f"Nothing was found by {', '.join(found.asked)}." if found.asked else "No rule has judged this capture.")
     if found.silent:
         say(f"Nothing to look at was captured for {', '.join(found.silent)}.")
 

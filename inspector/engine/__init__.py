@@ -8,13 +8,13 @@ In: requests (`records.Load`, `records.Run`). Out: a capture, written page by pa
 A run goes through these packages, top down:
     session        what is done with each request
     opening        from a name and a checkpoint file to a model ready to run
-    inputs         from text, ids, files or a made signal to a batch
+    inputs         from text, ids, files or a generated signal to a batch
     pipeline       attach probes, call the model, one backward pass, then every quantity
-    probes         what watches the model while it runs, one file a kind of module
-    recurrent, attention   what the probes saw, laid out step by step and checked
-    trace          what a run left in memory, which quantities read
+    probes         hooks that record what the model computes while it runs, one file for each kind of module
+    recurrent, attention   what the probes recorded, arranged by step and verified
+    trace          what a run recorded in memory; quantities read it
     quantities     one file each: from the trace to channels of the capture
     cells          equations and derivatives of one recurrent step
 
-Begin reading with `pipeline.py`.
+Begin reading with `pipeline/own_run.py`.
 """

@@ -15,11 +15,11 @@ from inspector.records import InputSpec
 
 
 class Probe(Protocol):
-    """Watches one family of modules while the user's model runs.
+    """Records one family of modules while the user's model runs.
 
-    A probe is made fresh for every run. `attach` installs hooks or modes; `detach` removes every one of them and
+    A new probe is made for every run. `attach` installs hooks or modes; `detach` removes every one of them and
     is called also when the model raised. `finish` runs after the model (and after the one backward pass): it
-    turns what was seen into Recurrences or Attentions of the trace. Nothing that a probe does may raise into the
+    turns what was recorded into Recurrences or Attentions of the trace. Nothing that a probe does may raise into the
     user's model, change its outputs, or draw random numbers.
     """
 
@@ -32,16 +32,16 @@ class Probe(Protocol):
         """Remove whatever `attach` installed. Idempotent."""
 
     def finish(self, trace: Trace, emit: Emitter) -> None:
-        """Put what was seen into the trace; refusals go to `emit.refuse`."""
+        """Put what was recorded into the trace; reasons why something is missing go to `emit.refuse`."""
 
 
 MAX_STEP = 10**15
-"""Larger numbers, which a file may well hold, are no training steps."""
+"""Larger numbers, which a file may contain, are not training steps."""
 
 
 @dataclass(slots=True)
 class State:
-    """What a checkpoint file holds, as found: tensors by name, the layout that was recognised, the training step."""
+    """What a checkpoint file contains, as found: tensors by name, the layout that was recognised, the training step."""
 
     tensors: dict[str, Tensor]
     layout: str
@@ -54,7 +54,8 @@ class State:
 class Loader(Protocol):
     """Reads one checkpoint format.
 
-    `suffixes` are those of its files (".pt"); an attribute `magic`, a tuple of bytes, may say how its files begin.
+    `suffixes` are those of its files (".pt"); an attribute `magic`, a tuple of bytes, may give the first bytes of its
+    files.
     """
 
     summary: str
@@ -64,30 +65,30 @@ class Loader(Protocol):
         """True when the file's first bytes (4096) or name say that this loader can read it. Raises nothing."""
 
     def load(self, path: Path) -> State:
-        """All tensors on the CPU. Raises InputError with one clear sentence."""
+        """All tensors on the CPU. Raises InputError with a one-line message."""
 
 
 class Input(Protocol):
     """Makes a batch of sequences from what the user gave.
 
-    What else an input may say of itself, as attributes (window, command line and Python offer it from there):
+    What else an input may declare, as attributes (window, command line and Python read it from there):
 
-    title: a word for the menu of kinds; the key where it is not given.
+    title: its name in the menu of kinds; the key where it is not given.
     form: how its sequence is given in the window: "line" (typed), "choice" (one of `choices`), "file", "example"; an
         input without a form is reached by the suffixes of its files.
-    prompt: of a line: what to type.
+    prompt: for a line: what to type.
     choices: the sequences that it can make, by name.
     reads: kinds of model that it is for ("tokens", "vectors"); all where it is not given.
     suffixes, magic: of the files that it reads, and how they begin. `make` gets the path as the value.
-    of_content: True where `make` gets what stands in the file (UTF-8 text) instead of its path.
-    options: a tuple of records.Option: what can be set. `make` gets a value of each in `spec.options`; None where the
+    of_content: True where `make` gets the content of the file (UTF-8 text) instead of its path.
+    options: a tuple of records.Option: what can be set. `make` gets a value for each in `spec.options`; None where the
         options belong to another input that this one hands the sequence to.
     """
 
     summary: str
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
-        """The batch, padded, with step labels. Raises InputError with one clear sentence.
+        """The batch, padded, with step labels. Raises InputError with a one-line message.
 
         `subject` may be a view of one input of several (Subject.view); the batch then holds that one alone.
         """

@@ -1,4 +1,4 @@
-"""What the engine raises on purpose. Each message is one clear sentence: given, expected, what exists."""
+"""The engine's own exceptions. Each message is one clear sentence: what was given, what was expected, what exists."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Unsupported(NotImplementedError):
 
 
 class NotApplicable(Unsupported):
-    """The quantity has no meaning here (the forget gate of a plain RNN): skipped in silence, nothing is missing."""
+    """The quantity has no meaning here (the forget gate of a plain RNN):
+    skipped without a message, since nothing is missing."""
 
 
 class CancelledError(Exception):
@@ -35,7 +36,7 @@ class CancelledError(Exception):
 
 
 def model_error(fault: BaseException, who: str = "The model") -> ModelError:
-    """One sentence about what the user's code (`who`) raised, with the user's own frames as details."""
+    """A one-line message about what the user's code (`who`) raised, with the user's own frames as details."""
     own = str(Path(__file__).parent.parent)
     frames = [f for f in traceback.extract_tb(fault.__traceback__) if not f.filename.startswith(own)]
     user = [f for f in frames if f"{Path(torch.__file__).parent}" not in f.filename] or frames

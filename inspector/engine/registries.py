@@ -26,7 +26,7 @@ INPUTS: Registry[Input] = Registry("inputs", "inspector.engine.inputs")
 def quantity_of(request: str) -> tuple[Quantity, dict[str, Any]]:
     """The quantity of a request ("influence", "gradient/vectors@0:5") and a value of each of its options.
 
-    Raises InputError for a key that is not there, and for options that it has not or that are of another type.
+    Raises InputError for an unknown key, and for options that do not exist or are of another type.
     """
     key, words = split_request(request)
     entry = _known(key)
@@ -50,7 +50,7 @@ def request_of(key: str, given: Mapping[str, Any] | None = None) -> str:
 def make_input(subject: Subject, spec: InputSpec, seed: int, others: Iterable[str] = ()) -> Batch:
     """The batch that the input of a spec makes, with a value for each of its options. Raises InputError.
 
-    `others` are options of the inputs beside it, which may stand among its own.
+    `others` are options of the inputs beside it, which may be among its own.
     """
     if spec.kind not in INPUTS:
         raise InputError(f"There is no input {spec.kind!r}; {instead(spec.kind, INPUTS)}.")
@@ -67,7 +67,7 @@ def make_input(subject: Subject, spec: InputSpec, seed: int, others: Iterable[st
 
 
 def input_options(entry: Any) -> tuple[Option, ...] | None:
-    """What can be set of an input; None where it hands the options on."""
+    """The options of an input; None where it passes the options on."""
     return entry.options if hasattr(entry, "options") else ()
 
 
@@ -77,7 +77,7 @@ def input_suffixes(entry: Any) -> tuple[str, ...]:
 
 
 def options_of_input(kind: str) -> set[str]:
-    """Names of the options of an input; of one that hands the sequence on, those of all inputs that read files."""
+    """Names of the options of an input; of one that passes the sequence on, those of all inputs that read files."""
     if kind not in INPUTS:
         return set()
     own = input_options(INPUTS[kind])

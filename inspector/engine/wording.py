@@ -1,4 +1,4 @@
-"""Texts of objects that somebody else wrote: asking one for its text runs its code, which may fail."""
+"""Texts of objects of other code: making the text of an object runs its code, which may fail."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ MAX_CLASS_NAME = 100
 
 
 def text_of(value: object) -> str:
-    """`str(value)` as a plain string; where that fails, what kind of object has no text. Never raises."""
+    """`str(value)` as a plain string; where that fails, a text with its class. Never raises."""
     if type(value) is str:
         return value
     try:
@@ -15,11 +15,11 @@ def text_of(value: object) -> str:
         return f"<{class_name(value)} whose text cannot be made>"
 
 
-def told(fault: BaseException) -> str:
-    """An exception in a few words: its class and its message."""
+def error_text(fault: BaseException) -> str:
+    """An exception as a short text: its class and its message."""
     return f"{class_name(fault)}: {text_of(fault)}"
 
 
 def class_name(value: object) -> str:
-    """The name of the object's class, in bearable length."""
+    """The name of the object's class, shortened if it is long."""
     return type(value).__name__[:MAX_CLASS_NAME]

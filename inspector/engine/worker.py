@@ -1,7 +1,7 @@
 """The worker: a child process that opens models and runs them; requests in, records out, arrays to the capture.
 
-Its first word is the Catalog of what it can do. A reader thread takes the requests, so that a Cancel is seen while
-a run goes on; everything else happens in the main thread. It ends with its parent.
+Its first message is the Catalog of its registries. A reader thread takes the requests, so that a Cancel is noticed
+during a run; everything else happens in the main thread. It ends with its parent.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from inspector.engine.session.service import Service
 
 SILENT_SECONDS = 30.0
-"""After so long without a word from a request, the log gets the stack that it hangs in, once; C code included."""
+"""After so many seconds without a message from a request, the log gets the stack, once; native code included."""
 
 
 def main() -> int:
     """Serve requests until Quit, or until the parent is gone."""
     die_with_parent(os.getppid())
-    _be_the_first_to_go()
+    _be_killed_first()
     link = ParentLink()
     from inspector.engine.opening.checked_imports import check_imports
     from inspector.engine.opening.user_code import UserCode
@@ -41,7 +41,7 @@ def main() -> int:
         link.send(record)
 
     requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    link.send(catalog())  # this loads what other packages add to this one, before any code of the user
+    link.send(catalog())  # this loads entries of other packages before any of the user's code
     code = UserCode()
     check_imports(code)
     service = Service(say, code)
@@ -53,14 +53,14 @@ def main() -> int:
 
 
 def _listen(link: ParentLink, service: Service, requests: queue.SimpleQueue[Any]) -> None:
-    """Pass requests on; a Cancel takes effect at once, between two pages of the run that goes on."""
+    """Pass requests on; a Cancel takes effect at once, between two pages of the current run."""
     from inspector.records import Cancel, Failure, Quit
 
     while True:
         try:
             request = link.receive()
         except EOFError:
-            os._exit(0)  # the parent is gone: nobody is left to talk to, and a run may never end by itself
+            os._exit(0)  # the parent has ended: a run may never end by itself
         except ValueError as problem:
             link.send(Failure(message=str(problem), kind="input"))
             continue
@@ -79,28 +79,29 @@ def _serve(link: ParentLink, service: Service, request: Any) -> None:
     try:
         service.serve(request)
     except Exception:  # noqa: BLE001 - the worker outlives any single request
-        told = Failure(
-            message="The worker met a fault of its own; see the log.", details=traceback.format_exc(), kind="worker",
+        failure = Failure(
+            message="The worker had an internal error; see the log.", details=traceback.format_exc(), kind="worker",
             request=type(request).__name__, generation=int(getattr(request, "generation", 0)),
         )  # fmt: skip
-        link.send(told)
+        link.send(failure)
     finally:
         _heartbeat(False)
         for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):  # the model may have closed it, or put anything in its place
+            with contextlib.suppress(Exception):  # the model may have closed or replaced it
                 stream.flush()
 
 
 def _heartbeat(working: bool) -> None:
-    """Arm the stack dump anew, or disarm it between requests. It needs no interpreter lock: native hangs are seen."""
-    with contextlib.suppress(Exception):  # the model may have closed stderr, or put anything in its place
+    """Restart the timer of the stack dump, or stop it between requests.
+    It needs no interpreter lock, so native hangs are logged."""
+    with contextlib.suppress(Exception):  # the model may have closed or replaced stderr
         if working:
             faulthandler.dump_traceback_later(SILENT_SECONDS, exit=False)
         else:
             faulthandler.cancel_dump_traceback_later()
 
 
-def _be_the_first_to_go() -> None:
+def _be_killed_first() -> None:
     """If memory runs out, Linux should end this process and not the window."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("900", encoding="ascii")

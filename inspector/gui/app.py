@@ -21,7 +21,7 @@ DEMO, DEMO_EXAMPLE = "char-lstm", "long passage"
 
 
 def refused() -> str:
-    """Why this Qt cannot be used, in one sentence, or ""."""
+    """Why this Qt cannot be used, as one line, or ""."""
     try:
         version = importlib.metadata.version("PySide6_Essentials")
     except importlib.metadata.PackageNotFoundError:
@@ -60,7 +60,7 @@ def run(paths: list[str], demo: bool = False, python: str | None = None) -> int:
 
 
 def begin(window: Window, paths: list[str], demo: bool) -> None:
-    """What happens once the window stands: panels, worker, what was asked for."""
+    """What happens once the window is shown: panels, worker, the requested files or demo."""
     from inspector.gui.runtime.exception_hooks import install
     from inspector.gui.runtime.gc_timer import collect_here
 
@@ -75,5 +75,5 @@ def begin(window: Window, paths: list[str], demo: bool) -> None:
 
 
 def demo_input() -> InputSpec:
-    """The passage that the demo runs: long enough to be seen growing."""
+    """The passage that the demo runs: long enough that its capture visibly grows."""
     return InputSpec(kind="example", value=DEMO_EXAMPLE)

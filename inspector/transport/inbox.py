@@ -1,7 +1,7 @@
-"""What a worker says, between the threads that read it and the window: the end of a run is never behind its prints.
+"""Queues between the threads that read a worker and the window: the end of a run never waits behind its printed lines.
 
-Records (what is open, how a run ended) and lines of output wait apart. Of the output the newest lines are kept, and
-those that had to be dropped are counted: a model that prints without end takes neither memory nor the end of its run.
+Records (what is open, how a run ended) and lines of output wait in separate queues. Of the output the newest lines are
+stored, and dropped ones are counted: a model that prints without end neither fills memory nor hides the end of its run.
 """
 
 from __future__ import annotations
@@ -17,27 +17,29 @@ from inspector.transport.process import Exit
 
 MOST_LINES = 2_000
 MOST_CHARACTERS = 1 << 20
-"""What waits at most of each stream, in lines and in characters: some looks of a window, which takes 500 lines each."""
+"""The most that waits of each stream, in lines and in characters: enough for some reads by a window, of 500 lines
+each."""
 MOST_RECORDS = 10_000
-"""Records that wait at most before the worker has to wait: it says a few a second."""
+"""Most records that wait before the worker has to wait: it sends a few a second."""
 SOURCES = {"stdout": "model"}
 OWN = "log"
-"""The stream of lines that come as records, and of those that say what was dropped."""
+"""The stream of lines that come as records, and of those that report what was dropped."""
 
 
-class Kept:
+class RecentLines:
     """The newest lines of one stream, in the pieces in which they came, and how many older ones were dropped."""
 
     def __init__(self) -> None:
         self.pieces: deque[tuple[int, Log, deque[str]]] = deque()
-        """The number of a piece, a line that is like its own in level and source, and their text."""
+        """The number of a piece, a line with its level and source, and their text."""
         self.dropped = self.dropped_ever = 0
         self._lines = self._characters = 0
 
     def add(self, number: int, like: Log, lines: Sequence[str]) -> None:
-        """More lines, the `number`-th piece of all streams; the oldest make room.
+        """More lines, the `number`-th piece of all streams; the oldest are dropped.
 
-        A flood brings thousands of lines at a time, of which most go at once: nothing is made of a line before that.
+        A flood brings thousands of lines at a time, most of which are dropped at once, so no object is made for a line
+        before that.
         """
         if len(lines) > MOST_LINES:
             self.drop(self._lines + len(lines) - MOST_LINES)
@@ -53,12 +55,12 @@ class Kept:
             self.drop(1)
 
     def drop(self, count: int) -> None:
-        """Count lines that are not kept."""
+        """Count lines that are dropped."""
         self.dropped += count
         self.dropped_ever += count
 
     def take(self) -> Log:
-        """The oldest line that is kept."""
+        """The oldest line that is stored."""
         _, like, lines = self.pieces[0]
         line = lines.popleft()
         if not lines:
@@ -67,8 +69,8 @@ class Kept:
         self._characters -= len(line)
         return Log(line, like.level, like.source)
 
-    def said(self, stream: str) -> list[Log]:
-        """A line in the place of those that were dropped since, with the number of all so far where there were more."""
+    def dropped_lines(self, stream: str) -> list[Log]:
+        """A line in place of those that were dropped since, with the number of all so far where there were more."""
         count, self.dropped = self.dropped, 0
         if not count:
             return []
@@ -84,7 +86,7 @@ class Inbox:
         self._room = threading.Condition()
         self._records: deque[Any] = deque()
         self._progress: Progress | None = None
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, RecentLines] = {}
         self._count = 0
         self._parts: dict[str, Lines] = {}
         self._closed = False
@@ -92,7 +94,7 @@ class Inbox:
     # -- called by the threads that read the worker
 
     def on_record(self, record: Any) -> None:
-        """Keep a record; of several reports of progress the newest; a line for the log goes among the output."""
+        """Store a record; of several reports of progress the newest; a line for the log goes to the output."""
         with self._room:
             if isinstance(record, Log):
                 self._keep(OWN, record, [record.text])
@@ -105,7 +107,7 @@ class Inbox:
                 self._records.append(record)
 
     def on_output(self, stream: str, text: str) -> None:
-        """Keep the lines that end in a piece of the worker's output; the end of a stream is an empty piece."""
+        """Store the lines that end in a piece of the worker's output; the end of a stream is an empty piece."""
         with self._room:
             parts = self._parts.setdefault(stream, Lines())
         lines = parts.feed(text) if text else parts.close()
@@ -113,18 +115,18 @@ class Inbox:
             self._keep(stream, Log("", "info", SOURCES.get(stream, stream)), lines)
 
     def on_exit(self, ended: Exit) -> None:
-        """Keep how the worker ended; this never waits."""
+        """Store how the worker ended; this never waits."""
         with self._room:
             self._records.append(ended)
 
     def _keep(self, stream: str, like: Log, lines: Sequence[str]) -> None:
         self._count += 1
-        self._kept.setdefault(stream, Kept()).add(self._count, like, lines)
+        self._kept.setdefault(stream, RecentLines()).add(self._count, like, lines)
 
     # -- called by the window
 
     def record(self) -> Any:
-        """The next record, or None: all that is told before how far a run is, and that before anything printed."""
+        """The next record, or None: other records come before the progress of a run, and that before printed lines."""
         with self._room:
             if self._records:
                 self._room.notify_all()
@@ -133,9 +135,9 @@ class Inbox:
             return told
 
     def lines(self, most: int) -> list[Log]:
-        """The oldest lines that are kept, at most so many, in their order; first how many before them were dropped."""
+        """The oldest stored lines, at most so many, in their order; first the number of those dropped before them."""
         with self._room:
-            taken = [line for stream, kept in self._kept.items() for line in kept.said(stream)]
+            taken = [line for stream, kept in self._kept.items() for line in kept.dropped_lines(stream)]
             for _ in range(most):
                 waiting = [(kept.pieces[0][0], stream) for stream, kept in self._kept.items() if kept.pieces]
                 if not waiting:
@@ -144,7 +146,7 @@ class Inbox:
         return taken
 
     def begun(self) -> list[Log]:
-        """The lines in progress, a stream each, once all that came before them was taken."""
+        """The lines in progress, one for each stream, once all lines before them were taken."""
         with self._room:
             if any(kept.pieces for kept in self._kept.values()):
                 return []
@@ -152,7 +154,7 @@ class Inbox:
         return [Log(text, "info", SOURCES.get(stream, stream)) for stream, text in found if text]
 
     def close(self) -> None:
-        """Let go of a reader that waits: nobody takes records any more."""
+        """Release a waiting reader: records are no longer taken."""
         with self._room:
             self._closed = True
             self._room.notify_all()

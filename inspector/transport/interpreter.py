@@ -19,7 +19,7 @@ NEEDED = ("numpy", "torch", "platformdirs", "safetensors")
 UNKNOWN = "0"
 """The version of a source tree that was not installed: it is not compared."""
 PATIENCE = 30.0
-"""Seconds that an interpreter gets to say what it has."""
+"""Seconds that an interpreter gets to report its packages."""
 ASKED = f"""
 import sys
 sys.path[:] = [folder for folder in sys.path if folder]
@@ -40,7 +40,7 @@ ANOTHER = "name another with --python or {variable}"
 def chosen(python: str | None = None) -> str:
     """The interpreter of the worker: the one named, else that in INSPECTOR_PYTHON, else the one that runs this.
 
-    A folder is that of an environment, and its interpreter is meant.
+    A folder is taken as an environment, and its interpreter is used.
     """
     named = python or os.environ.get(VARIABLE, "")
     if not named:
@@ -58,7 +58,7 @@ def is_same_version(other: str) -> bool:
 
 
 def cannot_be_run(python: str, problem: OSError) -> str:
-    """The sentence about an interpreter that the system does not run."""
+    """The message about an interpreter that the system cannot run."""
     if isinstance(problem, FileNotFoundError):
         return f"There is no Python interpreter {python}; {ANOTHER.format(variable=VARIABLE)}."
     reason = problem.strerror or type(problem).__name__
@@ -66,7 +66,7 @@ def cannot_be_run(python: str, problem: OSError) -> str:
 
 
 def what_is_wrong(python: str) -> str:
-    """Why no worker starts in an interpreter, in one sentence, asked of the interpreter itself; "" where it could."""
+    """Why no worker starts in an interpreter, as one line, found out by running the interpreter; "" where it could."""
     try:
         asked = subprocess.run(
             [python, "-c", ASKED], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False
@@ -80,7 +80,7 @@ def what_is_wrong(python: str) -> str:
 
 def _judged(python: str, said: list[str]) -> str:
     if not said or not said[0].startswith("python "):
-        return f"{python} is no Python interpreter; {ANOTHER.format(variable=VARIABLE)}."
+        return f"{python} is not a Python interpreter; {ANOTHER.format(variable=VARIABLE)}."
     version = said[0].removeprefix("python ")
     oldest = ".".join(map(str, OLDEST))
     if tuple(map(int, version.split("."))) < OLDEST:

@@ -1,4 +1,4 @@
-"""A stream of text cut into lines of bounded length, whatever comes: a gigabyte without a line break, progress bars."""
+"""A stream of text cut into lines of bounded length, for any output: a gigabyte without a line break, progress bars."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ CUT = " … (the rest of this line is not shown)"
 
 
 class Lines:
-    """`feed(text)` gives the lines that end in it; of the line in progress at most `MOST_CHARACTERS` are kept.
+    """`feed(text)` gives the lines that end in it; of the line in progress at most `MOST_CHARACTERS` are stored.
 
-    A carriage return begins the line anew, as it does in a terminal: of a progress bar its last state is left.
+    A carriage return restarts the line, as in a terminal: of a progress bar its last state is left.
     """
 
     def __init__(self) -> None:
         self._begun = ""
         self._cut = False
         self._returned = False
-        """Whether a carriage return came last: it begins the line anew only if more than a line break follows."""
+        """Whether a carriage return came last: it restarts the line only if more than a line break follows."""
 
     def feed(self, text: str) -> list[str]:
         """The lines that end in `text`, without their line breaks."""
@@ -32,7 +32,7 @@ class Lines:
 
     @property
     def begun(self) -> str:
-        """The line in progress, as far as it has come."""
+        """The line in progress, as far as it was received."""
         return self._begun + (CUT if self._cut else "")
 
     def close(self) -> list[str]:
@@ -60,7 +60,7 @@ class Lines:
 
 
 def _shown(line: str) -> str:
-    """A whole line as it is shown."""
+    """A complete line as it is shown."""
     if "\r" in line:
         line = line.rstrip("\r").rpartition("\r")[2]
     return line if len(line) <= MOST_CHARACTERS else line[:MOST_CHARACTERS] + CUT

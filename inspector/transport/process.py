@@ -1,7 +1,7 @@
-"""The road to the worker: a child process started by module name, with a pipe of its own for records.
+"""The connection to the worker: a child process started by module name, with a pipe of its own for records.
 
-Both ends live here. Records travel as JSON bytes (never pickles) over a local socket or named pipe whose key only
-the child knows; the child's stdout and stderr are log. The parent closes it in three steps: ask, terminate, kill.
+Both ends live here. Records travel as JSON bytes (never pickles) over a local socket or named pipe whose key only the
+child knows; the child's stdout and stderr go to the log. The parent closes it in three steps: ask, terminate, kill.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ MODULE = "inspector.engine.worker"
 ADDRESS, KEY, VERSION = "INSPECTOR_WORKER_ADDRESS", "INSPECTOR_WORKER_KEY", "INSPECTOR_WORKER_VERSION"
 MAX_MESSAGE = 64 << 20
 MAX_TOLD = 8 << 20
-"""Bytes of one record that the worker tells; a request is never cut."""
+"""Most bytes of one record from the worker; a request is never cut."""
 PIECE = 1 << 16
 """Bytes of output that are read at a time."""
 KEPT_LINES = 80
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
-"""glibc keeps freed memory: taking fresh pages from the system for every large tensor cost up to a third of a run."""
+"""glibc keeps freed memory: taking new pages from the system for every large tensor cost up to a third of a run."""
 HIDDEN_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a worker ended: its exit code (negative: the signal), whether it was asked to, one sentence, and the stack
-    that Python printed where native code crashed (or ""). `unusable`: its interpreter cannot run workers at all."""
+    """How a worker ended: its exit code (negative: the signal), whether it was asked to, a one-line message, and the
+    stack that Python printed where native code crashed (or ""). `unusable`: its interpreter cannot run workers at
+    all."""
 
     code: int
     expected: bool
@@ -66,7 +67,7 @@ def _where(stack: str) -> str:
 
 
 def explain(code: int, last: str = "", where: str = "") -> str:
-    """One sentence for a person about an exit code; `last`: the last line of stderr, `where`: the line that crashed."""
+    """A one-line message about an exit code; `last`: the last line of stderr, `where`: the line that crashed."""
     if code < 0:
         try:
             name = signal.Signals(-code).name
@@ -79,19 +80,19 @@ def explain(code: int, last: str = "", where: str = "") -> str:
             "SIGBUS": "lost a file that it was reading (the file changed meanwhile)",
             "SIGTERM": "was ended from outside",
         }.get(name, f"was ended by {name}")
-        return f"The worker {what}{f' at {where}' if where else ''}; what was captured so far is kept."
+        return f"The worker {what}{f' at {where}' if where else ''}; what was captured so far is stored."
     if code == 0:
         return "The worker ended by itself in the middle of its work; the model probably called exit."
-    return f"The worker ended with exit code {code}{': ' + last if last else ''}; what was captured so far is kept."
+    return f"The worker ended with exit code {code}{': ' + last if last else ''}; what was captured so far is stored."
 
 
 class WorkerProcess:
     """The parent's end. Callbacks come from reader threads: `on_record(record)`, `on_output(stream, text)`,
     `on_exit(Exit)` exactly once. Start it from the main thread: on Linux the worker dies with the starting thread.
 
-    Output comes in pieces as it is read, not by lines; an empty piece ends a stream. A callback that takes its time
-    makes the model wait; one that raises OSError (nobody reads the terminal any more) is not called again.
-    `python`: the interpreter that it runs in, or the folder of its environment; see interpreter.py for the default.
+    Output comes in pieces as it is read, not by lines; an empty piece ends a stream. A slow callback makes the model
+    wait; one that raises OSError (a closed terminal) is not called again. `python`: the interpreter that it runs in, or
+    the folder of its environment; see interpreter.py for the default.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class WorkerProcess:
     def start(self) -> None:
         """Start the child; requests may be sent at once, they wait until it listens.
 
-        An interpreter that cannot be run is told by `on_exit`, as everything else that ends a worker.
+        An interpreter that cannot be run is reported by `on_exit`, as everything else that ends a worker.
         """
         key = secrets.token_bytes(32)
         listener = Listener(None, "AF_PIPE" if sys.platform == "win32" else "AF_UNIX", authkey=key)
@@ -159,7 +160,8 @@ class WorkerProcess:
         )  # fmt: skip
 
     def send(self, request: Any) -> None:
-        """Send a request; before the child listens it is kept. A dead child's requests are dropped: on_exit told."""
+        """Send a request; before the child listens it is queued. A dead child's requests are dropped:
+        `on_exit` reports its end."""
         data = encode(request)
         with self._lock:
             if self._connection is None:
@@ -187,9 +189,9 @@ class WorkerProcess:
         self._end_group()
 
     def _end_group(self) -> None:
-        """End what the model left behind, at once after the child's end and never again.
+        """End the processes that the model left behind, immediately after the child's end and never again.
 
-        Later its number may be that of another process, and of a group that is none of ours.
+        Later its number may be that of another process and of an unrelated group.
         """
         with self._lock:
             over, self._group_ended = self._group_ended, True
@@ -206,13 +208,13 @@ class WorkerProcess:
                 os.killpg(self._process.pid, number)
 
     def drained(self, patience: float = 2.0) -> None:
-        """Wait until all output was passed on, as long as some still comes or its receiver is busy with it."""
+        """Wait until all output was passed on, as long as more arrives or its receiver is busy with it."""
         for name, thread in self._drains.items():
             while thread.is_alive() and (name in self._telling or time.monotonic() - self._drained_at < patience):
                 thread.join(0.05)
 
     def _drain(self, name: str, pipe: IO[bytes]) -> None:
-        """Read a stream to its end, whatever comes: an unread pipe would stop the model."""
+        """Read a stream to its end in any case: an unread pipe would block the model."""
         decoder, lines, heard, more = codecs.getincrementaldecoder("utf-8")("replace"), Lines(), True, True
         with pipe:
             while more:
@@ -222,12 +224,12 @@ class WorkerProcess:
                 if name == "stderr":
                     ended = [*lines.feed(text), *([] if more else lines.close())]
                     self._errors.extend(line[:400] for line in ended if line.strip())
-                heard = heard and (not text or self._tell(name, text))
+                heard = heard and (not text or self._deliver(name, text))
         if heard:
-            self._tell(name, "")
+            self._deliver(name, "")
 
-    def _tell(self, name: str, text: str) -> bool:
-        """Pass a piece of output on; False where nobody can be told any more."""
+    def _deliver(self, name: str, text: str) -> bool:
+        """Pass a piece of output on; False where no receiver is left."""
         self._telling.add(name)
         try:
             self.on_output(name, text)
@@ -257,9 +259,9 @@ class WorkerProcess:
                     self._heard = True
                     self.on_record(record)
                 except BadRecordError as problem:
-                    told = f"The worker said something unknown: {problem}"
-                    self._tell("worker", f"{told}\n")
-                    self.on_record(Failure(message=told, kind="worker"))
+                    unknown = f"The worker sent an unknown record: {problem}"
+                    self._deliver("worker", f"{unknown}\n")
+                    self.on_record(Failure(message=unknown, kind="worker"))
                 except (OSError, EOFError):
                     break
 
@@ -268,17 +270,17 @@ class WorkerProcess:
         code = self._process.wait()
         self._end_group()
         with contextlib.suppress(OSError):
-            if self._connection is None:  # it died before it listened: let accept() go, without waiting for an answer
+            if self._connection is None:  # it died before it listened: end accept(), without waiting for an answer
                 with contextlib.suppress(OSError, EOFError):
                     Client(listener.address).close()
             listener.close()
         for thread in threads:
             thread.join(1.0)
-        self.on_exit(self._last_words(code))
+        self.on_exit(self._exit_of(code))
 
-    def _last_words(self, code: int) -> Exit:
+    def _exit_of(self, code: int) -> Exit:
         lines = list(self._errors)
-        if not self._heard and not self._closing and code > 0:  # its first word is the catalogue
+        if not self._heard and not self._closing and code > 0:  # its first message is the catalogue
             wrong = what_is_wrong(self.python)
             if wrong:
                 return Exit(code, False, wrong, "\n".join(lines), unusable=True)
@@ -303,13 +305,13 @@ class ParentLink:
         self._lock = threading.Lock()
 
     def send(self, record: Any) -> None:
-        """Send one record, its texts cut where it is too long; a parent that is gone is noticed by `receive`."""
+        """Send one record, its texts cut where it is too long; a parent that has ended is noticed by `receive`."""
         with self._lock, contextlib.suppress(OSError):
             for data in encoded(record, MAX_TOLD):
                 self._connection.send_bytes(data)
 
     def receive(self) -> Any:
-        """The next request. Raises EOFError when the parent is gone."""
+        """The next request. Raises EOFError when the parent has ended."""
         try:
             return decode(self._connection.recv_bytes(MAX_MESSAGE))
         except OSError:
@@ -317,7 +319,7 @@ class ParentLink:
 
 
 def die_with_parent(parent: int) -> None:
-    """On Linux: be killed when the parent dies, even while native code holds the interpreter."""
+    """On Linux: be killed when the parent dies, even while native code blocks the interpreter."""
     if sys.platform != "linux":
         return
     import ctypes

@@ -1,4 +1,4 @@
-"""One run in a worker process, waited for: what the command line does, and the demo without a screen."""
+"""One blocking run in a worker process, for the command line and for the demo without a screen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from inspector.transport.process import Exit, WorkerProcess
 
 @dataclass(slots=True)
 class Outcome:
-    """How it went: exit code of the command line (0, 1, 2), one sentence, details for --debug, what was loaded."""
+    """The result: exit code of the command line (0, 1, 2), a one-line message, details for --debug, what was loaded."""
 
     code: int = 1
     sentence: str = ""
@@ -29,10 +29,10 @@ def run_and_wait(
     output: Callable[[str, str], None],
     python: str | None = None,
 ) -> Outcome:
-    """Open, run, wait, close the worker. A worker that dies leaves the capture and one sentence.
+    """Open, run, wait, close the worker. A worker that dies leaves the capture and a one-line message.
 
-    `output(stream, text)` gets what the worker prints in pieces as they come, line breaks and all; while it is busy
-    with one the model waits. `python`: the interpreter that the worker runs in (interpreter.py).
+    `output(stream, text)` gets the worker's output in pieces as they arrive, with line breaks; while it is busy with
+    one the model waits. `python`: the interpreter that the worker runs in (interpreter.py).
     """
     events: queue.SimpleQueue[Any] = queue.SimpleQueue()
     worker = WorkerProcess(events.put, lambda stream, text: output(stream, text) if text else None, events.put, python)
@@ -74,7 +74,7 @@ def _ended(outcome: Outcome, event: Failure | NeedsTrust | Finished | Exit) -> O
 
 
 def ask_catalog() -> Catalog | None:
-    """What a worker can do: its first word. None where it ends before it says it."""
+    """The catalogue of a worker: its first message. None where it ends before it sends it."""
     events: queue.SimpleQueue[Any] = queue.SimpleQueue()
     worker = WorkerProcess(events.put, lambda _stream, _text: None, events.put)
     worker.start()

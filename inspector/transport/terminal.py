@@ -1,4 +1,4 @@
-"""What is said in a terminal: plain lines, whatever stands in names, titles and messages from outside."""
+"""Output in a terminal: plain lines, whatever is in names, titles and messages from outside."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def complain(sentence: str) -> None:
-    """What went wrong, on one line of stderr that is cut in the middle where it is too long."""
+    """Print an error as one line of stderr that is cut in the middle where it is too long."""
     _write(plain_sentence(sentence), True)
 
 
@@ -26,7 +26,7 @@ def say_details(text: str) -> None:
 
 
 def pass_on(text: str, *, err: bool = False) -> None:
-    """A piece of what a model printed, whole but for its colours and control characters."""
+    """Print a piece of a model's output, complete except for its colours and control characters."""
     _write(printed_piece(text), err, end=False)
 
 

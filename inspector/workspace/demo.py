@@ -1,4 +1,5 @@
-"""What `inspector demo` may replace: only what it made itself, known by a mark in the capture and in each figure."""
+"""What `inspector demo` may replace: only what it made itself, recognised by a mark in the capture and in each
+figure."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from inspector.capture import CaptureError, check_target, open_capture
 from inspector.capture.layout import INDEX
 
 DEMO = "demo"
-"""What stands under `made_by` in the captures of the demo, and under "Made by" in their figures (`gui/export`)."""
+"""The value of `made_by` in the captures of the demo, and of "Made by" in their figures (`gui/export`)."""
 FIGURE_HEAD = 4096
-"""The texts of a PNG stand before its pixels."""
+"""Bytes that are read of a figure: the texts of a PNG come before its pixels."""
 MOVE = "move it away, or run the demo in another folder"
 
 
@@ -19,7 +20,7 @@ def check_demo(target: Path, figures: Path) -> bool:
     """Whether there is a capture of an earlier demo to replace. Raises CaptureError where anything else is there."""
     overwrite = _check_capture(target)
     if figures.is_symlink() or (figures.exists() and not figures.is_dir()):
-        raise CaptureError(f"{figures} is no folder, and the demo writes its figures to one of that name; {MOVE}.")
+        raise CaptureError(f"{figures} is not a folder, and the demo writes its figures to one of that name; {MOVE}.")
     foreign = [path for path in sorted(figures.glob("*.png")) if not _is_figure(path)] if figures.exists() else []
     if foreign:
         raise CaptureError(f"{foreign[0]} was not made by inspector demo, so nothing is written there; {MOVE}.")

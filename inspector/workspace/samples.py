@@ -1,7 +1,7 @@
 """The registry of sample models, read without importing one: their cards are literals, their checkpoints are files.
 
 Samples of other packages come through the entry-point group `inspector.samples`, whose values name a module each; its
-checkpoints lie beside it as ours do: `checkpoints/MODULE/step-000400.safetensors`.
+checkpoints lie beside it as here: `checkpoints/MODULE/step-000400.safetensors`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Sample:
     file: Path
     checkpoints: tuple[Path, ...]
     module: str = ""
-    """By which name it is imported."""
+    """The name by which it is imported."""
 
     def checkpoint(self, which: str) -> Path | None:
         """A checkpoint by file name, by stem, by training step, or by position ("0", "-1"); "" is the last."""
@@ -80,7 +80,7 @@ def own_samples() -> list[Sample]:
 
 
 def samples_elsewhere() -> tuple[list[Sample], list[str]]:
-    """Samples of other packages, and a sentence for each entry point that has none, or has a name that is taken."""
+    """Samples of other packages, and a message for each entry point that has none, or has a name that is taken."""
     found: dict[str, Sample] = {}
     broken: list[str] = []
     taken = {sample.name for sample in own_samples()}
@@ -114,7 +114,7 @@ def _file_of(module: str) -> Path | None:
 
 
 def read_sample(path: Path, package: str = "") -> Sample | None:
-    """The sample in a file of a package, or None when the file holds no card."""
+    """The sample in a file of a package, or None when the file has no card."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):

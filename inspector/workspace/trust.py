@@ -1,7 +1,7 @@
 """Which code the user agreed to run: files by path and content, remembered in the user's configuration folder.
 
-The list is as sensitive as the code: who can write it can have code run. It is private to the user, replaced as a
-whole, and where anybody else could have written it nothing in it counts.
+The list is as sensitive as the code: whoever can write it can have code run. It is private to the user, replaced as a
+whole, and ignored where anybody else could have written it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 class NotRegularError(OSError):
-    """A path that is no regular file, or a larger one than is read."""
+    """A path that is not a regular file, or a file that is too large."""
 
 
 def store() -> Path:
-    """The file that remembers: a JSON object of absolute paths and the SHA-256 of what was agreed to."""
+    """The file of the list: a JSON object of absolute paths and the SHA-256 of what was agreed to."""
     return Path(platformdirs.user_config_dir("inspector", appauthor=False)) / "trusted.json"
 
 
@@ -46,7 +46,7 @@ def digest(content: bytes) -> str:
 def read_regular(path: Path | str, most: int) -> tuple[bytes, os.stat_result]:
     """A regular file's content and status, opened without waiting: a named pipe would never answer.
 
-    Raises OSError; NotRegularError for anything that is no regular file or has more than `most` bytes.
+    Raises OSError; NotRegularError for anything that is not a regular file or has more than `most` bytes.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:
@@ -59,14 +59,15 @@ def read_regular(path: Path | str, most: int) -> tuple[bytes, os.stat_result]:
 
 
 def agreed_files() -> tuple[dict[str, str], str]:
-    """{absolute path: SHA-256} of what was agreed to, and one sentence where the list could not be used, or ""."""
+    """{absolute path: SHA-256} of the files agreed to, and a one-line message where the list could not be used, or
+    ""."""
     path = store()
     try:
         content, about = read_regular(path, LARGEST_LIST)
         problem = _writable_by_others(about)
         known = {} if problem else json.loads(content)
         if not isinstance(known, dict):
-            problem = "it is no list of files"
+            problem = "it is not a list of files"
     except FileNotFoundError:
         return {}, ""
     except (OSError, ValueError, RecursionError) as fault:
@@ -87,7 +88,7 @@ def _writable_by_others(about: os.stat_result) -> str:
 def agree(files: Mapping[str, str]) -> None:
     """Remember that the user agreed to run these files ({absolute path: SHA-256}). Raises OSError.
 
-    What another window agreed to meanwhile is kept.
+    Files agreed to in another window meanwhile stay.
     """
     folder = store().parent
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -99,7 +100,7 @@ def agree(files: Mapping[str, str]) -> None:
 
 
 def _replace(target: Path, content: bytes) -> None:
-    """Put a file of mode 0600 in the place of another, whole or not at all."""
+    """Replace a file by one of mode 0600, completely or not at all."""
     descriptor, partial = tempfile.mkstemp(prefix=target.name, suffix=".part", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

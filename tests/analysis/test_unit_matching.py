@@ -15,6 +15,7 @@ from inspector.analysis.unit_matching import (
     longest_range,
     neighbourhood,
     score_units,
+    share_on,
     states_of,
     word_at,
 )
@@ -86,6 +87,36 @@ def test_spans_equal_a_loop_over_steps(units: int) -> None:
     assert [(s.first, s.last) for s in found] == [row[:2] for row in expected]
     np.testing.assert_allclose([(s.share, s.score) for s in found], [row[2:] for row in expected])
     assert all(not s.first <= 45 or not s.last >= 40 for s in found)
+
+
+def test_what_is_not_known_is_neither_on_nor_off() -> None:
+    """Unit 0 is on inside as far as it is known, unit 1 is on outside only where it is not known, unit 2 is unknown."""
+    values = np.zeros((20, 3))
+    values[5:10, :2] = 1.0
+    known = np.ones(values.shape, bool)
+    known[7:10, 0], known[12:15, 1], known[5:10, 2] = False, False, False
+    values[12:15, 1] = 1.0
+    values[7:10, 0] = np.nan
+    found = score_units(values, slice(5, 10), 0.5, signed=True, known=known)
+    assert [(m.unit, m.f1, m.exact) for m in found] == [(1, 1.0, True), (0, 1.0, False)]
+    known[4, 1] = False
+    assert not score_units(values, slice(5, 10), 0.5, signed=True, known=known)[0].exact
+    assert not score_units(values, slice(5, 10), 0.5, signed=True, known=np.zeros_like(known))
+    on = states_of(values[:, :2], [Match(0, 1, 1.0, False), Match(1, 1, 1.0, True)], 0.5, known[:, :2])
+    assert not on[7:10, 0].any() and not on[12:15, 1].any() and on[5:7].all()
+    share = share_on(on, known[:, :2])
+    assert share[5:10].tolist() == [1.0] * 5 and np.isnan(share_on(on[:, :1], known[:, :1])[7:10]).all()
+    assert np.flatnonzero(np.isnan(share)).size == 0
+
+
+def test_a_passage_is_one_whatever_the_unknown_units_are() -> None:
+    on, known = np.zeros((20, 3), bool), np.ones((20, 3), bool)
+    on[5:8, :2] = True
+    known[5:8, 2] = False
+    on[12:15, 0] = True
+    known[12:15, 1:] = False
+    (span,) = find_spans(on, 3, (0, 1), known)
+    assert (span.first, span.last, span.share) == (5, 7, 1.0)
 
 
 def test_nothing_on_and_everything_on() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -11,6 +12,8 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -205,7 +208,7 @@ def test_mutated_indexes_never_crash_or_lie(tmp_path: Path) -> None:
         ),
         ("CREATE TRIGGER t AFTER INSERT ON run BEGIN DELETE FROM run; END", "tables"),
         ("DROP TABLE pages", "tables"),
-        ("DELETE FROM run", "never began"),
+        ("DELETE FROM run", "does not say how its run began"),
     ],
 )
 def test_foreign_and_hostile_schemas_are_refused(tmp_path: Path, statement: str, said: str) -> None:
@@ -313,3 +316,60 @@ def test_a_folder_renamed_while_it_is_read(tmp_path: Path) -> None:
         capture.array("a:h")
         (tmp_path / "a.inspect").rename(tmp_path / "b.inspect")
         np.testing.assert_array_equal(capture.array("a:h"), values)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 600 kB in memory, where this user may mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("this user may not mount a file system")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="mounts")
+@pytest.mark.parametrize("taken", [*range(250, 600, 14), 404, 412])
+def test_a_disk_that_fills_is_named_and_leaves_a_whole_capture_that_nobody_writes(small_disk: Path, taken: int) -> None:
+    (small_disk / "fill").write_bytes(bytes(taken * 1000))
+    path = small_disk / "a.inspect"
+    said = ""
+    try:
+        with Writer(path, START) as writer:
+            for n in range(40):
+                name = f"a:h{n}"
+                writer.write(replace(CHANNEL, name=name, formula="f" * 900))
+                writer.write(Page(name, 0, (0, 0), np.full((20, 64), n, np.float32)))
+                if n % 8 == 7:
+                    writer.flush()
+            writer.write(RunStop("done"))
+    except CaptureError as problem:
+        said = str(problem)
+    assert not said or "disk is full" in said or "disk I/O" in said
+    (small_disk / "fill").unlink()
+    if not said or (path / "index.sqlite").exists():
+        try:
+            with open_capture(path) as capture:
+                assert not capture.verify() and capture.status == ("unfinished" if said else "done")
+                for name in capture.channels:
+                    values = capture.array(name)
+                    assert not values.size or (values == int(name[3:])).all()
+                assert said or len(capture.channels) == 40
+        except CaptureError as problem:
+            assert said and "empty" in str(problem)
+    with Writer(path, START, overwrite=True) as again:
+        again.write(RunStop("done"))
+    with open_capture(path) as capture:
+        assert capture.status == "done" and not capture.damaged
+
+
+def test_an_index_that_lost_its_beginning_is_damaged_and_not_empty(tmp_path: Path) -> None:
+    a_capture(tmp_path / "a.inspect")
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.inspect" / "index.sqlite")) as index, index:
+        index.execute("DELETE FROM run")
+    with pytest.raises(CaptureError, match="damaged: it does not say how its run began"):
+        open_capture(tmp_path / "a.inspect")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from captures import START, change, channel, numbers
+from captures import NAME, START, change, channel, numbers, write
 from obstacles import call
 
 from inspector.capture import Capture, CaptureError, Writer, open_capture
@@ -193,3 +193,25 @@ def test_the_command_line_says_what_is_missing_and_does_not_export_the_rest_unas
     assert "1 page is missing" in said and "--damaged" in said and not (tmp_path / "x.csv").exists()
     call(*export, "--damaged", cwd=tmp_path, expect=0)
     assert (tmp_path / "x.csv").exists()
+
+
+@pytest.mark.parametrize("pages", range(1, 9))
+@pytest.mark.parametrize("whole", [False, True], ids=["index", "index and pages"])
+def test_an_index_of_two_captures_is_damaged_or_one_of_them(tmp_path: Path, pages: int, whole: bool) -> None:
+    """A copy over another capture that stopped halfway: every row is valid where it was written, but of two runs."""
+    mine, other = (
+        write(tmp_path / f"{name}.inspect", numbers() + add, run=name) for name, add in (("a", 0), ("b", 500))
+    )
+    head = (other / INDEX).read_bytes()[: 4096 * pages]
+    with (mine / INDEX).open("r+b") as file:
+        file.write(head)
+    if whole:
+        (mine / "pages-0000.bin").write_bytes((other / "pages-0000.bin").read_bytes())
+    try:
+        with open_capture(mine) as capture:
+            capture.verify()
+            if not capture.damaged:
+                first = capture.array(NAME)[0, 0]
+                assert (capture.start.run, first) in (("a", 1.0), ("b", 501.0))
+    except CaptureError as problem:
+        assert str(problem)

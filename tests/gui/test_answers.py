@@ -84,12 +84,12 @@ def test_a_panel_shows_one_of_the_two_and_turns_with_the_place(stage: Stage, key
     assert not panel.whose.isHidden() and {channel.place for channel in panel.channels()} == {"encoder.l0"}
     assert axis.names == ASKED and axis.labelText == "step" and panel.steps.length == 7
     stage.cursor.move(steps={STEP_DOMAIN: 5, ANSWER_DOMAIN: 1}, unit=0)
-    assert panel.plots[0]._line.value() == 5 and not any("answer" in what for what, _ in panel.told())
+    assert panel.plots[0]._line.value() == 5 and not any("answer" in what for what, _ in panel.labelled_readout())
     stage.cursor.move(place="decoder.l0")
     assert {channel.place for channel in panel.channels()} == {"decoder.l0"} and panel.whose.currentText() == "answer"
     assert axis.names == said and axis.labelText == "answer step" and panel.steps.length == len(said)
     assert panel.plots[0]._line.value() == 1
-    assert all(what.startswith("answer: ") for what, _ in panel.told() if "[" in what)
+    assert all(what.startswith("answer: ") for what, _ in panel.labelled_readout() if "[" in what)
     panel.whose.setCurrentText("input")
     panel.whose.activated.emit(0)
     assert axis.names == ASKED and panel.plots[0]._line.value() == 5
@@ -119,7 +119,7 @@ def test_outputs_of_an_answer_offer_no_choice_and_name_its_perplexity(stage: Sta
     assert panel.plots[0].step_axis.names == said_in(stage.capture)
     assert "mean loss 0.5 nat, perplexity 1.649" in panel.plots[0].titleLabel.text
     stage.cursor.move(steps={ANSWER_DOMAIN: 2})
-    assert [what for what, _ in panel.told()] == ["answer: output:loss [2]"]
+    assert [what for what, _ in panel.labelled_readout()] == ["answer: output:loss [2]"]
     assert picture(panel, 1.0).width() > 0
 
 
@@ -215,7 +215,7 @@ def test_every_panel_shows_an_answer(answered_capture: Path, key: str, theme: Th
         panel = stage.panel(key)
         for step in (0, 39):
             stage.cursor.move(steps={ANSWER_DOMAIN: step}, unit=1, head=1, key=0, place="rnn.l0")
-            rows = panel.told()
+            rows = panel.labelled_readout()
             assert panel.state == "figure", panel._error.toPlainText()
             assert all(what.startswith("answer: ") for what, _ in rows if "[" in what) or panel.looking.axis in (
                 STEP_DOMAIN,

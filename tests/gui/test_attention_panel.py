@@ -38,7 +38,7 @@ def test_keys_are_walked_with_ctrl_and_queries_without(stage: Stage) -> None:
     assert walked == [0, 1, 11, 10, 0] and stage.cursor.position.step == 50
     QTest.keyClick(panel, RIGHT)
     assert (stage.cursor.position.step, stage.cursor.position.key) == (51, 0)
-    assert any(what.startswith("attention 51 → 0") for what, _ in panel.told())
+    assert any(what.startswith("attention 51 → 0") for what, _ in panel.labelled_readout())
     stage.cursor.move(key=198)
     for _ in range(3):
         QTest.keyClick(panel, RIGHT, CTRL)

@@ -18,7 +18,7 @@ from inspector.capture import Difference, open_capture
 from inspector.capture.layout import INDEX
 from inspector.capture.older import SEPARATE
 from inspector.gui.export.figure_files import save_data
-from inspector.gui.panel.compared import for_file, in_words, meaning
+from inspector.gui.panel.compared import compared_runs, for_file, meaning
 from inspector.gui.widgets.quantise import extreme, levels_of
 from inspector.records import Channel
 
@@ -47,7 +47,7 @@ def test_ratios_are_drawn_as_times_with_1_in_the_middle(tmp_path: Path) -> None:
         assert panel.curves.plot.getAxis("left").labelText == "ratio, ×"
         assert [name for _, name in panel.curves.legend.entries] == ["a norm"]
         stage.cursor.move(step=2)
-        assert panel.told() == [("a norm [2]  rnn.l0", "100 ×")]
+        assert panel.labelled_readout() == [("a norm [2]  rnn.l0", "100 ×")]
         panel.set_capture(panel.source.capture)
         assert panel.curves.plot.getAxis("left").labelText == "norm of ∂sₜ/∂sₜ₋₁"
 
@@ -79,7 +79,7 @@ def test_differences_are_drawn_with_0_in_the_middle(tmp_path: Path) -> None:
         stage.cursor.move(step=1, unit=1, place="rnn.l0")
         low, high = limits(panel.trace)
         assert low == -high and high > 0.4 and panel.trace.getAxis("left").labelText == "difference"
-        ((what, value),) = panel.told()
+        ((what, value),) = panel.labelled_readout()
         assert what == "Δ h[1, 1]  rnn.l0" and float(value) == pytest.approx(after[1, 1], rel=1e-6)
 
 
@@ -181,7 +181,7 @@ def test_saved_numbers_say_what_two_runs_made(tmp_path: Path, compare: str, said
             "ratio": "frame 1 (edited) / frame 0 (as it is)",
             "difference": "frame 1 (edited) − frame 0 (as it is)",
         }
-        assert in_words(panel).endswith(words.get(compare, "frame 1 (edited)"))
+        assert compared_runs(panel).endswith(words.get(compare, "frame 1 (edited)"))
 
 
 @pytest.mark.parametrize("key", ["jacobians", "depth"])

@@ -87,7 +87,7 @@ def test_no_panel_breaks_over_what_is_not_known(harmed: Path, qtbot: Any, tmp_pa
         panel = stage.panel(key)
         panel.looking.move(step=150, unit=3, place="rnn.l0")
         panel.redraw()
-        panel.told()
+        panel.labelled_readout()
         if panel.state == "error":
             broken[key] = panel._error.toPlainText()
         elif panel.state == "figure":
@@ -361,7 +361,7 @@ def test_a_figure_of_damaged_cells_is_written_only_when_asked_for_and_says_so(tm
     flip(path, 2)
     for suffix in ("png", "svg", "pdf"):
         target = tmp_path / f"x.{suffix}"
-        with pytest.raises(DamagedError, match=r"States shows what is damaged: .*steps 8–15"):
+        with pytest.raises(DamagedError, match=r"States shows damaged data: .*steps 8–15"):
             export_panel(path, "states", -1, "", target)
         assert not target.exists()
         written, lost = export_panel(path, "states", -1, "", target, damaged=True)

@@ -55,7 +55,7 @@ def test_eigenvalues_of_the_jacobian_follow_the_cursor(a_capture: Path) -> None:
         for step in (7, 120):
             stage.cursor.move(step=step)
             np.testing.assert_array_equal(np.stack(panel.plane.dots.getData(), 1), whole[step])
-            assert f"step {step}" in panel.plane.titleLabel.text and f"step {step}" in panel.words.text
+            assert f"step {step}" in panel.plane.titleLabel.text and f"step {step}" in panel.summary.text
             assert f"rnn.l0:jacobian/eigenvalues[{step}]" in panel.data()
             assert panel.ranks.line.getData()[0].tolist() == [1, 3, 5, 7]  # the ninth is 0 and has no logarithm
             np.testing.assert_array_equal(
@@ -105,7 +105,9 @@ def test_the_condition_on_the_weights_is_said_in_words(tmp_path: Path, bound: fl
     with shown(tmp_path / "a.inspect", "spectra", *numbers, record) as (stage, panel):
         assert isinstance(panel, Spectra)
         assert (
-            words in panel.words.text and "ρ = 0.5" in panel.words.text and "non-normality = 0.25" in panel.words.text
+            words in panel.summary.text
+            and "ρ = 0.5" in panel.summary.text
+            and "non-normality = 0.25" in panel.summary.text
         )
         stage.cursor.move(step=0)
         assert dict(panel.readout(stage.cursor.position))[f"non-normality of {panel.symbol()}"] == "0.25"
@@ -115,7 +117,7 @@ def test_values_that_are_zero_lie_below_the_edge_and_are_mentioned(a_capture: Pa
     with open_capture(a_capture) as capture:
         stage = Stage(capture, (900, 520))
         panel = stage.panel("spectra")
-        assert "or 0" in panel.words.text
+        assert "or 0" in panel.summary.text
         low, high = panel.fan.plot.vb.viewRange()[1]
         assert low < 0 < high and high - low < 12
         stage.close()
@@ -126,7 +128,7 @@ def test_chaos_and_points_are_said_in_words_and_points_are_marked(a_capture: Pat
         stage = Stage(capture, (900, 520))
         panel = stage.panel("dynamics")
         assert isinstance(panel, Dynamics)
-        text = panel.words.text
+        text = panel.summary.text
         assert "chaotic: λ₁ = 0.2" in text and "Kaplan–Yorke dimension 2.5" in text
         assert "1 stable (filled) and 2 unstable (open)" in text and "1 of them outside the view" in text
         assert len(panel.plane.stable.data) == 1 and len(panel.plane.unstable.data) == 2
@@ -144,12 +146,14 @@ def test_points_are_those_of_the_input_that_is_held(a_capture: Path) -> None:
         panel = stage.panel("dynamics")
         assert isinstance(panel, Dynamics)
         assert [panel.held_input.itemText(i) for i in range(3)] == ["mean input", "'<b>↵'", "zero input"]
-        assert "points, held: mean input, 1 of them" in panel.words.text
+        assert "points, constant input: mean input, 1 of them" in panel.summary.text
         panel.held_input.setCurrentIndex(1)
-        assert "1 stable (filled) and 0 unstable (open) fixed or slow points, held: '<b>↵'" in panel.words.text
+        assert (
+            "1 stable (filled) and 0 unstable (open) fixed or slow points, constant input: '<b>↵'" in panel.summary.text
+        )
         assert [list(marks.getData()[0]) for marks in (panel.plane.stable, panel.plane.unstable)] == [[2.0], []]
         panel.held_input.setCurrentIndex(2)
-        assert "no fixed or slow point was found, held: zero input" in panel.words.text
+        assert "no fixed or slow point was found, constant input: zero input" in panel.summary.text
         assert not len(panel.plane.stable.data) and not len(panel.plane.unstable.data)
         panel.redraw()
         assert panel.held_input.currentText() == "zero input"
@@ -168,12 +172,12 @@ def test_points_of_an_older_capture_and_refused_ones(tmp_path: Path) -> None:
     with shown(tmp_path / "a.inspect", "dynamics", *records) as (_, panel):
         assert isinstance(panel, Dynamics)
         assert not panel.held_input.isVisible() and not panel.held_caption.isVisible()
-        assert panel.words.text == "1 stable (filled) and 1 unstable (open) fixed or slow points."
+        assert panel.summary.text == "1 stable (filled) and 1 unstable (open) fixed or slow points."
     with shown(tmp_path / "b.inspect", "dynamics", *records[1:]) as (_, panel):
-        assert panel.words.text.endswith("points, drawn where the trajectory is computed too.")
+        assert panel.summary.text.endswith("points, shown where the trajectory is computed too.")
     refused = Refusal("rnn.l0:fixed_points", "Fixed points of 600 state entries cost too much.")
     with shown(tmp_path / "c.inspect", "dynamics", records[0], refused) as (_, panel):
-        assert panel.words.text == "Fixed points of 600 state entries cost too much."
+        assert panel.summary.text == "Fixed points of 600 state entries cost too much."
 
 
 def test_hovering_the_plane_moves_the_cursor_to_the_nearest_step(a_capture: Path) -> None:
@@ -202,7 +206,7 @@ def test_what_was_not_computed_is_not_drawn(tmp_path: Path) -> None:
     with shown(tmp_path / "a.inspect", "dynamics", record) as (_, panel):
         assert isinstance(panel, Dynamics)
         assert panel.plane.isVisible() and not panel.running.plot.isVisible() and not panel.ranks.isVisible()
-        assert panel.words.text == "" and set(panel.data()) == {"rnn.l0:trajectory"}
+        assert panel.summary.text == "" and set(panel.data()) == {"rnn.l0:trajectory"}
 
 
 def test_states_that_are_nan_leave_gaps(tmp_path: Path) -> None:
@@ -211,14 +215,14 @@ def test_states_that_are_nan_leave_gaps(tmp_path: Path) -> None:
     exponents = channel("rnn.l0:lyapunov/exponents", "lyapunov", ("exponent",), np.full(3, -np.inf))
     with shown(tmp_path / "a.inspect", "dynamics", record, exponents) as (stage, panel):
         assert isinstance(panel, Dynamics)
-        assert panel.state == "figure" and "wiped out exactly" in panel.words.text
+        assert panel.state == "figure" and "mapped exactly to zero" in panel.summary.text
         panel.pointed(panel.plane, 0.0, 0.0)
         assert stage.cursor.position.step is None
 
 
 @pytest.mark.parametrize(("largest", "words"), [
     (0.1, "doubles in 6.93 steps"), (-0.05, "forgets over 1/|λ₁| = 20 steps: λ₁ = −0.05"), (0.001, "longer than these 100"),
-    (-np.inf, "wiped out"), (np.nan, "not known"),
+    (-np.inf, "mapped exactly to zero"), (np.nan, "not known"),
 ])  # fmt: skip
 def test_verdicts(largest: float, words: str) -> None:
     assert words in lyapunov_verdict(largest, 100).sentence

@@ -100,7 +100,9 @@ def test_a_row_of_a_map_is_edited_where_it_is(
         stage = Stage(capture, (900, 500))
         panel = stage.panel(key)
         channel = capture.channels[name]
-        plot = next(plot for plot in panel.plots if panel.held(plot) is not None and panel.held(plot).name == name)
+        plot = next(
+            plot for plot in panel.plots if panel.clampable(plot) is not None and panel.clampable(plot).name == name
+        )
         place = panel.figure.mapFromScene(plot.vb.mapViewToScene(QPointF(120.0, 7.0)))
         view = panel.figure.viewport()
         with qtbot.waitSignal(panel.editing, timeout=1000) as told:

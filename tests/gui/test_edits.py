@@ -14,7 +14,7 @@ from inspector.capture import Difference, Writer, open_capture
 from inspector.gui.dialogs.edit_dialog import EditDialog, signals_of
 from inspector.gui.export.figure_files import save_data, save_figure
 from inspector.gui.export.offscreen import Stage
-from inspector.gui.panel.compared import for_file, in_short, in_words, meaning, named_data, number_title
+from inspector.gui.panel.compared import compared_runs, compared_runs_short, for_file, meaning, named_data, number_title
 from inspector.gui.state.cursor import Position
 from inspector.gui.window.cursor_readout import rows_of
 from inspector.gui.window.frame_bar import DIFFERENCE, FrameBar
@@ -169,7 +169,7 @@ def test_what_belongs_to_one_run_is_shown_of_the_second(edited: Path, qapp: Any)
         np.testing.assert_array_equal(panel.data()["rnn.l0:bptt/w/lag"], capture.array("rnn.l0:bptt/w/lag", 1))
         panel.one_run.setCurrentIndex(1)
         panel.one_run.activated.emit(1)
-        assert panel.one_run.currentText() == "run as it was" and panel.stack.currentIndex() == 1
+        assert panel.one_run.currentText() == "original run" and panel.stack.currentIndex() == 1
         np.testing.assert_array_equal(panel.data()["rnn.l0:bptt/w/lag"], capture.array("rnn.l0:bptt/w/lag", 0))
         panel.set_capture(both)
         assert panel.one_run.currentIndex() == 0 and panel.frame == 1
@@ -207,7 +207,7 @@ def test_saved_numbers_of_two_runs_say_what_they_are(
         panel = stage.panel(key)
         plain = save_data(panel, tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()
         assert plain[0].endswith(",value") and plain[1].startswith(f"{name},")
-        assert for_file(panel) == in_words(panel) == in_short(panel) == ""
+        assert for_file(panel) == compared_runs(panel) == compared_runs_short(panel) == ""
         panel.set_capture(Difference(capture, 0, 1))
         title = kind.partition("_")[0]
         rows = save_data(panel, tmp_path / "b.csv").read_text(encoding="utf-8").splitlines()
@@ -218,10 +218,10 @@ def test_saved_numbers_of_two_runs_say_what_they_are(
             np.testing.assert_array_equal(archive[saved], Difference(capture, 0, 1).array(name))
         assert for_file(panel) == f"-{title}-of-frames-1-and-0"
         sign = "/" if title == "ratio" else "−"
-        assert in_words(panel) == f"{title}: {LABELLED[0]} {sign} {LABELLED[1]}"
+        assert compared_runs(panel) == f"{title}: {LABELLED[0]} {sign} {LABELLED[1]}"
         png = QImage(str(save_figure(panel, tmp_path / "b.png")))
-        assert png.text("Shown") == in_words(panel)
-        assert in_words(panel) in save_figure(panel, tmp_path / "b.svg").read_text(encoding="utf-8")
+        assert png.text("Shown") == compared_runs(panel)
+        assert compared_runs(panel) in save_figure(panel, tmp_path / "b.svg").read_text(encoding="utf-8")
         stage.close()
 
 
@@ -240,7 +240,7 @@ def test_a_panel_that_shows_one_run_of_two_says_which(two_frames: Path, tmp_path
         panel.set_capture(Difference(capture, 0, 1))
         names = list(named_data(panel, panel.data()))
         assert all(name.endswith(":frame_1") for name in names) and number_title(panel) == "value"
-        assert for_file(panel) == "-frame-1" and in_words(panel) == "frame 1 (edited)"
+        assert for_file(panel) == "-frame-1" and compared_runs(panel) == "frame 1 (edited)"
         panel.one_run.setCurrentIndex(1)
         panel.one_run.activated.emit(1)
         assert (

@@ -67,7 +67,7 @@ def test_the_panel_says_it_and_draws_shares_of_lag_0(a_capture: Path) -> None:
     with open_capture(a_capture) as capture:
         stage = Stage(capture, (900, 500))
         panel = stage.panel("influence")
-        assert "vanished: the loss still depends on inputs 29 steps back" in panel.said.text
+        assert "vanished: the loss still depends on inputs 29 steps back" in panel.verdict.text
         assert ("gradient ≥ 10⁻³ up to lag", "17") in panel.readout(stage.cursor.position)
         _, y = panel.lines["input:influence/loss"].getData()
         np.testing.assert_allclose(10**y, np.exp(-0.1 * np.arange(60)), rtol=1e-9)

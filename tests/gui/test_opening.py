@@ -276,9 +276,9 @@ def test_a_file_that_is_chosen_gets_its_likeliest_callable(
     [
         ("", "Name the model"),
         ("models.py:", "There is no file models.py."),
-        ("{models}:", "Say which callable makes the model, as in models.py:make; models.py has make, Good, wrong."),
-        ("{models}", "Say which callable makes the model, as in models.py:make"),
-        ("{empty}:", "nothing at its top level"),
+        ("{models}:", "Name the callable that makes the model, as in models.py:make; models.py has make, Good, wrong."),
+        ("{models}", "Name the callable that makes the model, as in models.py:make"),
+        ("{empty}:", "none was found at its top level"),
         ("nowhere", "Name the model"),
     ],
 )
@@ -306,7 +306,7 @@ def test_enter_opens_though_completions_are_listed(
     if suffix:
         assert asked == [Load(subject=f"{models}:make")], "once, by one key"
     else:
-        assert not asked and dialog.problem.isVisible() and "Say which callable" in dialog.problem.text()
+        assert not asked and dialog.problem.isVisible() and "Name the callable" in dialog.problem.text()
     list_of.hide()
 
 
@@ -404,6 +404,33 @@ def test_a_sequence_that_comes_while_a_model_is_opened_is_answered_below_the_lin
     reading.open_path(str(tmp_path / "mine.txt"))
     assert reading.input.problem.isVisible() and "still being opened" in reading.input.problem.whole
     finish(reading, qtbot)
+
+
+@pytest.mark.parametrize("typed", [False, True])
+def test_of_what_was_refused_nothing_is_left_once_a_capture_is_opened(
+    numbers: Window, qtbot: object, tmp_path: Path, a_capture: Path, typed: bool
+) -> None:
+    """And the line is said to belong to the model, which did not make the capture."""
+    window, kind = numbers, numbers.input.kind.currentText()
+    if typed:
+        type_into(window, qtbot, "the white rabbit")
+        qtbot.keyClick(window.input.line, Qt.Key.Key_Return)
+    else:
+        (tmp_path / "f.npy").write_bytes(b"nothing of the kind")
+        window.open_path(str(tmp_path / "f.npy"))
+    finish(window, qtbot)
+    qtbot.waitUntil(window.input.problem.isVisible, timeout=5000)
+    assert not window.input.whose.isVisible(), "what is shown is of the model that runs"
+    window.open_path(str(a_capture))
+    assert not window.input.problem.isVisible()
+    assert window.input.line.text() == ("the white rabbit" if typed else "")
+    assert typed or window.input.kind.currentText() == kind
+    assert window.status.sentence.whole == "a.inspect is shown." and not window.status.elapsed.text()
+    assert window.input.whose.isVisible() and window.input.whose.text() == "runs models.py:brings"
+    type_into(window, qtbot, "1 2; 3 4")
+    qtbot.keyClick(window.input.line, Qt.Key.Key_Return)
+    finish(window, qtbot)
+    assert not window.input.whose.isVisible()
 
 
 # -- what is typed is what runs

@@ -100,7 +100,7 @@ def test_refusals_stand_where_the_picture_would_be(tmp_path: Path) -> None:
         panel = PANELS["gates"](Cursor(), StepRange(), LIGHT)
         panel.set_capture(capture)
         assert "differ by <b>7</b>" in panel._empty.text()
-        assert panel._empty.words.textFormat() == Qt.TextFormat.PlainText
+        assert panel._empty.label.textFormat() == Qt.TextFormat.PlainText
         panel.set_capture(None)
         panel.deleteLater()
 

@@ -7,19 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyqtgraph as pg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PySide6.QtGui import QFont, QFontMetricsF
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from inspector.analysis import retention
 from inspector.analysis.gate_summary import gate_sentence, memory_sentence, timescale_sentence
-from inspector.analysis.retention import at_step, largest_of, look, retained
+from inspector.analysis.retention import at_step, largest_of, retained, retention_over
 from inspector.capture import Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.openers import ONE, Openers
 from inspector.gui.panels.paths import Paths, share_open
-from inspector.gui.widgets.axes import LogAxis
-from inspector.gui.widgets.tokenbars import ends, places_for
+from inspector.gui.widgets.axes import LogAxis, StepAxis
+from inspector.gui.widgets.theme import LIGHT
+from inspector.gui.widgets.tokenbars import TokenBars, ends, places_for
 from inspector.records import Channel, Frame, Page, RunStart, RunStop, Scalar
 
 # -- words
@@ -30,7 +35,7 @@ def test_the_sentences_of_the_lectures() -> None:
     assert gate_sentence("gate/r", 0.6, 0.1, None) == "r near 0 in 60 % of steps: it forgets"
     copied = "the input is ignored (the state is copied)"
     assert gate_sentence("gate/update", 0.0, 1.0, 1.0) == f"z near 1 in 100 % of steps: {copied}"
-    assert gate_sentence("gate/forget", 0.0, 0.9, 1.0).endswith("the cell keeps what it holds")
+    assert gate_sentence("gate/forget", 0.0, 0.9, 1.0).endswith("the cell keeps its state")
     assert gate_sentence("gate/i", 0.7, 0.0, None).endswith("nothing is written")
     assert gate_sentence("gate/z", 0.2, 0.3, 1.0) == "z is graded: near 1 in 30 %, near 0 in 20 % of steps"
     assert memory_sentence("f > 0.9 and i < 0.1", 34, 5, 1) == (
@@ -75,10 +80,10 @@ def test_retention_equals_a_loop_of_products(steps: int, span: int, high: bool, 
     gate[random.random((steps, 3)) < 0.05] = 1.5
     expected = by_loop(gate, span, high, backward)
     read = lambda first, stop: gate[first:stop]  # noqa: E731
-    found = look(read, steps, 3, (0, steps), span, high=high, backward=backward)
+    found = retention_over(read, steps, 3, (0, steps), span, high=high, backward=backward)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-300)
     first = steps // 3
-    part = look(read, steps, 3, (first, steps), span, high=high, backward=backward)
+    part = retention_over(read, steps, 3, (first, steps), span, high=high, backward=backward)
     np.testing.assert_allclose(part, expected[first:], rtol=1e-12, atol=1e-300)
     one = at_step(read, steps, first, span, 3, high=high, backward=backward)
     np.testing.assert_allclose(one, expected[first], rtol=1e-12)
@@ -93,7 +98,7 @@ def test_long_runs_of_a_small_gate_do_not_lose_the_large_one_after_them() -> Non
 def test_retention_of_too_many_steps_is_looked_at_here_and_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "LIMIT", 600)
     gate = np.random.default_rng(0).random((1000, 3))
-    found = look(lambda a, b: gate[a:b], 1000, 3, (0, 1000), 5, high=True, backward=False)
+    found = retention_over(lambda a, b: gate[a:b], 1000, 3, (0, 1000), 5, high=True, backward=False)
     exact = by_loop(gate, 5, True, False)
     assert len(found) == 40
     np.testing.assert_allclose(found, exact[((np.arange(40) + 0.5) * 25).astype(int)], rtol=1e-12)
@@ -182,11 +187,11 @@ def test_tokens_are_sorted_by_how_far_they_open_the_gate(openers: tuple[Stage, O
 def test_words_and_retention_follow_the_unit_and_the_measured_direction(openers: tuple[Stage, Openers]) -> None:
     stage, panel = openers
     stage.cursor.move(unit=0, step=20)
-    words = panel.sentences(0)
+    words = panel.summary_lines(0)
     assert words[0] == "z near 0 in 85 % of steps: the input is ignored (the state is copied)"
     assert words[1] == "(1 − z) near 1 over 34 steps from step 5: long-term memory"
-    assert "1 of 2 units hold long-term memory" in panel.sentences(None)
-    assert panel.words.columns[1] == ("unit 0", words)
+    assert "1 of 2 units have long-term memory" in panel.summary_lines(None)
+    assert panel.summary.columns[1] == ("unit 0", words)
     shown = dict(panel.readout(stage.cursor.position))
     assert float(shown["retention over 10 steps [20, 0]"]) == pytest.approx(0.95**10, rel=1e-6)
     stage.cursor.move(unit=1)
@@ -226,3 +231,31 @@ def test_only_pictures_that_show_something_take_room(openers: tuple[Stage, Opene
         paths = other.panel("paths")
         assert [paths.figure.ci.getItem(row, 0) for row in range(4)] == paths.plots
         other.close()
+
+
+@pytest.mark.parametrize("height", [60, 130, 400])
+def test_no_count_above_a_bar_loses_a_digit(qtbot: QtBot, height: int) -> None:
+    """ "×104" that is cut at the edge of the plot reads "×10"; a plot too low for counts shows none of them."""
+    view = pg.GraphicsLayoutWidget()
+    qtbot.addWidget(view)
+    view.resize(500, height)
+    bars = TokenBars(LIGHT)
+    view.addItem(bars.plot)
+    bars.show([" ", "b", "_"], np.array([0.9, 0.5, 0.1]), [104, 12_345, 1], 0.4, "mean of the gate")
+    view.show()
+    QApplication.processEvents()
+    room = bars.plot.vb.sceneBoundingRect().adjusted(0, -0.5, 0, 0.5)
+    shown = [item for item in bars.counts if item.isVisible()]
+    assert len(shown) == (0 if height == 60 else 3)
+    assert all(room.contains(item.textItem.sceneBoundingRect().adjusted(2, 2, -2, -2)) for item in shown)
+
+
+@pytest.mark.parametrize("points", [9, 16])
+def test_a_name_below_a_bar_is_read_to_the_bottom_of_its_line(qtbot: QtBot, points: int) -> None:
+    before = QApplication.font()
+    QApplication.setFont(QFont(before.family(), points))
+    try:
+        axis = StepAxis()
+        assert axis.maximumHeight() >= QFontMetricsF(QFont()).height() + axis.style["tickTextOffset"][1] + 1
+    finally:
+        QApplication.setFont(before)

@@ -126,7 +126,7 @@ def test_each_curve_has_the_numbers_that_its_name_says(written: tuple[Case, Path
 
 def test_the_readout_has_step_place_unit_and_value(written: tuple[Case, Path]) -> None:
     with seen(written) as (case, panel):
-        assert tuple(panel.told()) == case.told
+        assert tuple(panel.labelled_readout()) == case.told
 
 
 def test_the_table_of_health_has_each_count_under_its_heading(tmp_path: Path) -> None:

@@ -44,8 +44,10 @@ def test_pointing_at_a_cell_reads_the_number_of_that_cell(tmp_path: Path, case: 
             for i, j in (cells[0], *cells[1 :: max(1, len(cells) // 5)], cells[-1]):
                 panel.pointed(row.plot, j + 0.3, i - 0.3)
                 number = f"{truth[i, j]:.10g}"
-                texts = [value.split(",")[0].split()[0] for _, value in panel.told()]
-                assert number in texts, f"{case} {path}: {number} at row {i}, column {j} is not in {panel.told()}"
+                texts = [value.split(",")[0].split()[0] for _, value in panel.labelled_readout()]
+                assert number in texts, (
+                    f"{case} {path}: {number} at row {i}, column {j} is not in {panel.labelled_readout()}"
+                )
                 if case.key in MARKS_ROWS:
                     assert row.plot._line.isVisible() and row.plot._line.value() == j
                     assert row.level_line.isVisible() and row.level_line.value() == i
@@ -113,10 +115,10 @@ def test_bars_of_tokens_and_of_timescales_have_their_heights_and_places(tmp_path
 def test_sentences_of_gates_read_shares_and_runs_by_their_names(tmp_path: Path) -> None:
     with shown(tmp_path, "openers", *cases_units.OPENERS.parts, place=cases_units.LAYER) as (stage, panel):
         stage.cursor.move(unit=0)
-        (_, layer), (_, unit) = panel.words.columns
+        (_, layer), (_, unit) = panel.summary.columns
         assert "f is graded: near 1 in 10 %, near 0 in 40 % of steps" in unit
         assert "f near 1 and i near 0 over 3 steps from step 2: long-term memory" in unit
-        assert "1 of 3 units hold long-term memory" in layer
+        assert "1 of 3 units have long-term memory" in layer
         assert "longest in unit 0: over 3 steps from step 2: long-term memory" in layer
 
 
@@ -174,7 +176,11 @@ def test_with_shut_gates_the_direct_path_ends_and_the_difference_is_all_that_arr
         np.testing.assert_allclose(drawn["whole"], [0, -1, -2, -3])
         np.testing.assert_allclose(drawn["difference"], [np.nan, -1, -2, -3])
         panel.pointed(panel.lags.plot, 2.0, 0.0)
-        assert panel.told()[:3] == [("direct [lag 2]", "0"), ("whole [lag 2]", "0.01"), ("difference [lag 2]", "0.01")]
+        assert panel.labelled_readout()[:3] == [
+            ("direct [lag 2]", "0"),
+            ("whole [lag 2]", "0.01"),
+            ("difference [lag 2]", "0.01"),
+        ]
         low, high = panel.lags.plot.vb.viewRange()[1]
         assert low < -3 and high > 0 and low > -5
 
@@ -196,7 +202,7 @@ def test_rows_in_another_order_are_named_pointed_at_and_marked_by_their_units(tm
         for row in range(5):
             panel.pointed(panel.row.plot, 6.0, float(row))
             assert panel.row.level_line.value() == row and stage.cursor.position.unit == order[row]
-            ((_, number),) = panel.told()
+            ((_, number),) = panel.labelled_readout()
             assert float(number) == pytest.approx(values[6, order[row]])
 
 
@@ -231,4 +237,4 @@ def test_in_a_backward_layer_what_is_felt_comes_before_where_it_came_from(tmp_pa
     with shown(tmp_path, "lags", *parts, place=place) as (stage, panel):
         panel.pointed(panel.row.plot, 3.0, 1.0)
         assert (stage.cursor.position.step, stage.cursor.position.key) == (1, 4)
-        assert panel.told() == [(f"by start [1, from 4]  {place}", "9")]
+        assert panel.labelled_readout() == [(f"by start [1, from 4]  {place}", "9")]

@@ -332,7 +332,7 @@ def test_a_model_that_was_opened_after_nobody_waited_for_it_is_the_one_that_is_o
 def test_a_fault_of_the_worker_itself_ends_what_was_asked(session: Session, known: bool) -> None:
     fake = opened(session)
     generation = fake.sent[-1].generation if known else 0
-    fake.say(Failure(message="The worker met a fault of its own.", kind="worker", generation=generation))
+    fake.say(Failure(message="The worker had an internal error.", kind="worker", generation=generation))
     assert session.tick().failure is not None and not session.running
     session.close()
 

@@ -19,7 +19,7 @@ from inspector.gui.export.offscreen import Stage
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.player import Player
 from inspector.gui.state.settings import Settings
-from inspector.gui.state.step_axes import axis_of, lengths_of, places_along, words_of
+from inspector.gui.state.step_axes import axis_names, axis_of, lengths_of, places_along
 from inspector.gui.widgets.grid_strip import GridStrip
 from inspector.gui.widgets.theme import DARK, LIGHT
 from inspector.gui.widgets.token_strip import TokenStrip
@@ -80,7 +80,7 @@ def labels(capture: Capture) -> dict[str, tuple[str, ...]]:
 
 def test_every_axis_has_a_length_and_a_word(stage: Stage) -> None:
     lengths = lengths_of(stage.capture)
-    assert list(lengths) == list(NAMES) and words_of(stage.capture) == WORDS
+    assert list(lengths) == list(NAMES) and axis_names(stage.capture) == WORDS
     assert lengths == {name: stage.capture.axis(name).length for name in NAMES}
 
 
@@ -99,7 +99,7 @@ def test_a_panel_shows_one_axis_with_its_word_labels_range_and_cursor(stage: Sta
         assert panel.steps.length == lengths[axis] and plot.vb.viewRange()[0] == [-0.5, lengths[axis] - 0.5]
         assert plot._line.value() == at[axis]
         prefix = "" if axis == "step" else f"{WORDS[axis]}: "
-        rows = [(what, value) for what, value in panel.told() if "[" in what]
+        rows = [(what, value) for what, value in panel.labelled_readout() if "[" in what]
         expected = 100 * number + 10 * at[axis] + (key == "states")
         assert rows and all(what.startswith(prefix) and f"[{at[axis]}" in what for what, _ in rows)
         assert [float(value.split()[0]) for _, value in rows] == [expected] * len(rows)
@@ -261,7 +261,7 @@ def test_layers_are_named_and_wear_no_token_of_the_input(tmp_path: Path, qapp: o
         stage.cursor.move(step=3)
         assert panel.looking.position.step is None and not panel.plots[0]._line.isVisible()
         stage.cursor.move(steps={"layer": 1}, unit=0)
-        assert [what for what, _ in panel.told()] == ["layer: h[1, 0]  layers"]
+        assert [what for what, _ in panel.labelled_readout()] == ["layer: h[1, 0]  layers"]
         stage.close()
 
 

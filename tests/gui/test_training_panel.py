@@ -117,9 +117,9 @@ def test_curves_stand_at_their_iterations_and_the_cursor_walks_them(tmp_path: Pa
         QTest.keyClick(panel, Qt.Key.Key_Right)
         assert stage.cursor.position.at("iteration") == 2 and stage.cursor.position.step is None
         assert all(plot._line.isVisible() and plot._line.value() == 250 for plot in panel.shown)
-        assert dict(panel.told()) == {"loss [iteration 250]": "2", "σ [iteration 250]": "0.25"}
+        assert dict(panel.labelled_readout()) == {"loss [iteration 250]": "2", "σ [iteration 250]": "0.25"}
         QTest.keyClick(panel, Qt.Key.Key_Left)
-        assert dict(panel.told()) == {"loss [iteration 100]": "4", "σ [iteration 0]": "0.5"}
+        assert dict(panel.labelled_readout()) == {"loss [iteration 100]": "4", "σ [iteration 0]": "0.5"}
         QTest.keyClick(panel, Qt.Key.Key_End)
         assert not any(plot._line.isVisible() for plot in panel.shown), "nobody knows which iteration that is"
         stage.close()

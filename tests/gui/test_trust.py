@@ -72,7 +72,8 @@ def ask(session: Session, request: str = "Load") -> NeedsTrust:
     worker.say(asked)
     changes = session.tick()
     assert changes.untrusted == asked and changes.failure is None and not session.running
-    assert session.sentence == "/m.py is code."
+    assert session.sentence == "/m.py is code; it waits for your answer.", "nobody has said no"
+    assert [line.text for line in session.log][-1] == session.sentence
     return asked
 
 
@@ -133,6 +134,17 @@ def test_code_that_a_run_comes_to_is_asked_about_and_the_run_made_again(session:
     assert isinstance(Fake.made[-1].sent[-1], Load)
     run = loaded(session)
     assert run.input.value == "b" and len(run.edits) == 1
+
+
+@pytest.mark.parametrize("request_", ["Load", "Run"])
+def test_only_a_no_says_that_the_code_was_not_run(session: Session, request_: str) -> None:
+    session.open_subject(Load(subject="m.py:M"))
+    if request_ == "Run":
+        loaded(session)
+        session.run(InputSpec(kind="text", value="b"))
+    ask(session, request_)
+    session.refuse()
+    assert session.sentence == "The code was not run."
 
 
 def test_an_answer_that_cannot_be_remembered_holds_for_the_window(session: Session) -> None:

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from captures import flip
 
 from inspector.capture import Writer, open_capture
+from inspector.gui.export.figure_files import save_data
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.depth import brief
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.settings import Settings
+from inspector.gui.widgets.gaps import Gaps
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.window.sequence_row import UNIT, SequenceRow
 from inspector.records import Channel, Frame, Labels, Page, RunStart, RunStop
@@ -73,7 +76,7 @@ def test_typing_clamps_the_range_and_a_click_goes_to_a_passage(brackets: Path) -
         assert panel.texts.row_at(0.5 * height) is None and panel.texts.row_at(1.5 * height) == 0
         panel.brush.setRegion((-50.0, 500.0))
         assert panel._range == (0, len(TEXT) - 1)
-        panel.walk(1)
+        panel.move_by(1)
         assert stage.cursor.position.unit == panel.matches[0].unit
         panel.pointed(panel.row.plot, 3.0, 1.0)
         assert stage.cursor.position.unit == panel.matches[1].unit and stage.cursor.position.step == 3
@@ -98,11 +101,46 @@ def test_only_a_part_is_searched_where_all_would_cost_too_much(brackets: Path, m
         panel = stage.panel("units")
         panel.begin.setValue(17)
         panel.end.setValue(20)
-        assert len(panel._values) == 12 and f"of {len(TEXT)} searched" in panel.texts._title
-        assert all(panel._offset <= span.first <= span.last < panel._offset + 12 for span in panel.spans)
+        assert len(panel.found.values) == 12 and f"of {len(TEXT)} searched" in panel.texts._title
+        assert all(panel.found.offset <= span.first <= span.last < panel.found.offset + 12 for span in panel.spans)
         low, _ = panel._overview((0, len(TEXT)), 100)
-        assert np.isnan(low[: panel._offset]).all() and np.isnan(low[panel._offset + 12 :]).all()
-        np.testing.assert_array_equal(low[panel._offset : panel._offset + 12], panel._values)
+        assert np.isnan(low[: panel.found.offset]).all() and np.isnan(low[panel.found.offset + 12 :]).all()
+        np.testing.assert_array_equal(low[panel.found.offset : panel.found.offset + 12], panel.found.values)
+        stage.close()
+
+
+@pytest.mark.parametrize("pages", [(2,), (1, 2, 3, 4)])
+def test_what_is_damaged_is_neither_on_nor_off(tmp_path: Path, pages: tuple[int, ...]) -> None:
+    path = tmp_path / "a.inspect"
+    values = np.zeros((40, 4), np.float32)
+    values[2:6, 1] = values[30:34, 1] = 1.0
+    with Writer(path, RunStart(run="r", title="t")) as writer:
+        writer.write(Channel(name="a:h", kind="state", dims=("step", "unit"), shape=(40, 4), title="h"))
+        for start in range(0, 40, 10):
+            writer.write(Page("a:h", 0, (start, 0), values[start : start + 10]))
+        writer.write(RunStop("done"))
+    for page in pages:
+        flip(path, page)
+    with open_capture(path) as capture:
+        stage = Stage(capture, (1000, 600))
+        panel = stage.panel("units")
+        panel.threshold.setValue(0.5)
+        panel.begin.setValue(2)
+        panel.end.setValue(5)
+        panel.begin.setValue(2)
+        stage.cursor.move(step=12, unit=1)
+        told = dict(panel.readout(stage.cursor.position))
+        assert (panel.state == "figure" and "not known" in panel.texts._title) or not panel.searched
+        found = np.load(save_data(panel, tmp_path / "x.npz"))
+        if len(pages) == 1:
+            assert [(m.unit, m.exact) for m in panel.searched] == [(1, True)]
+            assert [(s.first, s.last) for s in panel.spans] == [(30, 33)]
+            assert np.isnan(panel.line.getData()[1][10:20]).all()
+            assert panel.together._bands.gaps == Gaps(damaged=(((10, 20), (0, 1)),))
+            assert told["searched units that are on [12]"] == "unknown"
+            assert found["on_missing"][10:20].all() and found["on_missing"].sum() == 10
+        else:
+            assert panel.searched == [] and panel.texts._title.startswith("none of the chosen steps is known")
         stage.close()
 
 

@@ -254,3 +254,31 @@ def test_the_cursor_comes_back_to_its_step_when_a_run_is_made_again() -> None:
     cursor.move(step=5)
     cursor.set_length(300)
     assert cursor.position.step == 5, "where the user went meanwhile counts"
+
+
+@pytest.mark.parametrize("order", ["cursor first", "sequence first", "while it grows"])
+def test_the_strip_shows_the_cursor_in_another_sequence(qtbot: object, order: str) -> None:
+    """A run of fewer steps pulls the cursor to its last one; what grows is not scrolled back from under the user."""
+    cursor = Cursor()
+    cursor.set_length(300)
+    strip = TokenStrip(cursor, LIGHT)
+    qtbot.addWidget(strip)
+    strip.resize(400, 30)
+    strip.set_sequence(list("a" * 300), 300)
+    cursor.move(step=290)
+    shorter = list("b" * 120)
+    if order == "cursor first":
+        cursor.set_length(120)
+        strip.set_sequence(shorter, 120)
+    elif order == "sequence first":
+        strip.set_sequence(shorter, 120)
+        cursor.set_length(120)
+    else:
+        for length in (2, 50, 120):
+            cursor.set_length(length)
+            strip.set_sequence(shorter[:length], length)
+    assert cursor.position.step == 119
+    assert strip.step_at(0) <= 119 <= strip.step_at(399)
+    strip._left = 0
+    strip.set_sequence([*shorter, "b"], 121)
+    assert strip.step_at(0) == 0

@@ -165,7 +165,7 @@ def test_what_cannot_be_opened_is_told(window: Window, qapp: QApplication, tmp_p
     window.open_path(str(tmp_path / "x.inspect"))
     window.open_path(str(tmp_path / "y.doc"))
     said = close_boxes(qapp)
-    assert any("not a capture" in text for text in said) and any("nothing that can be opened" in text for text in said)
+    assert any("not a capture" in text for text in said) and any("cannot be opened here" in text for text in said)
 
 
 def test_themes_and_layout_are_remembered(window: Window, qtbot: object) -> None:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Container
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +29,10 @@ def channel(name: str = NAME, dtype: str = "float32", units: int = 4, **more: ob
 
 def write(
     path: Path, values: npt.NDArray[np.generic], *, rows: int = 8, name: str = NAME, done: bool = True,
-    skip: Container[int] = (), **more: object,
+    skip: Container[int] = (), run: str = START.run, **more: object,
 ) -> Path:  # fmt: skip
     """A capture of one channel in pages of some rows, but for the pages that would begin at a step of `skip`."""
-    with Writer(path, START) as writer:
+    with Writer(path, replace(START, run=run)) as writer:
         writer.write(channel(name, str(values.dtype), values.shape[1], **more))
         writer.write(Frame(index=0))
         writer.write(Labels("step", tuple(chr(97 + i % 26) for i in range(len(values))), 0))
@@ -81,6 +82,8 @@ def seal(path: Path) -> None:
     """Checksums and row counts that fit what stands in an index now, as a program has them that made it on purpose."""
     index = sqlite3.connect(path / INDEX)
     described = {}
+    (first,) = index.execute("SELECT record FROM run ORDER BY id").fetchone()
+    run = json.loads(first)["run"]
     with index:
         for table in ("run", "channels", "frames", "notes"):
             kind = {"notes": "kind", "channels": "name"}.get(table, "''")
@@ -88,14 +91,15 @@ def seal(path: Path) -> None:
                 if table == "run" and '"record": "RowCounts"' in text:
                     text = _counted(index, text)
                     index.execute("UPDATE run SET record = ? WHERE id = ?", (text, number))
-                checksum = record_checksum(table, number, text, more)
+                named = "" if '"record": "RunStart"' in text else run
+                checksum = record_checksum(named, table, number, text, more)
                 index.execute(f"UPDATE {table} SET checksum = ? WHERE id = ?", (checksum, number))
                 if table == "channels":
                     with suppress(BadRecordError):
                         described[number] = decode(text)
         for row in index.execute("SELECT * FROM pages").fetchall():
             if row[1] in described:
-                checksum = page_checksum(described[row[1]], *row[:-1])
+                checksum = page_checksum(run, described[row[1]], *row[:-1])
                 index.execute("UPDATE pages SET checksum = ? WHERE id = ?", (checksum, row[0]))
     index.close()
 

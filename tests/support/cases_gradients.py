@@ -210,7 +210,7 @@ TRUNCATION = Case(
     at={"step": 4},
     mark=(("error", 0.58, 0.0),),
     axes={
-        "error": ("relative error", ""), "rest": ("share", "K: steps of each loss's way back"),
+        "error": ("relative error", ""), "rest": ("share", "K: steps that each loss goes back"),
         "by_step": ("smallest K", "step"),
     },
     titles={"error": "error within 10 %: K = 4, 55 % of the cost; within 1 %: K = 8, 100 % of the cost"},

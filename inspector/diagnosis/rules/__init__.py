@@ -1,1 +1,2 @@
-"""The registry of rules: one file a rule, registered with `RULES.register(key)`. Begin reading with `nonfinite.py`."""
+"""The registry of rules: one file for each rule, registered with `RULES.register(key)`. Begin reading with
+`nonfinite.py`."""

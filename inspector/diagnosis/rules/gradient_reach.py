@@ -1,7 +1,7 @@
-"""The loss depends on early inputs, and the gradient does not get there, or grows beyond all bounds on the way.
+"""The loss depends on early inputs, and the gradient vanishes or explodes before it reaches them.
 
-A small gradient at a long lag alone is no fault: the loss may not depend on what was so long ago. Replacing inputs
-tells the two apart, so this rule speaks only where the quantity `influence` was computed.
+A small gradient at a long lag alone is not an error: the loss may not depend on inputs so long ago. Replacing inputs
+tells the two apart, so this rule applies only where the quantity `influence` was computed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ REMEDIES = {
 
 
 class GradientReach:
-    """Reads influence and gradient by lag, and the verdict that the panel Influence draws."""
+    """Reads influence and gradient by lag, and the verdict that the panel Influence shows."""
 
     title = "Gradients do not reach what the loss depends on"
     summary = "The loss depends on inputs at lags at which its gradient has vanished or exploded."
     reads = ("influence",)
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
-        """At most one: of the whole model."""
+        """At most one, for the whole model."""
         if not all(name in run.channels and run.revision(name, frame) for name in (INFLUENCE, GRADIENT)):
             return
         influence, gradient = (_mean(run, name, frame) for name in (INFLUENCE, GRADIENT))

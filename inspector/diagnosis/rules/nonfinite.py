@@ -19,7 +19,7 @@ REMEDY = (
 class NonFinite:
     """Reads the counts of every captured tensor.
 
-    Scores of −∞ are no fault: that is how a class is ruled out.
+    Scores of −∞ are not an error: they exclude a class.
     """
 
     title = "Values that are not finite"
@@ -35,7 +35,7 @@ class NonFinite:
     def _of(self, channel: Channel, run: Run, frame: int) -> Iterable[Finding]:
         table = run.array(channel.name, frame)
         if np.ma.getmaskarray(table).any():
-            return  # damaged: the counts are not known
+            return  # the counts are not known; `diagnose` tells that they are damaged
         counts = dict(zip(channel.labels["count"], map(int, table), strict=True))
         infinite = counts["+inf"] + (0 if channel.signal == SCORES else counts["-inf"])
         if not counts["nan"] and not infinite:

@@ -4,10 +4,10 @@ In: a `Recurrence` or the whole `Trace` of a run. Out: tensors that quantities w
 
     itemised_bptt, itemised_tiles   every contribution (loss step, source step) to every gradient, in one sweep
     path_products                   products of step Jacobians by lag: along the direct path, and along all
-    directions                      the same for a few directions, where the state is too wide for whole products
-    fixed_point_search              states that a step leaves where they are, at inputs from `constant_inputs`
+    directions                      the same for a few directions, where the state is too wide for full matrix products
+    fixed_point_search              states that a step maps to themselves, at inputs from `constant_inputs`
     state_space                     principal components of the states
-    memory_gate                     which gate keeps the state, and at which value
+    memory_gate                     which gate carries the state over, and at which value
     recurrent_weights               the square matrices through which a layer feeds its state back
     rerun                           the model called again on changed copies of the sequence
     aligned_inputs                  the model's inputs at the steps of one recurrence

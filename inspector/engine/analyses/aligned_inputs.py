@@ -1,4 +1,4 @@
-"""The model's inputs at the steps of one recurrence, where it runs over the input's own steps."""
+"""The model's inputs at the steps of one recurrence, where its step axis is that of the input."""
 
 from __future__ import annotations
 

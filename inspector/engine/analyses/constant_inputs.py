@@ -1,7 +1,8 @@
-"""Which inputs a recurrence is held at when its fixed points are sought: mean, zero, and those that the sequence has.
+"""The constant inputs at which fixed points of a recurrence are sought: mean, zero, and those that the sequence has.
 
-A layer above the first is given something else at every step, also where the model's own input is the same; it is held
-at the mean over those steps, and the label says so. A recorded step is held at what it was given at one of its steps.
+A layer above the first receives a different input at every step, also where the model's own input is the same; its
+constant input is the mean over those steps, and the label says so. A recorded step uses what it was given at one of its
+steps.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ from torch import Tensor
 from inspector.engine.analyses.aligned_inputs import aligned_inputs
 from inspector.engine.analyses.fixed_point_search import step_and_jacobian
 from inspector.engine.errors import Unsupported
-from inspector.engine.recurrent.traced.cells.autonomous import held_at, held_at_mean
+from inspector.engine.recurrent.traced.cells.autonomous import step_at, step_at_mean
 from inspector.engine.recurrent.traced.cells.base import RecordedStep
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
 from inspector.engine.trace.emitter import to_numpy
 from inspector.engine.trace.trace import Recurrence, Trace
 
 MOST = 6
-"""Inputs of the sequence that are held, the most frequent ones, beside mean and zero."""
+"""Inputs of the sequence that are used, the most frequent ones, beside mean and zero."""
 SHORT = 3
-"""Numbers of an input that a label writes out."""
+"""How many numbers of an input a label writes out."""
 MEAN, ZERO = "mean input", "zero input"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ConstantInput:
     """F(s, x*) for one x*: `step` gives F (n, s) and ∂F/∂s (n, s, s) at states (n, s) of `dtype`."""
 
     label: str
@@ -41,14 +42,14 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Processing steps (n,) at which the model is given the same, and what that is called."""
+    """Processing steps (n,) at which the model is given the same input, and the name of that input."""
 
     name: str
     steps: Tensor
 
 
-def held_inputs(trace: Trace, recurrence: Recurrence, steps: Tensor) -> list[Held]:
-    """Every input that is held, of those that the processing steps (n,) of the sample looked at have.
+def constant_inputs(trace: Trace, recurrence: Recurrence, steps: Tensor) -> list[ConstantInput]:
+    """Every constant input, of those that the processing steps (n,) of the selected sample have.
 
     Raises Unsupported where the step cannot be run from other states.
     """
@@ -67,27 +68,29 @@ def held_inputs(trace: Trace, recurrence: Recurrence, steps: Tensor) -> list[Hel
     return list(_of_recording(recurrence, trace.look_at, steps, kinds))
 
 
-def _of_cell(recurrence: Recurrence, sample: int, steps: Tensor, kinds: list[Alike]) -> Iterator[Held]:
+def _of_cell(recurrence: Recurrence, sample: int, steps: Tensor, kinds: list[Alike]) -> Iterator[ConstantInput]:
     cell, x = recurrence.cell.in_float64(), recurrence.x[:, sample - recurrence.base]
     x = x.double() if cell is not recurrence.cell else x
 
-    def held(label: str, value: Tensor) -> Held:
-        return Held(label, partial(step_and_jacobian, cell, value), value.dtype)
+    def constant(label: str, value: Tensor) -> ConstantInput:
+        return ConstantInput(label, partial(step_and_jacobian, cell, value), value.dtype)
 
     mean = x[steps].mean(0)
-    yield held(MEAN, mean)
-    yield held(ZERO, torch.zeros_like(mean))
+    yield constant(MEAN, mean)
+    yield constant(ZERO, torch.zeros_like(mean))
     for kind in kinds:
         rows = x[kind.steps]
         exact = bool((rows == rows[0]).all())
-        yield held(kind.name if exact else f"mean at {kind.name}", rows[0] if exact else rows.mean(0))
+        yield constant(kind.name if exact else f"mean at {kind.name}", rows[0] if exact else rows.mean(0))
 
 
-def _of_recording(recurrence: ReplayRecurrence, sample: int, steps: Tensor, kinds: list[Alike]) -> Iterator[Held]:
+def _of_recording(
+    recurrence: ReplayRecurrence, sample: int, steps: Tensor, kinds: list[Alike]
+) -> Iterator[ConstantInput]:
     column = sample - recurrence.base
     try:
-        mean = held_at_mean(recurrence, steps, column)
-        yield Held(MEAN, mean, mean.dtype)
+        mean = step_at_mean(recurrence, steps, column)
+        yield ConstantInput(MEAN, mean, mean.dtype)
     except Unsupported:
         pass  # the steps of the sequence are still there
     entering = recurrence.x[:, column]
@@ -96,12 +99,12 @@ def _of_recording(recurrence: ReplayRecurrence, sample: int, steps: Tensor, kind
         exact = rows.shape[1] > 0 and bool((rows == rows[0]).all())
         at = f"step {_shown(recurrence, sample, first)}"
         label = kind.name if exact or kind.name == at else f"{kind.name} at {at}"
-        step = held_at(recurrence, first, column)
-        yield Held(label, step, step.dtype)
+        step = step_at(recurrence, first, column)
+        yield ConstantInput(label, step, step.dtype)
 
 
 def alike(trace: Trace, recurrence: Recurrence, steps: Tensor) -> Iterator[Alike]:
-    """The most frequent of the model's inputs with their steps; steps in even distances where few come twice."""
+    """The most frequent of the model's inputs with their steps; evenly spaced steps where few inputs occur twice."""
     column, steps = trace.look_at - recurrence.base, recurrence.in_order(steps, trace.look_at)
     try:
         given = aligned_inputs(trace, recurrence)[steps, column]

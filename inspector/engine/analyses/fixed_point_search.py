@@ -1,4 +1,4 @@
-"""Fixed and slow points of a recurrence under an input that is held: minima of q(s) = ½‖s − F(s, x*)‖².
+"""Fixed and slow points of a recurrence under a constant input: minima of q(s) = ½‖s − F(s, x*)‖².
 
 Reference: Sussillo & Barak (2013), Opening the black box; the tool FixedPointFinder (Golub & Sussillo 2018). Here by
 Levenberg–Marquardt with the exact step Jacobian: (AᵀA + μI) δ = −Aᵀ r, r = F(s) − s, A = J − I, for all starts at once.
@@ -15,7 +15,7 @@ from inspector.engine.cells.base import Cell
 
 ITERATIONS = 200
 SMALL_STEP = 1e-12
-"""A start is done when its next step is shorter than this beside its length."""
+"""A start has converged when its next step is shorter than this, relative to its length."""
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-14, 1e8
 
 
@@ -29,7 +29,7 @@ def step_and_jacobian(cell: Cell, x: Tensor, states: Tensor) -> tuple[Tensor, Te
 def minimise(
     step: Callable[[Tensor], tuple[Tensor, Tensor]], starts: Tensor, check: Callable[[], None]
 ) -> tuple[Tensor, Tensor]:
-    """(states (n, s), whether each has come to rest (n,)) from starts (n, s); `check` may raise between iterations.
+    """(states (n, s), whether each has converged (n,)) from starts (n, s); `check` may raise between iterations.
 
     `step` gives F (n, s) and ∂F/∂s (n, s, s) at states (n, s).
     """

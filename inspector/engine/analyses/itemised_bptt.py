@@ -25,11 +25,11 @@ from inspector.engine.trace.trace import Recurrence
 
 SOURCE = "Pascanu, Mikolov & Bengio 2013; Cashman et al. 2018 (RNNbow)"
 RATE = 2e10
-"""Multiplications a second that one core is assumed to do when the cost of a sweep is told."""
+"""Multiplications a second that one core is assumed to do when the cost of a sweep is estimated."""
 STEP_SECONDS = 1e-4
-"""What a step costs however small it is."""
+"""The least seconds that a step costs, however small it is."""
 SECONDS = 120.0
-"""Longest sweep that is begun; beyond, the cost is told and the sweep refused."""
+"""Longest sweep that is begun; a longer one is rejected, and the message gives its cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,12 @@ def seconds(cell: Cell, count: int, length: int) -> float:
 
 
 def announce(recurrence: Recurrence, length: int, window: int, what: str, emit: Emitter) -> str:
-    """Tell what a sweep is going to cost, before it is paid. Raises Unsupported where that is too much."""
+    """Report what a sweep is going to cost, before it begins. Raises Unsupported where that is too much."""
     count = pairs(length, window)
     took = seconds(recurrence.cell, count, length)
     text = f"{what} of {recurrence.place}: {count:,} pairs of steps, {_duration(took)} on one core"
     if took > SECONDS:
-        raise Unsupported(f"{text}; up to {SECONDS:.0f} s are spent, so a shorter sequence has it.")
+        raise Unsupported(f"{text}; the limit is {SECONDS:.0f} s, so use a shorter sequence.")
     emit.progress(0.0, 1.0, text)
     return text
 
@@ -93,7 +93,7 @@ def _duration(took: float) -> str:
 
 
 def sweep(recurrence: Recurrence, sample: int, emit: Emitter, text: str, window: int | None = None) -> Iterator[Source]:
-    """All steps of the sample, the last first, with every gradient that passes. See Source."""
+    """All steps of the sample, the last first, with every gradient that passes through it. See Source."""
     carried = begin(recurrence, sample).clone()
     length = len(carried)
     reach = length if window is None else window
@@ -137,7 +137,7 @@ def signals(recurrence: Recurrence, sample: int) -> dict[str, str]:
 def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dict[str, Tensor]:
     """dL/dθ by autograd over the plain step function, chunk by chunk from the end: {parameter: its shape}.
 
-    The independent second way. Every state is put to the captured one (its derivative stays), so that a network that
+    The independent second method. Every state is set to the captured one (its derivative stays), so that a network that
     amplifies rounding is linearised at the same states; gradients flow over the chunks' edges, nothing is cut.
     """
     arriving = begin(recurrence, sample)

@@ -1,7 +1,7 @@
 """All gradients that reach the parameters of a recurrence, some steps at a time, in the form in which they are summed.
 
-The one sweep of `itemised_bptt.py` for those who want every pair of steps: everything is done with a tile of rows
-while it is in the cache, and what a chunk of steps gives to the sums by lag is one product of matrices.
+The same sweep as in `itemised_bptt.py`, for quantities that need every pair of steps: everything is done with a tile of
+rows while it is in the cache, and what a chunk of steps gives to the sums by lag is one product of matrices.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Chunk:
 
     Attributes:
         first: the first of the steps, in processing order; l = t − first lags end in it.
-        norms: {signal: (n, t)} float64: the norm of what loss t gives; 0 at losses before the step.
-        heads, totals: {signal: (n, g)}: what the step's own loss gives (lag 0), and all losses together.
-        rows: {signal: (n, l · q)}: what each loss gives, by lag, q entries each (those of the gradient, or its
+        norms: {signal: (n, t)} float64: the norm of the contribution of loss t; 0 at losses before the step.
+        heads, totals: {signal: (n, g)}: the contribution of the step's own loss (lag 0), and of all losses together.
+        rows: {signal: (n, l · q)}: the contribution of each loss, by lag, q entries each (those of the gradient, or its
             products with the probes); 0 beyond the end of the sequence.
         factors: {parameter: (signal, (n, r))}: contributions are outer products of the two (see Source).
     """
@@ -116,7 +116,7 @@ class _Filling:
             self.heads[signal], self.totals[signal] = spread.each(heads, self.steps), spread.each(totals, self.steps)
 
     def _tile(self, block: SpreadBlock, rows: Tensor, j: int, lags: slice, matrix: Tensor) -> None:
-        """Norms, what is kept of the gradients, and the way back through the step, of opened rows."""
+        """Norms, what is stored of the gradients, and the backward pass through the step, for one tile of rows."""
         at = self.steps.start + j
         shift = self.first + j
         for signal, spread in block.spreads.items():

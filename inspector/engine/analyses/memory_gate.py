@@ -1,8 +1,8 @@
-"""Which gate of a recurrence keeps the state, and at which value: families say it, for other cells it is found out.
+"""Which gate of a recurrence carries the state over, and at which value: families declare it, for others it is tested.
 
-An LSTM keeps with f = 1 (and writes nothing with i = 0). Single update gates are written both ways round: PyTorch's
-GRU and h' = z h + (1 − z) n keep with 1, Cho et al. (2014) and simplified gated units with 0. So a hand-written
-gate's direction is never taken from its name: it is tested on the states that the model walked through.
+An LSTM keeps its state with f = 1 (and writes nothing with i = 0). Single update gates are defined in both directions:
+PyTorch's GRU and h' = z h + (1 − z) n keep the state with 1, Cho et al. (2014) and simplified gated units with 0. So a
+hand-written gate's direction is never taken from its name: it is tested on the states that the model went through.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ FORGET, INPUT = ("forget", "f"), ("input", "i")
 UPDATE = ("update", "z", "carry", "t", "u", "transform")
 LOOKED_AT = 256
 CLOSE, CLEAR = 1e-4, 0.2
-"""Relative error at which an equation fits (a float32 step reaches 1e-6); the least |correlation| that is believed."""
+"""Relative error at which an equation fits (a float32 step reaches 1e-6); the least |correlation| that is accepted."""
 
 
-def keeping(recurrence: Recurrence) -> MemoryGate | None:
-    """The keeping gate of a recurrence, or None where there is none or its direction is not clear."""
+def memory_gate_of(recurrence: Recurrence) -> MemoryGate | None:
+    """The memory gate of a recurrence, or None where there is none or its direction is not clear."""
     if recurrence.cell.memory_gate is not None:
         return recurrence.cell.memory_gate
     names = {short(signal): signal for signal in recurrence.cell.gate_names if short(signal) != "candidate"}
@@ -40,7 +40,7 @@ def keeping(recurrence: Recurrence) -> MemoryGate | None:
 
 
 def _direction(recurrence: Recurrence, signal: str, part: str) -> tuple[bool, str] | None:
-    """(True if 1 keeps, method) from the first steps of the first sample; None where they do not tell."""
+    """(True if 1 keeps the state, method) from the first steps of the first sample; None where they do not decide."""
     block = recurrence.block(0, min(LOOKED_AT, int(recurrence.lengths[0])), slice(0, 1))
     gate = block.gates[signal].double()
     before, after = (block.part(part, states).double() for states in (block.previous, block.following))

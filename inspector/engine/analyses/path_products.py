@@ -22,9 +22,9 @@ from inspector.engine.trace.trace import Recurrence
 CURVES = ("direct", "whole", "difference")
 LONGEST = 512
 BUDGET = 4e9
-"""Multiplications that are spent on one layer, about half a second on one core; beyond, starts are thinned out."""
+"""Multiplications that are spent on one layer, about half a second on one core; beyond that, fewer starts are used."""
 RETENTION_BUDGET = 3e7
-"""Multiplications of gates (starts × lags × entries): the starts of a pass without whole products."""
+"""Multiplications of gates (starts × lags × entries): limits the starts of a pass without full products."""
 LARGEST, FEWEST, MOST, PROBES = 1024, 8, 256, 8
 
 
@@ -36,7 +36,7 @@ class PathProducts:
         starts: processing steps k at which products start.
         logs: ln of the norms over √S, (n, ℓ), by curve; NaN where the state held a NaN.
         retention: (ℓ, unit) mean over the starts that reach the lag of the product of direct factors.
-        refused: why there are no whole products, or "".
+        refused: why there are no full products, or "".
         method, starts_method: how norms of all paths, and those of the direct path, were found.
     """
 
@@ -82,7 +82,7 @@ class PathBudget:
         return cls(lags, tuple(starts), directions, whole)
 
     def methods(self, t: int, s: int) -> tuple[str, str]:
-        """(of the products of all paths, of the direct path's) in words."""
+        """(of the products of all paths, of the direct path's), as text."""
         count = len(self.starts)
         every = "every start" if count == t - 1 else f"{count} evenly spaced starts of {t - 1}"
         tail = f"{every}; lags up to {self.lags}"
@@ -160,7 +160,7 @@ class _Carried:
         self.size[active] += norms.log()
         size, root = self.size[active], math.log(math.sqrt(p))
         self.logs["whole"][active, lag] = size - root
-        straight = self.direct[active].abs().log()  # −∞ where gates are shut; then the difference is all that arrives
+        straight = self.direct[active].abs().log()  # −∞ where gates are closed; the difference is then the product
         above = torch.maximum(size, straight.amax(1)).clamp(min=-1e4)
         direct = torch.exp(straight - above[:, None]) * self.direct[active].sign()
         rest = moved * torch.exp(size - above).to(moved.dtype)[:, None, None]
@@ -172,7 +172,7 @@ class _Carried:
         reached = (self.starts[:, None] + torch.arange(self.plan.lags + 1) < t).sum(0)
         method, starts_method = self.plan.methods(t, s)
         refused = "" if self.plan.whole else (
-            f"Products of {s} × {s} Jacobians cost too much; up to {LARGEST} state entries are done."
+            f"Products of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries."
         )  # fmt: skip
         retention = self.kept / reached[:, None]
         return PathProducts(self.starts, t, self.logs, retention, refused, method, starts_method)

@@ -1,4 +1,4 @@
-"""The subject called again, on copies of the sequence that is looked at, with nothing of the run disturbed.
+"""The subject called again, on copies of the selected sequence, without changing anything of the run.
 
 Copies keep the padded length of the batch and go through the model side by side, as its author would call it.
 """
@@ -20,17 +20,17 @@ from inspector.engine.model.batch import Batch, selected
 from inspector.engine.trace.trace import Trace
 
 ENTRIES = 1 << 25
-"""Numbers that the copies of one call may hold together (128 MB of float32), one copy at least."""
+"""How many numbers the copies of one call may have in memory together (128 MB of float32), one copy at least."""
 KEPT_VALUES = 8
-"""About how many numbers a recurrent step holds for every entry of its state."""
+"""About how many numbers a recurrent step needs for every entry of its state."""
 AGAIN = "The model, called again on its sequence,"
 LEAST_WIDTH = 512
-"""What a step is taken to hold at least: not all of a model is seen."""
+"""The least that a step is assumed to need: not all of a model is recorded."""
 
 
 @contextmanager
 def undisturbed(model: nn.Module, seed: int = 0) -> Iterator[None]:
-    """As `unchanged`; attributes that a call rebinds (a state that the model carries along) are put back too."""
+    """As `unchanged`; attributes that a call rebinds (a state that is carried from call to call) are restored too."""
     attributes = [(module, dict(module.__dict__)) for module in model.modules()]
     with unchanged(model, seed):
         try:
@@ -51,25 +51,25 @@ def chunk(trace: Trace) -> int:
 
 
 def copies(batch: Batch, count: int) -> Batch:
-    """The sequence looked at, `count` times, padding and targets included. Raises Unsupported."""
+    """The selected sequence, `count` times, padding and targets included. Raises Unsupported."""
     return selected(batch, [batch.look_at] * count, _targets(batch, count))
 
 
 def _targets(batch: Batch, count: int) -> Any:
-    """The targets of the sequence looked at, `count` times; None stays None."""
+    """The targets of the selected sequence, `count` times; None stays None."""
     targets, one = batch.targets, batch.look_at
     if targets is None:
         return None
     if isinstance(targets, Tensor) and targets.dim() and len(targets) == batch.size:
         return targets[one : one + 1].expand(count, *targets.shape[1:]).clone()
-    raise Unsupported("The targets are no tensor with one row a sequence, so they cannot be given to copies of one.")
+    raise Unsupported("The targets are not a tensor with one row for each sequence, so copies of one have no targets.")
 
 
 def answer(trace: Trace, given: Batch, asked: Batch) -> tuple[Tensor | None, Tensor | None]:
     """Run the subject on `given`; (loss (n, t) against the targets of `asked`, scores (n, t, v)), None where none.
 
     The two batches differ where inputs were replaced: what has to be predicted stays what it was.
-    Raises Unsupported with the sentence of what the model raised.
+    Raises Unsupported with one line about the error that the model raised.
     """
     subject, shape = trace.subject, (asked.size, asked.steps)
     output = _ask(AGAIN, subject.run, given)
@@ -80,14 +80,14 @@ def answer(trace: Trace, given: Batch, asked: Batch) -> tuple[Tensor | None, Ten
         return None, scores
     loss = _ask("The loss, called again on copies of the sequence,", subject.loss_of, output, asked)
     if not isinstance(loss, Tensor) or tuple(loss.shape) != shape:
-        raise Unsupported(f"The loss, asked again, is not one value a sequence and step, {shape}.")
+        raise Unsupported(f"The loss, called again, is not one value for each sequence and step, {shape}.")
     return loss, scores
 
 
 def own_loss(trace: Trace) -> Tensor | None:
     """Run the subject on its own batch again; the loss over whatever steps it has, or None.
 
-    Raises Unsupported with the sentence of what the model raised.
+    Raises Unsupported with one line about the error that the model raised.
     """
     subject = trace.subject
     if not subject.may_give_loss(trace.batch):
@@ -98,7 +98,7 @@ def own_loss(trace: Trace) -> Tensor | None:
 
 
 def _ask(who: str, function: Callable[..., Any], *given: Any) -> Any:
-    """Call the user's code; whatever it raises becomes one sentence."""
+    """Call the user's code; whatever it raises becomes one line in an Unsupported."""
     try:
         return function(*given)
     except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's code may raise anything
@@ -106,7 +106,8 @@ def _ask(who: str, function: Callable[..., Any], *given: Any) -> Any:
 
 
 class Entry:
-    """Makes a leaf of what enters the model, so that gradients with respect to every step's input can be asked for.
+    """Makes what enters the model an autograd leaf, so that gradients with respect to every step's input can be
+    computed.
 
     That is the embedded tokens (the output of the nn.Embedding that reads the ids), or the vectors themselves;
     for tokens without an embedding, the input of the first module that runs whole sequences (nn.RNN, nn.GRU, nn.LSTM).

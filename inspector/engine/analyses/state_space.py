@@ -1,6 +1,6 @@
 """The state space of one run: principal components of the states that a layer went through, and their speed.
 
-Shared by the quantities that draw into it, so that trajectories and fixed points lie in the same plane.
+Shared by the quantities that are plotted in it, so that trajectories and fixed points lie in the same plane.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.trace.trace import Recurrence
 
 MOST_STATES, WIDE, MOST_WIDE = 2000, 512, 500
-"""States that the components are computed from at most, evenly spaced; fewer where a state is wide."""
+"""The most states from which the components are computed, evenly spaced; fewer where a state is wide."""
 COMPONENTS = 6
 
 

@@ -1,11 +1,11 @@
-"""Calls of one module that are rows of one map: a decoder's looks at its source, or a cache of keys that grows.
+"""Calls of one module that are rows of one map: a decoder that attends to its source, or a cache of keys that grows.
 
-A cache: every call brings some queries and as many new keys, and the keys of earlier calls stay. Its calls are told
-from others by their numbers (each has as many more keys as it has queries), and, where a call of several queries is
-among them, by their keys, which must be those of the call before with new ones after them. Taken for a cache wrongly:
-one query a call at a source that grows by one key a call (simultaneous translation), unless the module's name says
-that it looks at another sequence; one query over the p positions of the call before and one more, where a model
-computes its softmax itself (class attention in the module that also did the self-attention), since no keys are known.
+A cache: every call brings some queries and as many new keys, and the keys of earlier calls stay. Its calls are
+recognised by their numbers (each has as many more keys as it has queries), and, where a call of several queries is
+among them, by their keys, which must be those of the call before with new ones after them. Wrongly taken for a cache:
+one query a call at a source that grows by one key a call (simultaneous translation), unless the module's name says that
+it attends to another sequence; one query over the p positions of the call before and one more, where a model computes
+its softmax itself (class attention in the module that also did the self-attention), since no keys are known.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import torch
 from torch import Tensor
 
 from inspector.engine.attention.calls import crosses
-from inspector.engine.attention.looked import Looked
 from inspector.engine.attention.rows import Rows
+from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.trace.trace import Attention
 
 JOINED_BYTES = 2 << 30
-"""Joined maps are held as weights; calls whose map would be larger stay as they are, their positions known."""
+"""Joined maps are stored as weights; calls whose map would be larger stay separate, with their positions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,15 @@ class _Call:
         return self.filled - self.rows.queries
 
 
-def joined_calls(looked: Looked, attentions: list[Attention]) -> list[Attention]:
-    """Attentions of one module, in order, those that are rows of one map as one Attention. Others are left alone."""
+def joined_calls(selected: SelectedSample, attentions: list[Attention]) -> list[Attention]:
+    """Attentions of one module, in order, those that are rows of one map as one Attention. Others are unchanged."""
     if len(attentions) < 2:
         return attentions
     calls = [_Call.of(attention) for attention in attentions]
     if not crosses(attentions[0].place):
         runs = _caches(calls)
         if len(runs) < len(calls):
-            return [one for run in runs for one in _as_cache(looked, run)]
+            return [one for run in runs for one in _as_cache(selected, run)]
     same = {(call.rows.heads, call.rows.queries) for call in calls} == {(calls[0].rows.heads, 1)}
     growing = all(after.rows.keys == before.rows.keys + 1 for before, after in itertools.pairwise(calls))
     if same and (growing or len({call.rows.keys for call in calls}) == 1):
@@ -81,7 +81,8 @@ def _continues(run: list[_Call], call: _Call) -> bool:
 
 
 def _same_keys(before: _Call, after: _Call) -> bool:
-    """Whether the later call holds the keys of the earlier one, up to rounding; True where a model hides its keys."""
+    """Whether the later call has the keys of the earlier one, up to rounding;
+    True where a model's keys are not known."""
     if before.attention.weights is not None or after.attention.weights is not None:
         return True
     old = before.attention.key[..., : before.filled, :]
@@ -91,20 +92,20 @@ def _same_keys(before: _Call, after: _Call) -> bool:
 
 
 def _lower_triangle(call: _Call) -> bool:
-    """Whether no row looks at a key after its own position."""
+    """Whether no row attends to a key after its own position."""
     grid = call.rows.allowed(0, call.rows.queries)
     positions = torch.arange(call.rows.keys, device=grid.device)
     return not bool((grid & (positions > call.first + torch.arange(len(grid[0]), device=grid.device)[:, None])).any())
 
 
 def _filled(rows: Rows) -> int:
-    """How many keys the last row may look at where they are the first ones, else the number of keys."""
+    """How many keys the last row may attend to where they are the first ones, else the number of keys."""
     last = rows.allowed(rows.queries - 1, rows.queries)[:, 0]
     count = int(last[0].sum()) if bool((last == last[:1]).all()) else 0
     return count if count and bool(last[0, :count].all()) else rows.keys
 
 
-def _as_cache(looked: Looked, run: list[_Call]) -> list[Attention]:
+def _as_cache(selected: SelectedSample, run: list[_Call]) -> list[Attention]:
     """One map of a run of more than one call; its calls with their positions where the map would be too large."""
     if len(run) == 1:
         return [run[0].attention]
@@ -116,14 +117,14 @@ def _as_cache(looked: Looked, run: list[_Call]) -> list[Attention]:
             for call in run
         ]
     one = _as_one(run, f"joined from {len(run)} calls that add to one cache of keys", keys, "position", first)
-    return [_by_steps(looked, one) if first == 0 else one]
+    return [_by_steps(selected, one) if first == 0 else one]
 
 
-def _by_steps(looked: Looked, attention: Attention) -> Attention:
+def _by_steps(selected: SelectedSample, attention: Attention) -> Attention:
     """A square map whose rows are the steps of the input, without those that are padding."""
     assert attention.weights is not None and attention.mask is not None
-    queries, length = attention.weights.shape[-2], looked.length
-    if queries not in (looked.padded, length) or looked.over_answer(attention.place):
+    queries, length = attention.weights.shape[-2], selected.length
+    if queries not in (selected.padded, length) or selected.over_answer(attention.place):
         return attention
     rows = slice(min(queries, length))
     keys = slice(None) if bool(attention.mask[..., rows, length:].any()) else rows

@@ -1,7 +1,7 @@
-"""One call of an attention function, turned into an Attention: what was given, of the one sample looked at.
+"""One call of an attention function, turned into an Attention: what it was given, for the one selected sample.
 
-Queries and keys are copied at the call (the user may write into them later); the weights of a few rows are
-computed there and then, multiplied with the values and compared with what the call returned.
+Queries and keys are copied at the call (the user may write into them later); the weights of a few rows are computed at
+once, multiplied with the values and compared with what the call returned.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from inspector.engine.attention.looked import Looked
 from inspector.engine.attention.masks import Settled, limit, settle, unreached
 from inspector.engine.attention.rows import FORBIDDEN, RowBlock, Rows
+from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.cells.base import Check
 from inspector.engine.trace.trace import Attention
 
 CROSS_NAMES = ("cross", "multihead_attn", "encoder_attn", "encdec", "enc_dec", "src_attn", "source_attn", "memory")
-"""A module whose name holds one of these looks at another sequence, even when both are equally long."""
+"""A module whose name contains one of these attends to another sequence, even when both are equally long."""
 
 WITHOUT_DROPOUT = "shown without the dropout that the model applied to them"
 CHECKED_ROWS = 4
 
 
 def attend(
-    looked: Looked,
+    selected: SelectedSample,
     place: str,
     module: str,
     query: Tensor,
@@ -39,31 +39,31 @@ def attend(
     note: str = "",
     source: Tensor | None = None,
 ) -> Attention:
-    """An Attention from folded (1, a, q, d) queries and keys and a folded mask (True = may look, or additive).
+    """An Attention from folded (1, a, q, d) queries and keys and a folded mask (True = may attend, or additive).
 
-    Rows that are padding of the sample are cut off, and so are keys that none of the rest may look at. Queries and
+    Rows that are padding of the sample are cut off, and so are keys that none of the rest may attend to. Queries and
     keys of different number are two sequences, unless the mask is the triangle of the last queries of all keys.
     """
     q = query.shape[-2]
     scale = 1.0 / math.sqrt(max(1, query.shape[-1])) if scale is None else float(scale)
     below = 0.0 if mask is None else limit(mask, query, key, scale)
-    settled = Settled() if mask is None else settle(looked, mask, below, source)
+    settled = Settled() if mask is None else settle(selected, mask, below, source)
     first = 0 if crosses(place) else settled.first_query
     causal = causal or settled.causal
     if cross is None:
         cross = q != key.shape[-2] or crosses(place)
-    steps = q in (looked.padded, looked.length) and not looked.over_answer(place)
-    mask, own = settled.mask, not cross and key.shape[-2] == looked.padded
-    if steps and looked.length < q:
-        query, mask = query[..., : looked.length, :], _rows(mask, looked.length)
-        if own and unreached(mask, causal, looked.length, below):
-            key = key[..., : looked.length, :]
-            mask = None if mask is None else mask[..., : looked.length]
+    steps = q in (selected.padded, selected.length) and not selected.over_answer(place)
+    mask, own = settled.mask, not cross and key.shape[-2] == selected.padded
+    if steps and selected.length < q:
+        query, mask = query[..., : selected.length, :], _rows(mask, selected.length)
+        if own and unreached(mask, causal, selected.length, below):
+            key = key[..., : selected.length, :]
+            mask = None if mask is None else mask[..., : selected.length]
     queries_from = "step" if steps else "position"
     return Attention(
         place=place, module=module, query=_copy(query), key=_copy(_match_heads(query, key)), scale=scale,
         causal=causal, mask=mask, keys_from="position" if first else "source step" if cross else queries_from,
-        kept=looked.sample, queries_from=queries_from, note=note, first_query=first, called_with=q,
+        kept=selected.sample, queries_from=queries_from, note=note, first_query=first, called_with=q,
     )  # fmt: skip
 
 
@@ -73,33 +73,33 @@ def _rows(mask: Tensor | None, length: int) -> Tensor | None:
 
 
 def crosses(place: str) -> bool:
-    """Whether a module's name says that it looks at another sequence."""
+    """Whether a module's name says that it attends to another sequence."""
     return any(word in place.lower() for word in CROSS_NAMES)
 
 
-def from_weights(looked: Looked, place: str, module: str, weights: Tensor, note: str = "") -> Attention:
+def from_weights(selected: SelectedSample, place: str, module: str, weights: Tensor, note: str = "") -> Attention:
     """An Attention from weights (1, a, q, k) that the model computed itself; keys of weight 0 count as forbidden."""
     q, k = weights.shape[-2:]
     cross = q != k or crosses(place)
-    steps = q in (looked.padded, looked.length) and not looked.over_answer(place)
-    if steps and looked.length < q:
-        weights = weights[..., : looked.length, :]
-        if not cross and not bool(weights[..., looked.length :].any()):
-            weights = weights[..., : looked.length]
+    steps = q in (selected.padded, selected.length) and not selected.over_answer(place)
+    if steps and selected.length < q:
+        weights = weights[..., : selected.length, :]
+        if not cross and not bool(weights[..., selected.length :].any()):
+            weights = weights[..., : selected.length]
     queries_from = "step" if steps else "position"
     nothing = weights.new_zeros(1, weights.shape[1], 0, 0)
     return Attention(
-        place, module, nothing, nothing, 1.0, weights=weights, kept=looked.sample, queries_from=queries_from,
+        place, module, nothing, nothing, 1.0, weights=weights, kept=selected.sample, queries_from=queries_from,
         keys_from="source step" if cross else queries_from,
         note="; ".join(filter(None, (note, "computed by the model itself; keys of weight 0 count as masked"))),
         called_with=q,
     )  # fmt: skip
 
 
-def of_nested(looked: Looked, seen: Attention) -> Attention:
-    """The Attention of a call with nested tensors, which hold no padding: they were made of padded ones."""
-    if seen.called_with == looked.length:
-        seen.called_with = looked.padded
+def of_nested(selected: SelectedSample, seen: Attention) -> Attention:
+    """The Attention of a call with nested tensors, which have no padding: they were made from padded ones."""
+    if seen.called_with == selected.length:
+        seen.called_with = selected.padded
     return seen
 
 
@@ -125,7 +125,7 @@ def check(attention: Attention, value: Tensor, expected: Callable[[Tensor], Tens
     ours = project(heads, rows)[keep]
     theirs = expected(rows)[keep].to(ours.dtype)
     error = (ours - theirs).abs()
-    error = error[~ours.isnan()]  # NaN values under a zero weight reach us and need not reach a blocked kernel
+    error = error[~ours.isnan()]  # NaN values under a zero weight appear here and need not appear in a blocked kernel
     largest = float(error.max()) if error.numel() else 0.0
     size = max(float(theirs.nan_to_num().abs().max()), float(heads[keep].nan_to_num().abs().max()))
     eps = max(torch.finfo(value.dtype).eps, torch.finfo(ours.dtype).eps)

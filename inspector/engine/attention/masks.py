@@ -1,4 +1,4 @@
-"""Masks as attention functions take them, settled into what they forbid: nothing, the causal triangle, or some keys."""
+"""Masks as attention functions take them, reduced to what they forbid: nothing, the causal triangle, or some keys."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inspector.engine.attention.looked import Looked
 from inspector.engine.attention.rows import forbidding
+from inspector.engine.attention.selected_sample import SelectedSample
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A mask as it is kept.
+    """A mask in the form in which it is stored.
 
     Attributes:
         causal: it is the triangle of as many queries as keys; `mask` is None then.
-        mask: None where it allows everything, boolean (True = may look) where it only forbids, else additive.
+        mask: None where it allows everything, boolean (True = may attend) where it only forbids, else additive.
         first_query: keys before the first query where it is the triangle of the last queries of more keys, else 0.
     """
 
@@ -27,8 +27,8 @@ class Settled:
     first_query: int = 0
 
 
-def settle(looked: Looked, mask: Tensor, below: float, source: Tensor | None) -> Settled:
-    """What a folded mask forbids, from `looked` where the same `source` was given before.
+def settle(selected: SelectedSample, mask: Tensor, below: float, source: Tensor | None) -> Settled:
+    """What a folded mask forbids, from `selected` where the same `source` was given before.
 
     below: a finite additive mask at or below this forbids a key, see rows.forbidding.
     """
@@ -36,15 +36,15 @@ def settle(looked: Looked, mask: Tensor, below: float, source: Tensor | None) ->
         return _settled(mask.detach(), below)
     version = -1 if source.is_inference() else source._version  # torch does not count writes in inference mode
     key = (version, tuple(mask.shape), below)
-    known = looked.masks.get(id(source))
+    known = selected.masks.get(id(source))
     if known is not None and known[0] is source and known[1] == key:
         assert isinstance(known[2], Settled)
         return known[2]
     found = _settled(mask.detach(), below)
     if version >= 0:
-        while len(looked.masks) >= 4:
-            looked.masks.pop(next(iter(looked.masks)))
-        looked.masks[id(source)] = (source, key, found)
+        while len(selected.masks) >= 4:
+            selected.masks.pop(next(iter(selected.masks)))
+        selected.masks[id(source)] = (source, key, found)
     return found
 
 
@@ -54,7 +54,7 @@ def limit(mask: Tensor, query: Tensor, key: Tensor, scale: float) -> float:
 
 
 def unreached(mask: Tensor | None, causal: bool, length: int, below: float) -> bool:
-    """True when no row may look at a key from `length` on."""
+    """True when no row may attend to a key from `length` on."""
     if causal or mask is None or mask.shape[-1] == 1:
         return causal
     beyond = mask[..., length:]
@@ -62,8 +62,8 @@ def unreached(mask: Tensor | None, causal: bool, length: int, below: float) -> b
 
 
 def written_out(mask: Tensor, query: Tensor, keys: int) -> Tensor:
-    """A torch.nn.attention.bias.CausalBias as the boolean mask (q, k) that it stands for; others as they are."""
-    bias = sys.modules.get("torch.nn.attention.bias")  # importing it brings torch's compiler: a second, for nothing
+    """A torch.nn.attention.bias.CausalBias as the boolean mask (q, k) that it represents; others unchanged."""
+    bias = sys.modules.get("torch.nn.attention.bias")  # importing it would load torch's compiler, which takes a second
     if bias is None or not isinstance(mask, bias.CausalBias):
         return mask
     queries = query.shape[-2]

@@ -1,9 +1,9 @@
 """nn.MultiheadAttention and the fused encoder layer: queries and keys recomputed from the inputs and the weights.
 
-Neither hands out its heads: F.multi_head_attention_forward projects inside, and in eval mode the fused kernels
-`_native_multi_head_attention` and `_transformer_encoder_layer_fwd` do all of it in one call. The projections of
-the one sample looked at are done again beside the untouched call, and a few rows are carried through to the
-module's output and compared with it.
+Neither returns its heads: F.multi_head_attention_forward projects inside, and in eval mode the fused kernels
+`_native_multi_head_attention` and `_transformer_encoder_layer_fwd` do all of it in one call. The projections of the one
+selected sample are computed again beside the unchanged call, and a few rows are computed through to the module's output
+and compared with it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from inspector.engine.attention.calls import WITHOUT_DROPOUT, Projection, attend, check, of_nested
-from inspector.engine.attention.looked import Looked
+from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.trace.trace import Attention
 
 
@@ -25,7 +25,7 @@ from inspector.engine.trace.trace import Attention
 class Projected:
     """One call of multi-head attention on one sample, its inputs as (n, t, e), (n, s, e), (n, s, e): n windows.
 
-    `mask` (n·a or 1, t, s) and `padding` (n, s) are as PyTorch takes them there: True = may NOT look, or additive.
+    `mask` (n·a or 1, t, s) and `padding` (n, s) are as PyTorch takes them there: True = may NOT attend, or additive.
     """
 
     inputs: tuple[Tensor, Tensor, Tensor]
@@ -60,7 +60,7 @@ class Projected:
         return F.linear(merged.to(weight.dtype), weight, bias)
 
     def merged_mask(self, keys: int) -> Tensor | None:
-        """(1, n·a or 1, t or 1, k) True = may look, or additive."""
+        """(1, n·a or 1, t or 1, k) True = may attend, or additive."""
         given = [part.detach() for part in (self.mask, self._padding()) if part is not None]
         if not given:
             return None
@@ -78,14 +78,14 @@ class Projected:
         return self.padding.repeat_interleave(self.heads, dim=0)[:, None]
 
     def attention(
-        self, looked: Looked, place: str, module: str, output: Tensor, project: Projection | None = None
+        self, selected: SelectedSample, place: str, module: str, output: Tensor, project: Projection | None = None
     ) -> Attention:
         """The Attention of this call; `output` (n, t, e) is what the module returned for the sample."""
         key = self.split(1)
         mask = None if self.causal else self.merged_mask(key.shape[-2])
         note = WITHOUT_DROPOUT if self.dropout > 0 else ""
         seen = attend(
-            looked, place, module, self.split(0), key, causal=self.causal, mask=mask, cross=self.cross,
+            selected, place, module, self.split(0), key, causal=self.causal, mask=mask, cross=self.cross,
             note="; ".join(filter(None, (self.note, "queries and keys recomputed from the module's input", note))),
         )  # fmt: skip
         if self.dropout == 0:
@@ -94,7 +94,9 @@ class Projected:
         return seen
 
 
-def from_function(looked: Looked, place: str, module: str, arguments: Mapping[str, Any], output: Tensor) -> Attention:
+def from_function(
+    selected: SelectedSample, place: str, module: str, arguments: Mapping[str, Any], output: Tensor
+) -> Attention:
     """An Attention from the bound arguments of F.multi_head_attention_forward and the (t, b, e) it returned."""
     query, key, value = (arguments[name] for name in ("query", "key", "value"))
     if arguments["use_separate_proj_weight"]:
@@ -104,32 +106,32 @@ def from_function(looked: Looked, place: str, module: str, arguments: Mapping[st
     bias = arguments["in_proj_bias"]
     mask, padding = arguments["attn_mask"], arguments["key_padding_mask"]
     call = Projected(
-        inputs=(_sequence(looked, query), _sequence(looked, key), _sequence(looked, value)),
+        inputs=(_sequence(selected, query), _sequence(selected, key), _sequence(selected, value)),
         weights=weights,
         biases=(None, None, None) if bias is None else bias.chunk(3),
         heads=arguments["num_heads"],
         output=(arguments["out_proj_weight"], arguments["out_proj_bias"]),
-        mask=None if mask is None else _mask_of(looked, mask, arguments["num_heads"]),
-        padding=None if padding is None else _row(looked, padding),
+        mask=None if mask is None else _mask_of(selected, mask, arguments["num_heads"]),
+        padding=None if padding is None else _row(selected, padding),
         causal=bool(arguments["is_causal"]) and padding is None and not arguments["need_weights"],
         cross=not same(query, key),
         extra=(arguments["bias_k"], arguments["bias_v"]),
         zero=bool(arguments["add_zero_attn"]),
         dropout=arguments["dropout_p"] if arguments["training"] else 0.0,
-        note="" if query.dim() == 2 else looked.told(query.shape[1], arguments["num_heads"]),
+        note="" if query.dim() == 2 else selected.window_note(query.shape[1], arguments["num_heads"]),
     )
-    returned = output[None] if output.dim() == 2 else looked.returned(output, 1).transpose(0, 1)
-    return call.attention(looked, place, module, returned)
+    returned = output[None] if output.dim() == 2 else selected.returned(output, 1).transpose(0, 1)
+    return call.attention(selected, place, module, returned)
 
 
 def from_module(
-    looked: Looked, place: str, module: nn.MultiheadAttention, arguments: Mapping[str, Any], output: Tensor
+    selected: SelectedSample, place: str, module: nn.MultiheadAttention, arguments: Mapping[str, Any], output: Tensor
 ) -> Attention:
     """An Attention from the bound arguments of nn.MultiheadAttention.forward in eval mode, and what it returned."""
     query = arguments["query"]
     if query.is_nested:
-        call = _self_attention(looked, module, _batch_first(looked, query), None, None)
-        return of_nested(looked, call.attention(looked, place, type(module).__name__, _returned(looked, output)))
+        call = _self_attention(selected, module, _batch_first(selected, query), None, None)
+        return of_nested(selected, call.attention(selected, place, type(module).__name__, _returned(selected, output)))
     swap = module.batch_first and query.dim() == 3
     named: dict[str, Any] = {
         "in_proj_weight": module.in_proj_weight, "in_proj_bias": module.in_proj_bias,
@@ -142,25 +144,29 @@ def from_module(
     named |= {name: arguments[name] for name in ("attn_mask", "key_padding_mask", "need_weights")}
     named["is_causal"] = arguments["is_causal"] and arguments["attn_mask"] is None
     named |= {name: arguments[name].transpose(0, 1) if swap else arguments[name] for name in ("query", "key", "value")}
-    return from_function(looked, place, type(module).__name__, named, output.transpose(0, 1) if swap else output)
+    return from_function(selected, place, type(module).__name__, named, output.transpose(0, 1) if swap else output)
 
 
 def from_encoder_layer(
-    looked: Looked, place: str, layer: nn.TransformerEncoderLayer, arguments: Mapping[str, Any], output: Tensor
+    selected: SelectedSample,
+    place: str,
+    layer: nn.TransformerEncoderLayer,
+    arguments: Mapping[str, Any],
+    output: Tensor,
 ) -> Attention:
     """An Attention from a TransformerEncoderLayer that ran fused: (b, t, e) in and out, dense or nested."""
     source, mask, padding = arguments["src"], arguments["src_mask"], arguments["src_key_padding_mask"]
-    x = _batch_first(looked, source)
+    x = _batch_first(selected, source)
     inputs = F.layer_norm(x, *_norm(layer.norm1)) if layer.norm_first else x
-    row = None if padding is None or source.is_nested else _row(looked, padding)
-    call = _self_attention(looked, layer.self_attn, inputs, mask, row)
-    call.note = "" if source.is_nested else looked.told(source.shape[0], call.heads)
+    row = None if padding is None or source.is_nested else _row(selected, padding)
+    call = _self_attention(selected, layer.self_attn, inputs, mask, row)
+    call.note = "" if source.is_nested else selected.window_note(source.shape[0], call.heads)
 
     def rest(heads: Tensor, rows: Tensor) -> Tensor:
         return _after_attention(layer, x[:, rows].transpose(0, 1), call.project(heads, rows))
 
-    seen = call.attention(looked, place, type(layer.self_attn).__name__, _returned(looked, output), rest)
-    return of_nested(looked, seen) if source.is_nested else seen
+    seen = call.attention(selected, place, type(layer.self_attn).__name__, _returned(selected, output), rest)
+    return of_nested(selected, seen) if source.is_nested else seen
 
 
 def same(query: Tensor, key: Tensor) -> bool:
@@ -172,7 +178,7 @@ def same(query: Tensor, key: Tensor) -> bool:
 
 
 def _self_attention(
-    looked: Looked, module: nn.MultiheadAttention, inputs: Tensor, mask: Tensor | None, padding: Tensor | None
+    selected: SelectedSample, module: nn.MultiheadAttention, inputs: Tensor, mask: Tensor | None, padding: Tensor | None
 ) -> Projected:
     """The fused call of a module whose queries, keys and values are one (n, t, e)."""
     bias = module.in_proj_bias
@@ -183,7 +189,7 @@ def _self_attention(
         biases=(None, None, None) if bias is None else bias.chunk(3),  # type: ignore[arg-type]
         heads=module.num_heads,
         output=(module.out_proj.weight, module.out_proj.bias),
-        mask=None if mask is None else _mask_of(looked, mask, module.num_heads),
+        mask=None if mask is None else _mask_of(selected, mask, module.num_heads),
         padding=padding,
     )
 
@@ -207,34 +213,34 @@ def _norm(norm: nn.LayerNorm) -> tuple[Any, ...]:
     return norm.normalized_shape, norm.weight, norm.bias, norm.eps
 
 
-def _sequence(looked: Looked, tensor: Tensor) -> Tensor:
+def _sequence(selected: SelectedSample, tensor: Tensor) -> Tensor:
     """(n, t, e) the sample's part of (t, b·n, e), or of unbatched (t, e)."""
     tensor = tensor.detach()
-    return tensor[None] if tensor.dim() == 2 else looked.part(tensor, 1).transpose(0, 1)
+    return tensor[None] if tensor.dim() == 2 else selected.part(tensor, 1).transpose(0, 1)
 
 
-def _batch_first(looked: Looked, tensor: Tensor) -> Tensor:
+def _batch_first(selected: SelectedSample, tensor: Tensor) -> Tensor:
     """(n, t, e) the sample's part of (b·n, t, e), dense or nested."""
     tensor = tensor.detach()
-    return tensor.unbind()[looked.sample][None] if tensor.is_nested else looked.part(tensor)
+    return tensor.unbind()[selected.sample][None] if tensor.is_nested else selected.part(tensor)
 
 
-def _returned(looked: Looked, output: Tensor) -> Tensor:
+def _returned(selected: SelectedSample, output: Tensor) -> Tensor:
     """(n, t, e) what a call returned for the sample, (b·n, t, e) dense or nested."""
     output = output.detach()
-    return output.unbind()[looked.sample][None] if output.is_nested else looked.returned(output)
+    return output.unbind()[selected.sample][None] if output.is_nested else selected.returned(output)
 
 
-def _row(looked: Looked, padding: Tensor) -> Tensor:
+def _row(selected: SelectedSample, padding: Tensor) -> Tensor:
     """(n, s) the sample's part of (b·n, s), or of unbatched (s,)."""
-    return padding[None] if padding.dim() == 1 else looked.part(padding)
+    return padding[None] if padding.dim() == 1 else selected.part(padding)
 
 
-def _mask_of(looked: Looked, mask: Tensor, heads: int) -> Tensor:
+def _mask_of(selected: SelectedSample, mask: Tensor, heads: int) -> Tensor:
     """(n·a or 1, t, s) the sample's part of (t, s) or (b·n·a, t, s)."""
     if mask.dim() == 2:
         return mask[None]
-    return looked.part(mask.reshape(-1, heads, *mask.shape[-2:])).flatten(0, 1)
+    return selected.part(mask.reshape(-1, heads, *mask.shape[-2:])).flatten(0, 1)
 
 
 def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:

@@ -1,6 +1,7 @@
-"""What a probe saw of attention: every call as an Attention, named by its module, and what could not be shown.
+"""What a probe recorded of attention: every call as an Attention, named by its module, and what could not be shown.
 
-Nothing here raises: the first unexpected error ends the recording and is told in a refusal.
+Nothing here raises: the first unexpected error ends the recording and is reported as the reason why the rest is
+missing.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ from inspector.engine.attention.calls import (
     from_weights,
     of_nested,
 )
-from inspector.engine.attention.looked import Looked
 from inspector.engine.attention.masks import written_out
+from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.errors import Unsupported
 from inspector.engine.hooks.module_stack import in_backward
 from inspector.engine.trace.trace import Attention
-from inspector.engine.wording import told
+from inspector.engine.wording import error_text
 
 OWN_WEIGHTS_BYTES = 2 << 30
-"""Maps that the model itself computes are kept until they are written; at most this much of them in a run."""
+"""Maps that the model itself computes stay in memory until they are written; at most this many bytes of them in a
+run."""
 
 _MHA = inspect.signature(F.multi_head_attention_forward)
 _MODULE = inspect.signature(nn.MultiheadAttention.forward)
@@ -53,9 +55,9 @@ class Candidate:
 
 @dataclass(slots=True)
 class AttentionRecorder:
-    """Collects the calls of one run. `where()` says (place, class name) of the innermost module being called."""
+    """Collects the calls of one run. `where()` gives (place, class name) of the innermost module being called."""
 
-    looked: Looked
+    selected: SelectedSample
     where: Callable[[], tuple[str, str]]
     seen: list[Attention] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
@@ -76,7 +78,8 @@ class AttentionRecorder:
         except Exception as error:  # noqa: BLE001 - whatever happens here must not reach the user's model
             place = self.where()[0]
             self.broken = (
-                f"Watching the attention of {place} failed ({told(error)[:150]}); attention after it is not shown."
+                f"Recording the attention of {place} failed ({error_text(error)[:150]}); "
+                "attention after it is not shown."
             )
 
     def sdpa(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> None:
@@ -89,16 +92,16 @@ class AttentionRecorder:
         mask = None if query.is_nested or mask is None else written_out(mask, query, key.shape[-2])
         shape = () if query.is_nested else (*query.shape[:-1], key.shape[-2])
         seen = attend(
-            self.looked, place, module, self.looked.fold(query), self.looked.fold(key),
+            self.selected, place, module, self.selected.fold(query), self.selected.fold(key),
             scale=given.get("scale"), causal=bool(given.get("is_causal", False)),
-            mask=None if mask is None else self.looked.fold_mask(mask, shape), source=mask,
-            note="; ".join(filter(None, (self._told_windows(query), WITHOUT_DROPOUT if dropout else ""))),
+            mask=None if mask is None else self.selected.fold_mask(mask, shape), source=mask,
+            note="; ".join(filter(None, (self._window_note(query), WITHOUT_DROPOUT if dropout else ""))),
         )  # fmt: skip
         if not dropout:
-            values = self.looked.fold(value)[..., : seen.key.shape[-2], :]
-            output = self.looked.fold_returned(out)
+            values = self.selected.fold(value)[..., : seen.key.shape[-2], :]
+            output = self.selected.fold_returned(out)
             seen.check = check(seen, values, lambda rows: output[:, rows].transpose(0, 1), lambda heads, _rows: heads)
-        self.seen.append(of_nested(self.looked, seen) if query.is_nested else seen)
+        self.seen.append(of_nested(self.selected, seen) if query.is_nested else seen)
 
     def function(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """F.multi_head_attention_forward(…) returned `out`, (output, weights or None)."""
@@ -108,14 +111,14 @@ class AttentionRecorder:
         _refuse_unreadable(bound.arguments["query"], bound.arguments["key"])
         if bound.arguments["static_k"] is not None or bound.arguments["static_v"] is not None:
             raise Unsupported("it was given ready-made keys or values (static_k, static_v)")
-        self.seen.append(attention_projection.from_function(self.looked, place, module, bound.arguments, out[0]))
+        self.seen.append(attention_projection.from_function(self.selected, place, module, bound.arguments, out[0]))
 
     def module(self, module: nn.MultiheadAttention, name: str, args: Any, kwargs: Any, out: Any) -> None:
         """A MultiheadAttention in eval mode returned `out`, (output, weights or None)."""
         bound = _MODULE.bind(module, *args, **kwargs)
         bound.apply_defaults()
         _refuse_unreadable(bound.arguments["query"])
-        self.seen.append(attention_projection.from_module(self.looked, name, module, bound.arguments, out[0]))
+        self.seen.append(attention_projection.from_module(self.selected, name, module, bound.arguments, out[0]))
 
     def layer(self, layer: nn.TransformerEncoderLayer, name: str, args: Any, kwargs: Any, out: Tensor) -> None:
         """A TransformerEncoderLayer ran fused and returned `out`."""
@@ -123,7 +126,7 @@ class AttentionRecorder:
         bound.apply_defaults()
         _refuse_unreadable(bound.arguments["src"])
         place = f"{name}.self_attn"
-        self.seen.append(attention_projection.from_encoder_layer(self.looked, place, layer, bound.arguments, out))
+        self.seen.append(attention_projection.from_encoder_layer(self.selected, place, layer, bound.arguments, out))
 
     def softmax(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> None:
         """A softmax returned `out`; over the last axis of (b, q, k) or (b, a, q, k) it may be attention."""
@@ -132,40 +135,40 @@ class AttentionRecorder:
             return
         place, module = self.where()
         named = any(word in f"{place}.{module}".lower() for word in ("attn", "attention"))
-        batch = self.looked.batch
+        batch = self.selected.batch
         if out.dim() == 2 and out.shape[0] != batch and (batch != 1 or not named):
             return
         weights = out[None] if out.dim() == 2 and out.shape[0] != batch else out
         weights = weights.unsqueeze(1) if weights.dim() == 2 else weights
         try:
-            part = self.looked.fold(weights.detach())
+            part = self.selected.fold(weights.detach())
         except Unsupported:
             return
         size = part.numel() * part.element_size()
         fits = self._own_bytes + size <= OWN_WEIGHTS_BYTES
-        candidate = Candidate(place, module, part.clone() if fits else None, size, self._told_windows(weights))
+        candidate = Candidate(place, module, part.clone() if fits else None, size, self._window_note(weights))
         if named:
             self._confirm(candidate)
         else:
             self._track(out, candidate)
 
     def passed_on(self, args: tuple[Any, ...], _kwargs: Mapping[str, Any], out: Any) -> None:
-        """A dropout, cast or reshape: a followed tensor goes on under another identity if its keys stay last."""
+        """A dropout, cast or reshape: the result of a followed tensor is followed too if its keys stay last."""
         candidate = self._candidate(args[0]) if self._pending and args else None
         if candidate is not None and isinstance(out, Tensor) and out.shape[-1:] == args[0].shape[-1:]:
             self._track(out, candidate)
 
     def reshaped(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
-        """A reshape: what it says about the order in which the batch was merged with other axes."""
+        """A reshape: it shows the order in which the batch was merged with other axes."""
         self.passed_on(args, kwargs, out)
         if args and isinstance(args[0], Tensor) and isinstance(out, Tensor) and not out.is_nested:
-            self.looked.reshaped(tuple(args[0].shape), tuple(out.shape))
+            self.selected.reshaped(tuple(args[0].shape), tuple(out.shape))
 
     def joined(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> None:
         """A concatenation along the first axis, of heads or windows with a batch each."""
         parts = kwargs.get("tensors", args[0] if args else ())
         if kwargs.get("dim", args[1] if len(args) > 1 else 0) in (0, -out.dim()) and not out.is_nested:
-            self.looked.joined(tuple(tuple(part.shape) for part in parts), out.shape[0])
+            self.selected.joined(tuple(tuple(part.shape) for part in parts), out.shape[0])
 
     def product(self, args: tuple[Any, ...], _kwargs: Mapping[str, Any], _out: Any) -> None:
         """weights @ values with a batch of values: the followed softmax was attention."""
@@ -197,14 +200,14 @@ class AttentionRecorder:
         return [
             replace(one, place=f"{place}.{n}") if n else one
             for place, calls in groups.items()
-            for n, one in enumerate(joined_calls(self.looked, calls))
+            for n, one in enumerate(joined_calls(self.selected, calls))
         ]
 
-    def _told_windows(self, tensor: Tensor) -> str:
-        """The note of (b·n, a, …, x, y); of fewer axes, the first one holds heads."""
+    def _window_note(self, tensor: Tensor) -> str:
+        """The note of (b·n, a, …, x, y); with fewer axes, the first one has the heads."""
         if tensor.is_nested or tensor.dim() < 4:
             return ""
-        return self.looked.told(tensor.shape[0], tensor.shape[1:-2].numel())
+        return self.selected.window_note(tensor.shape[0], tensor.shape[1:-2].numel())
 
     def _track(self, tensor: Tensor, candidate: Candidate) -> None:
         number = id(tensor)
@@ -220,17 +223,17 @@ class AttentionRecorder:
         if candidate.weights is None:
             raise Unsupported(
                 f"the model computes the maps itself and this one would take {candidate.bytes / 1e9:.2g} GB more than "
-                "are kept; with scaled_dot_product_attention only queries and keys are"
+                "allowed; with scaled_dot_product_attention only queries and keys are stored"
             )
         self._own_bytes += candidate.bytes
         self.seen.append(
-            from_weights(self.looked, candidate.place, candidate.module, candidate.weights, candidate.note)
+            from_weights(self.selected, candidate.place, candidate.module, candidate.weights, candidate.note)
         )
 
 
 def _refuse_unreadable(*tensors: Tensor) -> None:
     for tensor in tensors:
         if tensor.is_meta:
-            raise Unsupported("its tensors hold no numbers (meta device)")
+            raise Unsupported("its tensors have no values (meta device)")
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
             raise Unsupported("it runs inside a torch.func transform")

@@ -1,7 +1,7 @@
-"""Rows of attention weights from the queries and keys that a probe kept, computed when they are looked at.
+"""Rows of attention weights from the queries and keys that a probe stored, computed when they are needed.
 
-A map has q·k entries a head and is never kept: a block of its rows is `softmax(scale·Q Kᵀ + mask)` of some
-queries, and the keys that no row of the block may look at (the upper half of a causal map) are not computed.
+A map has q·k entries for each head and is never stored: a block of its rows is `softmax(scale·Q Kᵀ + mask)` of some
+queries, and the keys that no row of the block may attend to (the upper half of a causal map) are not computed.
 
 Index letters: a head, q query, k key, d head width.
 """
@@ -38,13 +38,13 @@ class RowBlock:
 
     Attributes:
         first: index of the first query of the block.
-        weights: (a, q, k') rows that sum to 1; keys from k' on are forbidden to the whole block. A row that may
-            look at no key is NaN.
+        weights: (a, q, k') rows that sum to 1; keys from k' on are forbidden to the whole block. A row that may attend
+            to no key is NaN.
         scores: (a, q, k') the logits, FORBIDDEN where masked; None where the model itself computed the weights.
-        count: (a or 1, q) how many keys each row may look at.
+        count: (a or 1, q) how many keys each row may attend to.
         largest: (a, q) the largest weight of each row.
         keys: number of keys of the whole map, k ≥ k'.
-        position: where the first query of the block stands among the keys; `first` where no cache came before.
+        position: the position of the block's first query among the keys; `first` where no cache came before.
     """
 
     first: int
@@ -60,8 +60,8 @@ class RowBlock:
         """(a, q) −Σ_k A ln A in nats, with 0 ln 0 = 0; NaN for a NaN row.
 
         From the logits s it is −Σ_k A ln A with ln A = s − lse(s), where lse(s) = max s − ln max A. The largest logit
-        is taken off first: the difference of two large logits is exact where the weight is not negligible, while
-        lse(s) − Σ_k A s would lose to cancellation what the logits are large by.
+        is subtracted first: the difference of two large logits is exact where the weight is not negligible, while
+        lse(s) − Σ_k A s would lose as many digits to cancellation as the logits are large.
         """
         if self.scores is None:
             each: Tensor = torch.special.entr(self.weights)
@@ -78,13 +78,13 @@ class RowBlock:
 class Rows:
     """The rows of one sample of one Attention.
 
-    Half precision is widened to float32, float64 stays. Raises Unsupported for a sample that was not kept.
+    Half precision is widened to float32, float64 stays. Raises Unsupported for a sample that was not stored.
     """
 
     def __init__(self, attention: Attention, sample: int) -> None:
         if attention.kept not in (None, sample):
             raise Unsupported(
-                f"The attention of {attention.place} was kept for sequence {attention.kept} only, not for {sample}."
+                f"The attention of {attention.place} was recorded for sequence {attention.kept} only, not for {sample}."
             )
         at = 0 if attention.kept is not None else sample
         self.causal = attention.causal
@@ -106,14 +106,14 @@ class Rows:
 
     @cached_property
     def _allowed(self) -> Tensor | None:
-        """(a or 1, q, k) which keys a mask leaves, or None without a mask. Given weights: those that are not 0."""
+        """(a or 1, q, k) which keys a mask allows, or None without a mask. Given weights: those that are not 0."""
         if self._mask is None:
             return None if self.weights is None else self.weights != 0
         return self._mask if self._mask.dtype == torch.bool else self._mask > self._forbidding
 
     @cached_property
     def _ends(self) -> Tensor | None:
-        """(q,) for each row, one past the last key that any head may look at; None without a mask."""
+        """(q,) for each row, one past the last key that any head may attend to; None without a mask."""
         if self._allowed is None:
             return None
         reachable = self._allowed.any(dim=0).expand(self.queries, self.keys)
@@ -121,14 +121,14 @@ class Rows:
         return (reachable * positions).amax(dim=-1)
 
     def end(self, q0: int, q1: int) -> int:
-        """One past the last key that a row of q0 … q1-1 may look at; at least 1."""
+        """One past the last key that a row of q0 … q1-1 may attend to; at least 1."""
         end = min(q1, self.keys) if self.causal else self.keys
         if self._ends is not None:
             end = min(end, int(self._ends[q0:q1].amax()))
         return max(end, 1)
 
     def allowed(self, q0: int, q1: int, heads: slice = slice(None)) -> Tensor:
-        """(a or 1, q, k) True where a row may look at a key."""
+        """(a or 1, q, k) True where a row may attend to a key."""
         return self._grid(slice(q0, q1), torch.arange(q0, q1, device=self.device), heads)
 
     def block(self, q0: int, q1: int, heads: slice = slice(None)) -> RowBlock:
@@ -179,14 +179,14 @@ class Rows:
         return grid & ~_later(0, self.keys, positions) if self.causal else grid
 
     def _count(self, at: slice | Tensor, positions: Tensor, heads: slice) -> Tensor:
-        """(a or 1, q) number of keys each row may look at."""
+        """(a or 1, q) number of keys each row may attend to."""
         if self._allowed is not None:
             return self._grid(at, positions, heads).sum(dim=-1)
         reach = positions + 1 if self.causal else torch.full_like(positions, self.keys)
         return reach.clamp(max=self.keys)[None]
 
     def reach(self) -> Tensor:
-        """(2, q) first and last key that a query may look at in any head, -1 where there is none."""
+        """(2, q) first and last key that a query may attend to in any head, -1 where there is none."""
         if self._allowed is None:
             last = torch.arange(self.queries, device=self.device) if self.causal else torch.tensor(self.keys)
             last = last.clamp(max=self.keys - 1).expand(self.queries)
@@ -200,7 +200,8 @@ class Rows:
         return torch.cat(parts, dim=1)
 
     def blocks(self, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[slice, int, int]]:
-        """How to walk over the map: (heads, first query, end query), each about `block_bytes` in float32.
+        """The blocks in which the map is computed: (heads, first query, end query), each about `block_bytes` in
+        float32.
 
         All heads of a few rows at once, so that every head's map grows at the same pace; where a row is so long
         that fewer than 16 rows would fit, groups of heads.
@@ -228,14 +229,14 @@ def forbidding(query: Tensor, key: Tensor, scale: float) -> float:
 def rows(attention: Attention, sample: int, q0: int, q1: int, heads: slice = slice(None)) -> Tensor:
     """(a, q, k) weights of rows q0 … q1-1 of one sample: softmax(scale·Q Kᵀ + mask) over the allowed keys.
 
-    A row without an allowed key is NaN; forbidden keys have weight 0. Raises Unsupported for a sample not kept.
+    A row without an allowed key is NaN; forbidden keys have weight 0. Raises Unsupported for a sample not stored.
     Reference: Vaswani et al. (2017), Attention is all you need, equation 1.
     """
     return Rows(attention, sample).block(q0, q1, heads).full()
 
 
 def allowed(attention: Attention, sample: int, q0: int, q1: int, heads: slice = slice(None)) -> Tensor:
-    """(a or 1, q, k) True where rows q0 … q1-1 of one sample may look at a key."""
+    """(a or 1, q, k) True where rows q0 … q1-1 of one sample may attend to a key."""
     return Rows(attention, sample).allowed(q0, q1, heads)
 
 

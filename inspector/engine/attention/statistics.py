@@ -1,4 +1,5 @@
-"""One walk over the rows of every attention: maps go to the capture block by block, statistics are made on the way.
+"""One pass over the rows of every attention: maps go to the capture block by block, statistics are computed in the same
+pass.
 
 The weights of a block are computed once and serve every statistic. Results of the statistics stay in the trace
 (heads x queries numbers each), so that each quantity writes its own channel when its turn comes.
@@ -27,7 +28,7 @@ STATISTICS: dict[str, tuple[Statistic, bool]] = {}
 
 @dataclass(slots=True)
 class Statistics:
-    """What one walk over an attention left: {signal: (a, q)}, and how many of its rows are NaN."""
+    """What one pass over an attention computed: {signal: (a, q)}, and how many of its rows are NaN."""
 
     values: dict[str, Tensor]
     empty_rows: int
@@ -50,7 +51,7 @@ def per_attention_row(
     default: bool = True,
     self_only: bool = False,
 ) -> Callable[[Statistic], Quantity]:
-    """A quantity `f(block) -> (a, q)`: one number a head and query, of every attention of the sample looked at."""
+    """A quantity `f(block) -> (a, q)`: one number a head and query, of every attention of the selected sample."""
 
     def wrap(function: Statistic) -> Quantity:
         STATISTICS[signal] = (function, self_only)
@@ -61,7 +62,7 @@ def per_attention_row(
                 reason = refusal(attention)
                 if reason is None and self_only and not attention.of_itself:
                     reason = (
-                        f"{attention.place} looks at another sequence, or at a cache begun elsewhere: its keys and "
+                        f"{attention.place} attends to another sequence, or to a cache begun elsewhere: its keys and "
                         "queries share no known positions."
                     )
                 if reason is not None:
@@ -80,15 +81,15 @@ def per_attention_row(
 
 
 def statistics(trace: Trace, attention: Attention, emit: Emitter, write: BlockWriter | None = None) -> Statistics:
-    """The statistics of an attention, from the trace or from one walk over its rows that also calls `write`."""
+    """The statistics of an attention, from the trace or from one pass over its rows that also calls `write`."""
     known = trace.findings.of(KnownStatistics).by_attention
     if id(attention) not in known or write is not None:
         with torch.no_grad():
-            known[id(attention)] = _walk(attention, trace.look_at, emit, write)
+            known[id(attention)] = _all_rows(attention, trace.look_at, emit, write)
     return known[id(attention)]
 
 
-def _walk(attention: Attention, sample: int, emit: Emitter, write: BlockWriter | None) -> Statistics:
+def _all_rows(attention: Attention, sample: int, emit: Emitter, write: BlockWriter | None) -> Statistics:
     rows = Rows(attention, sample)
     wanted = {
         signal: function for signal, (function, self_only) in STATISTICS.items() if not self_only or attention.of_itself
@@ -120,5 +121,5 @@ def refusal(attention: Attention) -> str | None:
 
 
 def method(attention: Attention, exact: str = "exact") -> str:
-    """How the numbers of this attention came about, for the channel."""
+    """How the numbers of this attention were computed, for the channel."""
     return "; ".join(filter(None, (exact, attention.note)))

@@ -9,7 +9,7 @@ which are never built where they need not be.
     function_cell                  any pure function as a step, through torch.func: exact and slower
     gated_algebra, spread_block    sums of row-scaled weight matrices, which all gated Jacobians are
     spectral, lyapunov             the largest singular value of many Jacobians; Lyapunov exponents by QR
-    bptt_sweep                     the way back through all steps
+    bptt_sweep                     the backward pass through all steps
     linear, gate_products          the matrix products, by the fastest kernel there is, and their rounding
 
 Begin reading with `base.py`, then `rnn.py`.

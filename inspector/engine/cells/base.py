@@ -25,7 +25,7 @@ class Recomputed:
     Attributes:
         states: (t + 1, b, s) the initial state, then the state after each step.
         known: intermediate values as `Cell.block` takes them, (t, b, h) each; () where there are none.
-        made: (t, b, o) what the layer gives at each step, recomputed from the state before it: the check compares it
+        made: (t, b, o) the layer's output at each step, recomputed from the state before it: the check compares it
             with what the module returned.
     """
 
@@ -41,11 +41,12 @@ class Cell(ABC):
         family: the key of its family ("rnn", "gru", "lstm", …), "generic" or "handwritten".
         parts: which entries of the state are what, for example {"h": slice(0, 64), "c": slice(64, 128)}.
         gate_names: signals that `gates` returns, as channel signals ("gate/input", "candidate", …).
-        gate_info: what is said about each gate; those without an entry are described by their name.
-        memory_gate: the gate that keeps the state, where the family knows; else it is looked for in the states.
+        gate_info: name, formula and source of each gate; those without an entry are described by their name.
+        memory_gate: the gate that carries the state over, where the family declares it; else it is determined from the
+            states.
         tanh_parts: parts of the state that are a tanh, of which saturation is shown.
-        method: how derivatives of a step are found, in a few words; "" where they are closed forms.
-        trained: {name of a parameter: the attribute that holds it}.
+        method: how derivatives of a step are found, as a short text; "" where they are closed forms.
+        trained: {name of a parameter: the attribute that has it}.
     """
 
     method: str = ""
@@ -70,12 +71,12 @@ class Cell(ABC):
 
     @property
     def dtype(self) -> torch.dtype:
-        """The dtype in which the cell computes, that of what it holds."""
+        """The dtype in which the cell computes, that of its tensors."""
         held = [*self.parameters().values(), *(value for value in vars(self).values() if isinstance(value, Tensor))]
         return next((value.dtype for value in held if value.is_floating_point()), torch.get_default_dtype())
 
     def parameters(self) -> dict[str, Tensor]:
-        """The parameters that there are, detached, by name; a bias that is the sum of two is one, "bias"."""
+        """The parameters that exist, detached, by name; a bias that is the sum of two is one, "bias"."""
         held = {name: getattr(self, attribute) for name, attribute in self.trained.items()}
         return {name: value for name, value in held.items() if value is not None}
 
@@ -87,7 +88,7 @@ class Cell(ABC):
         return other
 
     def in_float64(self) -> Cell:
-        """The same step with every tensor that it holds in float64."""
+        """The same step with all its tensors in float64."""
         twin = copy.copy(self)
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
@@ -113,13 +114,13 @@ class Cell(ABC):
 
     @abstractmethod
     def step(self, x: Tensor, state: Tensor) -> Tensor:
-        """The next state of ONE step as a pure function: x (b, i), state (b, s) → (b, s). The slow, plain way."""
+        """The next state of ONE step as a pure function: x (b, i), state (b, s) → (b, s). The slow, plain method."""
 
     def eager_step(self, x: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
         """One step for edited runs: x (b, i) and the parts of the state (b, ·) → the parts after it.
 
         Plain operations on the module's own weights (see `CellFamily.live`), under `as_written`; the names of its local
-        variables are those of the gates. Cells that no family makes have none.
+        variables are those of the gates. Cells that no family makes have no eager step.
         """
         raise NotImplementedError(f"{type(self).__name__} has no eager step.")
 
@@ -133,18 +134,19 @@ class Cell(ABC):
 
     @property
     def gives_state(self) -> bool:
-        """Whether the layer gives the main part of its state as it is."""
+        """Whether the layer's output is the main part of its state, unchanged."""
         return type(self).emit is Cell.emit
 
     def emit(self, x: Tensor, state: Tensor) -> Tensor:
-        """What the layer gives at a step: x (…, i), the state after the step (…, s) → (…, o). The state's main part.
+        """The layer's output at a step: x (…, i), the state after the step (…, s) → (…, o). The state's main part.
 
         A layer with a read-out of its own (y = C s + D x) overrides it with a differentiable function.
         """
         return state[..., self.parts[self.main]]
 
     def emitted_vjp(self, x: Tensor, states: Tensor, u: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Gradients u (t, b, o) at what is given, to the states after each step (t, b, s) and to the inputs (t, b, i).
+        """Gradients u (t, b, o) at the layer's output, taken back to the states after each step (t, b, s) and to the
+        inputs (t, b, i).
 
         The second is None where the layer gives a part of its state as it is.
         """
@@ -168,10 +170,10 @@ class Cell(ABC):
         """
 
     def recompute(self, x: Tensor, start: Mapping[str, Tensor], output: Tensor) -> Recomputed:
-        """Every step again: x (t, b, i), the parts of the initial state (b, ·), what the module gave (t, b, o).
+        """Every step again: x (t, b, i), the parts of the initial state (b, ·), the module's output (t, b, o).
 
-        Where the module gives its whole state, every step is taken from the state that it gave before; parts that it
-        does not give are carried along.
+        Where the module returns its whole state, every step is taken from the state that it returned before; parts that
+        it does not return are carried from step to step.
         """
         t, b, _ = output.shape
         states = output.new_empty(t + 1, b, self.state_size)
@@ -191,9 +193,9 @@ class Cell(ABC):
     def rounding_bound(
         self, x: Tensor, states: Tensor, known: tuple[Tensor, ...], unit: float
     ) -> Mapping[str, Tensor] | None:
-        """How far rounding may put each part of the state off at each step, (t, b, ·) by name; None: not known.
+        """The error that rounding may cause in each part of the state at each step, (t, b, ·) by name; None: not known.
 
-        Shapes: x (t, b, i), states (t + 1, b, s), known as `recompute` gives it. `unit` is what one sum may be off by,
+        Shapes: x (t, b, i), states (t + 1, b, s), known as `recompute` gives it. `unit` is the error of one sum,
         relative to the sum of the absolute values of its terms (steps/rounding.py).
         """
         return None
@@ -201,8 +203,8 @@ class Cell(ABC):
     def feeds_parts(self) -> bool | None:
         """Whether autograd sees a part of the new state computed from another one that the module returns.
 
-        Then the gradient of that other part has to be freed of the way through: see `StepBlock.hold_fixed_`. None: a
-        cell of several parts that does not say; its gradients by autograd are then not shown.
+        Then the path through it has to be removed from the gradient of that other part: see `StepBlock.hold_fixed_`.
+        None: a cell of several parts that does not declare it; its gradients by autograd are then not shown.
         """
         return False if len(self.parts) == 1 else None
 
@@ -210,8 +212,8 @@ class Cell(ABC):
     def block(self, x: Tensor, previous: Tensor, following: Tensor, known: tuple[Tensor, ...] = ()) -> StepBlock:
         """The steps from `previous` (t, b, s) to `following` (t, b, s) under inputs x (t, b, i).
 
-        `known` are intermediate values of these steps, (t, b, h) each, where somebody has computed them already;
-        what they are is the cell's own business (the four gates of an LSTM, r, z, n, q of a GRU).
+        `known` are intermediate values of these steps, (t, b, h) each, where they are computed already; which they are
+        is defined by the cell (the four gates of an LSTM, r, z, n, q of a GRU).
         """
 
 
@@ -239,7 +241,7 @@ class StepBlock(ABC):
 
     @abstractmethod
     def jvp(self, v: Tensor) -> Tensor:
-        """J v for v (t, b, s, p): how a change of the state before moves the state after; same shape."""
+        """J v for v (t, b, s, p): how a change of the state before the step changes the state after it; same shape."""
 
     @abstractmethod
     def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
@@ -267,7 +269,7 @@ class StepBlock(ABC):
     def direct(self) -> Tensor | None:
         """Diagonal of the direct path ∂s_t/∂s_{t-1}, the gates and nonlinearities held fixed: (t, b, s).
 
-        An LSTM's is f on c and 0 on h (the carousel), a GRU's z; None where a step carries nothing past φ.
+        An LSTM's is f on c and 0 on h (the carousel), a GRU's z; None where a step has no path past φ.
         """
         return None
 
@@ -278,8 +280,8 @@ class StepBlock(ABC):
     def hold_fixed_(self, delta: Tensor) -> None:
         """Total gradients (t, b, s) of autograd become in place those of each part with the others held fixed.
 
-        Where `Cell.feeds_parts`: in an LSTM's step h is computed from the new c, so c's gradient holds the way through
-        h as well.
+        Where `Cell.feeds_parts`: in an LSTM's step h is computed from the new c, so c's gradient includes the path
+        through h as well.
         """
         return
 
@@ -302,7 +304,8 @@ class StepBlock(ABC):
         return {}
 
     def back_(self, rows: Tensor, at: int) -> None:
-        """Many gradients back through step `at` of sample 0, in place: `pull_` without what reaches the parameters."""
+        """Many gradients back through step `at` of sample 0, in place:
+        `pull_` without the gradients that reach the parameters."""
         rows.copy_(self.vjp(rows.T[None, None], slice(at, at + 1))[0, 0].T)
 
     def factors(self) -> dict[str, tuple[str, Tensor]]:

@@ -1,4 +1,5 @@
-"""Backpropagation through time by hand: from what reaches each state from outside to the total gradients.
+"""Backpropagation through time by hand: from the gradients that reach each state from outside the recurrence to the
+total gradients.
 
 δ_t = a_t + J_{t+1}ᵀ δ_{t+1}, with a_t the gradient that arrives at s_t from outside the recurrence (Werbos 1990).
 """

@@ -1,4 +1,4 @@
-"""What one file says about a family of recurrent modules, and how the family of a module is found.
+"""What one file defines for a family of recurrent modules, and how the family of a module is found.
 
 A family is a file of this folder (or of another package, entry-point group `inspector.cells`): a `Cell` with the
 equations of the step and an entry of the registry that reads modules. Everything else (states, gates, the check,
@@ -24,10 +24,10 @@ class Stack:
     """How a module that runs whole sequences is built.
 
     Attributes:
-        layers, directions: layers from below, each with that many directions; the second one runs backwards. What the
-            directions give lies side by side, forward first; states are ordered by layer, then by direction.
+        layers, directions: layers from below, each with that many directions; the second one runs backwards. The
+            outputs of the directions lie side by side, forward first; states are ordered by layer, then by direction.
         batch_first: (b, t, i) instead of (t, b, i).
-        dropout: probability with which the module drops what each layer but the last gives, in training.
+        dropout: probability with which the module drops outputs of each layer but the last, in training.
     """
 
     layers: int = 1
@@ -37,14 +37,14 @@ class Stack:
 
 
 class CellFamily(Protocol):
-    """Everything about one family of recurrent modules. Stateless; made anew whenever it is asked for.
+    """Everything about one family of recurrent modules. Stateless; a new one is made for each use.
 
     Attributes:
         summary: one line.
         modules: classes that run a whole sequence at a call; cells: classes that take one step a call.
         parts: names of the parts of the state, as modules take and return them: ("h",), ("h", "c").
         opaque: True where no Python of the module runs that a recording could follow (torch's own kernels). The steps
-            of other modules are seen twice, here and as a hand-written loop: the loop is then left out.
+            of other modules are recorded twice, here and as a hand-written loop: the loop is then left out.
         kernels, operations: names of torch's functions that compute a sequence and a step of it, for recordings.
     """
 
@@ -62,10 +62,10 @@ class CellFamily(Protocol):
     def arguments(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Any, tuple[Any, ...]]:
-        """(input, parts of the initial state, () where none is given) of a call, by whatever names it has them."""
+        """(input, parts of the initial state, () where none is given) of a call, whatever names they have."""
 
     def results(self, module: nn.Module, returned: Any) -> tuple[Any, tuple[Any, ...]] | None:
-        """(output, parts of the last state, () where it is not returned) of a call; None: not what it should return.
+        """(output, parts of the last state, () where it is not returned) of a call; None: an unexpected return value.
 
         Of a cell the output is None.
         """
@@ -85,7 +85,8 @@ class CellFamily(Protocol):
     def run(
         self, module: nn.Module, cell: Cell, weights: Sequence[Tensor], x: Tensor, start: Sequence[Tensor]
     ) -> list[Tensor]:
-        """One layer in one direction, by other means than the closed forms of `cell`: differentiable in x and start.
+        """One layer in one direction, computed independently of the closed forms of `cell`: differentiable in x and
+        start.
 
         x (t, b, i) from the parts `start` (b, p) → [the state after each step, or as many of its leading entries as are
         known, the main part among them (t, b, ≤ s), the parts of the last state (b, p) …]; `weights` are those of
@@ -100,7 +101,7 @@ class CellFamily(Protocol):
 
 
 FAMILIES: Registry[type[CellFamily]] = Registry("cells", "inspector.engine.cells")
-"""Every family by its key; a class is made anew whenever it is asked."""
+"""Every family by its key; a new instance is made for each use."""
 
 
 def sequence_family(module: nn.Module) -> CellFamily | None:

@@ -19,9 +19,9 @@ CHUNK = 64
 
 
 class GenericStep(Cell):
-    """A cell that writes down its step and leaves the derivatives to torch.func; samples must not mix.
+    """A cell that defines its step and leaves the derivatives to torch.func; samples must not mix.
 
-    A family of one's own derives from it and writes `eager_step`, which edited runs take too, and, where it has gates,
+    A family of your own derives from it and defines `eager_step`, which edited runs use too, and, where it has gates,
     `gates`.
     """
 

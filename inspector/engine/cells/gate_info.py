@@ -1,4 +1,5 @@
-"""What a cell says about its gates: their names and formulas, which one keeps the state, and the recurrent weights."""
+"""What a cell declares about its gates: their names and formulas, which one keeps the state, and the recurrent
+weights."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from dataclasses import dataclass
 from torch import Tensor
 
 LETTERS = {"forget": "f", "update": "z"}
-"""Gates that formulas call by a letter of the literature; others are called by their name."""
+"""Gates that have a letter in the literature, used in formulas; others are called by their name."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateInfo:
-    """One gate or candidate: the signal of its channel ("gate/forget", "candidate") and what is said about it."""
+    """One gate or candidate: the signal of its channel ("gate/forget", "candidate"), its title, formula and source."""
 
     signal: str
     title: str
@@ -24,12 +25,12 @@ class GateInfo:
 
 @dataclass(frozen=True, slots=True)
 class MemoryGate:
-    """The gate that keeps the state.
+    """The gate that carries the state over from step to step.
 
     Attributes:
         signal: its channel signal, "gate/forget".
-        high: True when 1 keeps, False when 0 does.
-        writes: the gate that must be shut for memory ("gate/input"), or "" where the same gate does both.
+        high: True when 1 keeps the state, False when 0 does.
+        writes: the gate that must be closed for memory ("gate/input"), or "" where the same gate does both.
         part: the part of the state that is kept, "c" or "h".
         method: "exact", or how the direction was judged.
     """
@@ -46,7 +47,7 @@ class MemoryGate:
 
     @property
     def letter(self) -> str:
-        """The factor as it stands in formulas."""
+        """The factor as formulas write it."""
         name = short(self.signal)
         letter = LETTERS.get(name, name)
         return letter if self.high else f"(1 − {letter})"

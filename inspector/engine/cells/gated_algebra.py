@@ -13,7 +13,7 @@ from inspector.engine.cells.linear import linear
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
-    """The dtype of the arithmetic: half and bfloat16 weights are worked with in float32."""
+    """The dtype of the arithmetic: for half and bfloat16 weights it is float32."""
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
@@ -23,7 +23,7 @@ def prepare(tensor: Tensor | None) -> Tensor | None:
 
 
 def as_given(tensor: Tensor | None) -> Tensor | None:
-    """A weight as the module holds it, with its gradients: what edited runs compute with."""
+    """A weight as the module stores it, with its gradients: edited runs compute with it."""
     return tensor
 
 

@@ -1,7 +1,7 @@
 """The gated recurrent unit as PyTorch computes it: z = 1 keeps the state, the reset gate acts after the product.
 
 r = σ(W_r x + U_r h + b_r), z = σ(W_z x + U_z h + b_z), n = tanh(W_n x + b_in + r ⊙ q), q = U_n h + b_hn,
-h' = (1 − z) ⊙ n + z ⊙ h. Reference: Cho et al. (2014), who write z the other way round; torch.nn.GRU.
+h' = (1 − z) ⊙ n + z ⊙ h. Reference: Cho et al. (2014), who write 1 − z for z; torch.nn.GRU.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class GruStep(Cell):
 
     @cached_property
     def w_back(self) -> Tensor:
-        """U as the way back multiplies with it: (h, 3h)."""
+        """U as the backward pass multiplies with it: (h, 3h)."""
         return self.w_hh.T.contiguous()
 
     @cached_property
@@ -134,7 +134,7 @@ class GruStep(Cell):
         return Recomputed(states, known, torch.lerp(known[2], states[:-1], known[1]))
 
     def rounding_bound(self, x: Tensor, states: Tensor, known: tuple[Tensor, ...], unit: float) -> Mapping[str, Tensor]:
-        """σ′ ≤ 1/4 and tanh′ ≤ 1 times what the sums are off by; the reset gate's error reaches n through q."""
+        """σ′ ≤ 1/4 and tanh′ ≤ 1 times the error of the sums; the reset gate's error reaches n through q."""
         h, before = states[1:], states[:-1]
         _, z, n, q = known or self.inside(x, before)
         e_r, e_z, e_n = (unit * absolute_sums(x, before, self.w_ih, self.w_hh, self.b_ih, self.b_hh)).chunk(3, -1)
@@ -228,7 +228,7 @@ class GruBlock(SpreadBlock):
         return {"input": Spread((every, self.to_input[:, 0])), "hidden": Spread((every, self.coefficients[:, 0]))}
 
     def close_(self, rows: Tensor, moved: Tensor, at: int) -> None:
-        """z ⊙ u, what the step keeps, and what came through the weights."""
+        """z ⊙ u, through the state that the step keeps, plus the gradient through the weights."""
         rows.mul_(self._values[1][at, 0]).add_(moved)
 
     def factors(self) -> dict[str, tuple[str, Tensor]]:

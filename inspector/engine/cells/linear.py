@@ -42,5 +42,5 @@ def _fast_product() -> bool:
             warnings.simplefilter("ignore")
             found = _onednn(x, weight, weight[:, 0].contiguous())
         return bool(torch.allclose(found.double(), x.double() @ weight.double().T + weight[:, 0], rtol=1e-5, atol=1e-5))
-    except Exception:  # noqa: BLE001 - an internal operator may be missing or change: then the plain product it is
+    except Exception:  # noqa: BLE001 - an internal operator may be missing or change: then the plain product is used
         return False

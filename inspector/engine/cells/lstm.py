@@ -82,7 +82,7 @@ class LstmStep(Cell):
 
     @cached_property
     def w_back(self) -> Tensor:
-        """U as the way back multiplies with it: (r, 4h)."""
+        """U as the backward pass multiplies with it: (r, 4h)."""
         return self.w_hh.T.contiguous()
 
     @cached_property
@@ -150,7 +150,7 @@ class LstmStep(Cell):
         return Recomputed(states, known, h if self.w_hr is None else h @ self.w_hr.T)
 
     def rounding_bound(self, x: Tensor, states: Tensor, known: tuple[Tensor, ...], unit: float) -> Mapping[str, Tensor]:
-        """σ′ ≤ 1/4 and tanh′ ≤ 1 times what the sums are off by; c carries f times the error of the step before."""
+        """σ′ ≤ 1/4 and tanh′ ≤ 1 times the error of the sums; c carries f times the error of the step before."""
         before = states[:-1, :, self.parts["h"]]
         i, f, g, o = known or self.inside(x, before)
         sums = absolute_sums(x, before, self.w_ih, self.w_hh, self.bias)
@@ -189,12 +189,12 @@ class LstmStep(Cell):
 
 
 def exposed(o: Tensor, c: Tensor) -> Tensor:
-    """o ⊙ tanh(c'), what an LSTM shows of its cell state: (…, h)."""
+    """o ⊙ tanh(c'), the hidden state before any projection: (…, h)."""
     return o * torch.tanh(c)
 
 
 class LstmBlock(SpreadBlock):
-    """The four blocks of the 2H × 2H step Jacobian (QUANTITIES B3):
+    """The four blocks of the 2H × 2H step Jacobian:
 
     ∂c'/∂c = diag(f); ∂c'/∂h = diag(c f(1−f)) U_f + diag(g i(1−i)) U_i + diag(i(1−g²)) U_g;
     ∂h'/∂c = diag(o(1−tanh²c') f); ∂h'/∂h = diag(tanh(c') o(1−o)) U_o + diag(o(1−tanh²c')) ∂c'/∂h.
@@ -324,11 +324,11 @@ class LstmBlock(SpreadBlock):
         return {"activations": Spread((c, self.to_cell[:, 0]), (h, self.to_output[:, :1]))}
 
     def hold_fixed_(self, delta: Tensor) -> None:
-        """∂L/∂c' without k ⊙ ∂L/∂h', the way through h' = o ⊙ tanh(c')."""
+        """∂L/∂c' without k ⊙ ∂L/∂h', the path through h' = o ⊙ tanh(c')."""
         delta[..., self.cell.parts["c"]] -= self.leak * delta[..., self.cell.parts["h"]]
 
     def open_(self, rows: Tensor, at: int) -> None:
-        """The gradient at c' with what reaches it through o ⊙ tanh c'."""
+        """The gradient at c' plus the gradient that reaches it through o ⊙ tanh c'."""
         rows[:, self.cell.parts["c"]].addcmul_(rows[:, self.cell.parts["h"]], self.leak[at, 0])
 
     def close_(self, rows: Tensor, moved: Tensor, at: int) -> None:

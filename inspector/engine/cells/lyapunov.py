@@ -1,8 +1,8 @@
 """Lyapunov exponents of a chain of Jacobians by QR: never from their product, which loses the small directions.
 
-An orthonormal basis Q is carried along, Z = J_{t+m} … J_{t+1} Q, and made orthonormal again, Q' R = Z; ln |R_ii| is
-the growth of direction i over these m steps: Benettin et al. (1980); for recurrent networks Engelken, Wolf & Abbott
-(2023), Vogt et al. (2022). Natural logarithms; J maps the state before to the state after. All sums in float64.
+An orthonormal basis Q is carried through the steps, Z = J_{t+m} … J_{t+1} Q, and made orthonormal again, Q' R = Z; ln
+|R_ii| is the growth of direction i over these m steps: Benettin et al. (1980); for recurrent networks Engelken, Wolf &
+Abbott (2023), Vogt et al. (2022). Natural logarithms; J maps the state before to the state after. All sums in float64.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Directions:
     """A basis of `count` directions of an s-dimensional state, carried through Jacobians.
 
     Attributes:
-        basis: (s, k) orthonormal, float64; k ≤ count, as directions that a Jacobian has wiped out are left behind.
+        basis: (s, k) orthonormal, float64; k ≤ count, as directions that a Jacobian maps to zero are dropped.
         every: steps that are multiplied before the next orthonormalisation, as found so far.
     """
 
@@ -35,7 +35,8 @@ class Directions:
     def advance(self, matrices: Tensor) -> tuple[Tensor, Tensor]:
         """Through J (n, s, s): (ln |R_ii| (n, count), booked (n,)). The growth of several steps is in the last row.
 
-        `booked` marks those rows. A direction that is wiped out to rounding (|R_ii| ≤ s ε max |R|) has −∞, for good.
+        `booked` marks those rows. A direction that is mapped to zero up to rounding (|R_ii| ≤ s ε max |R|) has −∞, for
+        good.
         """
         n = len(matrices)
         logs = torch.zeros(n, self.count, dtype=torch.float64)
@@ -60,7 +61,7 @@ class Directions:
         return logs, booked
 
     def _keep(self, basis: Tensor, stretch: Tensor, row: Tensor) -> None:
-        """Take over the basis and write the growth; directions behind the last living one are dropped."""
+        """Take over the basis and write the growth; directions after the last nonzero one are dropped."""
         floor = stretch.max() * basis.shape[0] * torch.finfo(torch.float64).eps if len(stretch) else 0.0
         row.fill_(-math.inf)
         row[: len(stretch)] = torch.where(stretch <= floor, torch.zeros_like(stretch), stretch).log()

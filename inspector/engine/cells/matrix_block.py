@@ -61,5 +61,5 @@ class _Some(MatrixBlock):
         return self._matrices
 
     def input_vjp(self, u: Tensor) -> Tensor:
-        """Not kept for some steps alone."""
+        """Not available for some steps alone."""
         return torch.full_like(self.x[..., None], torch.nan)

@@ -15,7 +15,7 @@ from inspector.engine.cells.family import Stack
 
 
 class ModuleFamily(ABC):
-    """A `CellFamily` for modules written in Python; a family of one's own says what differs.
+    """A `CellFamily` for modules written in Python; a family of your own defines what differs.
 
     A module of `modules` is called as torch's are, module(input, state) → (output, last state), or returns its output
     alone; one of `cells` is called cell(input, state) → the new state. A state of one part is a tensor, of several a
@@ -30,10 +30,10 @@ class ModuleFamily(ABC):
     kernels: ClassVar[Mapping[str, Any]] = {}
     operations: tuple[str, ...] = ()
     input_name, state_name = "input", "hx"
-    """What the arguments are called where a call names them."""
+    """Names of the arguments where a call passes them by keyword."""
 
     def stack(self, module: nn.Module) -> Stack:
-        """One layer in one direction, (b, t, i) where the module says `batch_first`."""
+        """One layer in one direction, (b, t, i) where the module has `batch_first` set."""
         return Stack(batch_first=bool(getattr(module, "batch_first", False)))
 
     def arguments(
@@ -52,7 +52,7 @@ class ModuleFamily(ABC):
         return returned, ()
 
     def returned(self, module: nn.Module, output: Any, final: tuple[Tensor, ...]) -> Any:
-        """(output, state); of a cell its state. A module that returns its output alone has to say so here."""
+        """(output, state); of a cell its state. A family whose modules return the output alone overrides this."""
         state = final if len(self.parts) > 1 else final[0]
         return state if isinstance(module, self.cells) else (output, state)
 
@@ -65,7 +65,7 @@ class ModuleFamily(ABC):
         """See `CellFamily`."""
 
     def live(self, module: nn.Module, layer: int = 0, direction: int = 0) -> Cell:
-        """From the parameters themselves; enough where the cell keeps them as they are given."""
+        """From the parameters themselves; enough where the cell stores them unchanged."""
         return self.from_module(module, dict(module.named_parameters()), layer, direction)
 
     def layer_weights(self, weights: Mapping[str, Tensor], layer: int, direction: int) -> list[Tensor]:

@@ -81,7 +81,7 @@ class RnnStep(Cell):
 
     @cached_property
     def w_back(self) -> Tensor:
-        """W_hh as the way back multiplies with it: (h, h)."""
+        """W_hh as the backward pass multiplies with it: (h, h)."""
         return self.w_hh.T.contiguous()
 
     @cached_property
@@ -112,7 +112,7 @@ class RnnStep(Cell):
         return Recomputed(states, (), made)
 
     def rounding_bound(self, x: Tensor, states: Tensor, known: tuple[Tensor, ...], unit: float) -> Mapping[str, Tensor]:
-        """φ′ ≤ 1 times what the sum is off by."""
+        """φ′ ≤ 1 times the error of the sum."""
         return {"h": unit * (absolute_sums(x, states[:-1], self.w_ih, self.w_hh, self.bias) + states[1:].abs())}
 
     def recurrent_weights(self) -> list[RecurrentWeight]:
@@ -124,7 +124,7 @@ class RnnStep(Cell):
         return self.activation.outside
 
     def block(self, x: Tensor, previous: Tensor, following: Tensor, known: tuple[Tensor, ...] = ()) -> RnnBlock:
-        """The steps from `previous` to `following`; there is nothing between them to be known."""
+        """The steps from `previous` to `following`; a plain step has no intermediate values."""
         return RnnBlock(self, x, previous, following)
 
 
@@ -193,10 +193,10 @@ class Rnn(TorchFamily):
     operations = ("rnn_tanh_cell", "rnn_relu_cell")
 
     def variant(self, module: nn.Module) -> str:
-        """The name of the kernel, which says the φ."""
+        """The name of the kernel, which contains the name of φ."""
         return str(module.mode).lower() if isinstance(module, nn.RNN) else f"rnn_{module.nonlinearity}"
 
     def make(self, variant: str, weights: Sequence[Any], *, live: bool = False) -> RnnStep:
-        """A step of (w_ih, w_hh, b_ih, b_hh) with the φ that a kernel's name says."""
+        """A step of (w_ih, w_hh, b_ih, b_hh) with the φ that a kernel's name contains."""
         w_ih, w_hh, b_ih, b_hh, *_ = weights
         return RnnStep(w_ih, w_hh, b_ih, b_hh, "relu" if "relu" in variant else "tanh", live=live)

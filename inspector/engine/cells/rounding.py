@@ -1,8 +1,8 @@
-"""How far off rounding may put the sums in a step: running error analysis.
+"""The error that rounding may cause in the sums of a step: running error analysis.
 
-Every gate is off by its slope times what its pre-activation is off by, and that is some roundings of the terms that it
-sums; a part that is carried takes its error along from step to step. The h before each step is the module's own and
-thus exact. Source: Higham (2002), Accuracy and Stability of Numerical Algorithms, ch. 3.
+The error of a gate is its slope times the error of its pre-activation, which is some roundings of the terms of the sum;
+a part of the state that is carried over also carries its error from step to step. The h before each step is the
+module's own and thus exact. Source: Higham (2002), Accuracy and Stability of Numerical Algorithms, ch. 3.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Golub–Kahan–Lanczos bidiagonalisation with full reorthogonalisation: Golub & Kahan (1965). Every iteration is one
 J v and one Jᵀ u for all steps together; the estimate is a lower bound that grows to the true value. The residual
-‖Jᵀu − σv‖ / σ of the Ritz pair tells how nearly it is a singular pair; that it is the largest one rests on the
+‖Jᵀu − σv‖ / σ of the Ritz pair measures how close it is to a singular pair; that it is the largest one relies on the
 random start and on twenty iterations at least (six may stop at the second).
 """
 
@@ -17,7 +17,7 @@ SMALL = 48
 """State sizes up to this use full SVDs: they are exact and cost no more."""
 TOLERANCE, ACCEPTED = 1e-4, 1e-3
 CAREFUL = 1e-6
-"""Residual that is asked of a step whose iteration was slow: two values nearly coincide and must be told apart."""
+"""Residual that a step must reach if its iteration was slow: two values nearly coincide and must be distinguished."""
 FIRST, LATER, MOST = 20, (32, 44, 60), 60
 
 
@@ -60,7 +60,7 @@ def largest(block: StepBlock, count: int) -> tuple[Tensor, Tensor]:
 
 
 class Krylov:
-    """The bidiagonalisation of all steps of a block, which may go on later, also for some of the steps alone.
+    """The bidiagonalisation of all steps of a block, which may be continued later, also for some of the steps alone.
 
     Vectors lie (vector, t, b, s), numbers (iteration, t, b).
     """
@@ -75,7 +75,7 @@ class Krylov:
         self.floor = new(shape[:2])
 
     def only(self, steps: Tensor, room: int) -> Krylov:
-        """Some of the steps, as far as they have got, with room for more iterations."""
+        """Some of the steps with the iterations done so far, and room for more."""
         other = Krylov(self.block.only(steps), room)
         other.count, other.floor = self.count, self.floor[steps]
         for mine, theirs in (
@@ -86,7 +86,7 @@ class Krylov:
         return other
 
     def extend(self, iterations: int) -> None:
-        """Go on until there are that many."""
+        """Iterate until there are that many."""
         for j in range(self.count, iterations):
             u = self.block.jvp(self.right[j].unsqueeze(-1))[..., 0]
             if j:

@@ -1,7 +1,7 @@
-"""The way back through one step for many gradients: entry by entry where it can be, then one product of matrices.
+"""The backward pass through one step for many gradients: elementwise where possible, then one matrix product.
 
 The gradient at the pre-activations of a closed-form step is the gradient v of the state times factors a_g of that step,
-entry by entry; it need not be written down. Its product with the recurrent weights is v Σ_g diag(a_g) W_g, and the
+entry by entry; it need not be stored. Its product with the recurrent weights is v Σ_g diag(a_g) W_g, and the
 sum is made once a step: a half (LSTM) or two thirds (GRU) of the multiplications are saved, and most of the memory.
 
 Letters: t step, n row (one gradient each), m entry of a row, j gate, h hidden unit, g = all gates side by side, o row
@@ -22,7 +22,7 @@ from inspector.engine.cells.base import StepBlock
 from inspector.engine.cells.linear import linear
 
 TILE_BYTES = 512 << 10
-"""Rows that are worked on together: they stay in a core's cache until everything has been done with them."""
+"""Bytes of rows that are processed together: they stay in a core's cache until everything is computed from them."""
 
 
 class Spread:
@@ -36,7 +36,8 @@ class Spread:
 
     @cached_property
     def lengths(self) -> Tensor:
-        """Norm of all factors of each column, (t, m): a row times these has the norm of the gradient it stands for."""
+        """Norm of all factors of each column, (t, m):
+        a row times these has the norm of the gradient that it represents."""
         first = self.parts[0][1]
         found = first.new_empty(len(first), sum(factors.shape[2] for _, factors in self.parts))
         for columns, factors in self.parts:
@@ -85,23 +86,25 @@ class SpreadBlock(StepBlock):
     @property
     @abstractmethod
     def spreads(self) -> Mapping[str, Spread]:
-        """{signal of `pull_`: its spread}; empty where the block is pulled back in another way."""
+        """{signal of `pull_`: its spread}; empty where the block computes its backward pass by another method."""
 
     @property
     @abstractmethod
     def w_back(self) -> Tensor:
-        """The recurrent weights as the way back multiplies with them: (h, g)."""
+        """The recurrent weights as the backward pass multiplies with them: (h, g)."""
 
     def open_(self, rows: Tensor, at: int) -> None:
         """Gradients after the step, rows (n, s), become in place those that are spread."""
         return
 
     def close_(self, rows: Tensor, moved: Tensor, at: int) -> None:
-        """Opened rows become in place the gradients before the step; moved (n, h) came through the weights."""
+        """Opened rows become in place the gradients before the step;
+        moved (n, h) is the gradient through the weights."""
         rows.copy_(moved)
 
     def weights(self, probes: Mapping[str, Tensor]) -> list[tuple[str, Tensor]]:
-        """What gradients are multiplied with, (o, g) a signal: on the way back, then with the probes (q, g)."""
+        """What gradients are multiplied with, (o, g) for each signal:
+        in the backward pass, then with the probes (q, g)."""
         own = [self.w_back, *(values for signal, values in probes.items() if signal == self.recurrent)]
         others = [(signal, values) for signal, values in probes.items() if signal != self.recurrent]
         return [(self.recurrent, torch.cat(own)), *others]

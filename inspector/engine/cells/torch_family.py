@@ -22,15 +22,15 @@ class TorchFamily(ModuleFamily):
     opaque = True
 
     def stack(self, module: nn.Module) -> Stack:
-        """As nn.RNNBase keeps it."""
+        """From the attributes of nn.RNNBase."""
         assert isinstance(module, nn.RNNBase)
         return Stack(module.num_layers, 2 if module.bidirectional else 1, module.batch_first, module.dropout)
 
     def weights(self, module: nn.Module) -> dict[str, Tensor]:
         """The weights of the call that has just been made, as the module itself took them.
 
-        A sequence module's are read from where it keeps them, not by name: a parametrised weight is computed anew
-        whenever it is read.
+        Those of a sequence module are read from its list of weights, not by name: a parametrised weight is computed
+        again at every access by name.
         """
         if isinstance(module, nn.RNNBase):
             pairs = zip(module._flat_weights_names, module._flat_weights, strict=True)

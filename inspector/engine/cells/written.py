@@ -1,6 +1,6 @@
 """Functions of this package that count as a user's code when the operations of a run are recorded.
 
-An edited run computes torch's own modules with the steps that stand here. The recorder leaves out whatever this package
+An edited run computes torch's own modules with the decorated steps. The recorder leaves out whatever this package
 calls itself, but it must see these steps line by line: a gate is named by the variable that it is assigned to.
 """
 

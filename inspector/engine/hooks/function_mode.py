@@ -1,7 +1,7 @@
-"""Torch function modes that can be taken off in the middle of a run, and when they must be.
+"""Torch function modes that can be switched off in the middle of a run, and when they must be.
 
-The mere presence of such a mode turns the fused eval path of nn.MultiheadAttention, nn.TransformerEncoderLayer and
-nn.TransformerEncoder off, which would change their results in the last bits.
+The presence of such a mode turns off the fused eval path of nn.MultiheadAttention, nn.TransformerEncoderLayer and
+nn.TransformerEncoder, which would change their results in the last bits.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Handler = Callable[[tuple[Any, ...], dict[str, Any], Any], None]
 
 
 class SwitchedMode(TorchFunctionMode):
-    """A mode that is put on and taken off by `on`, wherever on torch's stack it is.
+    """A mode that `on` switches on and off, wherever it is on torch's stack.
 
-    Every mode costs time at every operation. One that only waits for some functions says so in `handlers` (by the id
-    of the function), and a mode above it that finds them in `also` calls them in its place.
+    Every mode costs time at every operation. A mode that needs only some functions declares them in `handlers` (by the
+    id of the function), and a mode above it that finds them in `also` calls them in its place.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class SwitchedMode(TorchFunctionMode):
         self._host: SwitchedMode | None = None
 
     def on(self, wanted: bool) -> None:
-        """Watch from now on, or stop."""
+        """Record from now on, or stop."""
         if wanted == self._wanted:
             return
         self._wanted = wanted
@@ -51,13 +51,13 @@ class SwitchedMode(TorchFunctionMode):
             guest._put(guest._wanted and not host._wanted)
 
     def carry(self) -> None:
-        """While this mode is on, call the handlers of the one that is on now, which then need not be there."""
+        """While this mode is on, call the handlers of the mode that is on now, which then need not be on the stack."""
         below = [mode for mode in _get_current_function_mode_stack() if isinstance(mode, SwitchedMode)]
         if len(below) == 1 and below[0].handlers and below[0]._guest is None:
             self._guest, below[0]._host = below[0], self
 
     def _put(self, there: bool) -> None:
-        """Put the mode on torch's stack or take it off."""
+        """Put the mode on torch's stack or remove it."""
         if there == self._there:
             return
         self._there = there
@@ -76,7 +76,7 @@ class SwitchedMode(TorchFunctionMode):
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """Inside no SwitchedMode sees what is called, and none costs time; modes of the user's stay."""
+    """Inside, no SwitchedMode receives calls or costs time; modes of the user's stay."""
     every = [_pop_mode() for _ in range(_len_torch_function_stack())][::-1]
     for mode in every:
         if not isinstance(mode, SwitchedMode):

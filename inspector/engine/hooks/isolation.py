@@ -1,4 +1,4 @@
-"""A run leaves no trace in the process: random state, buffers and training flags are put back afterwards."""
+"""A run changes nothing in the process: random state, buffers and training flags are restored afterwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from torch import nn
 
 @contextmanager
 def unchanged(model: nn.Module, seed: int) -> Iterator[None]:
-    """Seeded random state inside, the old one afterwards; buffers and training flags put back if the run moved them."""
+    """Seeded random state inside, the old one afterwards;
+    buffers and training flags restored if the run changed them."""
     states = (random.getstate(), np.random.get_state(), torch.get_rng_state())
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     modes = [(module, module.training) for module in model.modules()]
@@ -24,7 +25,7 @@ def unchanged(model: nn.Module, seed: int) -> Iterator[None]:
         for name, buffer in module._buffers.items()
     ]
     collecting = gc.isenabled()
-    gc.disable()  # probes keep what the model makes; the collector would walk over all of it, again and again
+    gc.disable()  # probes store what the model makes; the collector would traverse all of it, again and again
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)

@@ -1,7 +1,7 @@
-"""Which module is being called: a stack kept by hooks that no module can see.
+"""Which module is being called: a stack maintained by hooks that no module can see.
 
-The hooks are torch's global ones: a hook on a module of its own would turn the fused path of
-nn.TransformerEncoderLayer off, be copied with the model, and be seen by the user.
+The hooks are torch's global ones: a hook on a single module would turn off the fused path of
+nn.TransformerEncoderLayer, be copied with the model, and be visible to the user.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn.modules import module as torch_module
 
 ROOT = "model"
-"""Place of what happens in the model itself, outside of every submodule."""
+"""Place of operations in the model itself, outside of every submodule."""
 
 CALL = nn.Module._call_impl.__code__
 Before = Callable[[nn.Module], None]
@@ -25,7 +25,7 @@ After = Callable[[nn.Module, tuple[Any, ...], dict[str, Any], Any], None]
 
 
 class ModuleStack:
-    """The modules being called, outermost first; `entered` and `left` are told of each.
+    """The modules being called, outermost first; `entered` and `left` are called for each.
 
     `left` gets the result None when the module raised. Calls inside a backward pass (checkpointing runs parts of
     the model again there) and calls of other threads are not seen. Neither function may raise.
@@ -78,13 +78,13 @@ class ModuleStack:
 
 
 class CalledModules:
-    """Which module is being called, found when it is asked: hooks would cost time at every call of a module."""
+    """Which module is being called, found on request: hooks would cost time at every call of a module."""
 
     def __init__(self, model: nn.Module) -> None:
         self._names = {id(module): name or ROOT for name, module in model.named_modules()}
 
     def place(self) -> tuple[str, str]:
-        """(qualified name, class name) of the innermost module of the model in whose call this is asked."""
+        """(qualified name, class name) of the innermost module of the model whose call is running."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_code is CALL:

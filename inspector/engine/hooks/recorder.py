@@ -16,11 +16,11 @@ from inspector.engine.errors import CancelledError
 from inspector.engine.hooks.module_stack import in_backward
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
-from inspector.engine.wording import told
+from inspector.engine.wording import error_text
 
 
 class CallRecorder(ABC):
-    """Keeps the calls of some modules. After a fault, or when asked to, a module is not watched any more."""
+    """Records the calls of some modules. After an internal error, or on request, a module is no longer recorded."""
 
     def __init__(self, trace: Trace | None = None, emit: Emitter | None = None) -> None:
         self.trace, self.emit = trace, emit
@@ -33,12 +33,13 @@ class CallRecorder(ABC):
         return type(self), ()
 
     def watches(self, place: str) -> bool:
-        """True where a call is to be kept: not in copies, compiled code, or a backward pass that runs modules again."""
+        """True where a call is to be recorded:
+        not in copies, compiled code, or a backward pass that runs modules again."""
         watching = self.trace is not None and place not in self.broken
         return watching and not torch.compiler.is_compiling() and not in_backward()
 
     def after(self, place: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        """A watched module returned. Never raises into the user's model."""
+        """A recorded module returned. Never raises into the user's model."""
         if not self.watches(place):
             return
         try:
@@ -46,10 +47,10 @@ class CallRecorder(ABC):
         except CancelledError:
             self.broken.add(place)
         except Exception as fault:  # noqa: BLE001 - a probe may not end the user's run
-            self.give_up(place, f"Watching {place} failed ({told(fault)}).")
+            self.give_up(place, f"Recording {place} failed ({error_text(fault)}).")
 
     def give_up(self, place: str, reason: str) -> None:
-        """Watch a module no more, and say why."""
+        """Stop recording a module, and report why."""
         self.broken.add(place)
         with suppress(Exception):
             assert self.emit is not None
@@ -57,11 +58,11 @@ class CallRecorder(ABC):
 
     @abstractmethod
     def keep(self, place: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        """Keep one call. May raise."""
+        """Store one call. May raise."""
 
 
 class AfterHook:
-    """A forward hook, with keyword arguments, that tells a recorder."""
+    """A forward hook, with keyword arguments, that passes each call to a recorder."""
 
     def __init__(self, recorder: CallRecorder, place: str) -> None:
         self.recorder, self.place = recorder, place

@@ -1,4 +1,4 @@
-"""Sound from .wav and .flac files, framed as the subject says."""
+"""Sound from .wav and .flac files, framed as the subject defines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
 
 MAX_SAMPLES = 100_000_000
-"""Over all channels: 100 minutes at 16 kHz. A compressed file, or one that lies, may claim any number."""
+"""Over all channels: 100 minutes at 16 kHz. A compressed file, or one with a wrong header, may claim any number."""
 
 
 class Audio:
@@ -42,7 +42,7 @@ class Audio:
         """The frames of each recording as vectors."""
         if subject.frames is None:
             raise InputError(
-                f"{subject.name} does not say how sound is framed (`frames`), so it cannot be run on audio."
+                f"{subject.name} does not define how sound is framed (`frames`), so it cannot be run on audio."
             )
         paths = [regular_file(path) for path in (spec.value, *more_of(spec, "files"))]
         rows = []

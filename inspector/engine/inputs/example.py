@@ -1,4 +1,4 @@
-"""The ready sequences that a subject brings along; the first is the default."""
+"""The example sequences of a subject; the first is the default."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class Example:
     """One of the subject's examples, by name."""
 
     title = "Example"
-    summary = "A ready sequence of the model, by name."
+    summary = "An example sequence of the model, by name."
     form = "example"
     order = 0
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
-        """The example named `value` (a beginning that is unique will do), or the first; without any, a default."""
+        """The example named `value` (a unique prefix is enough), or the first; without any, a default."""
         if not subject.examples:
             if spec.value:
-                raise InputError(f"{subject.name} brings no examples, so there is no {spec.value!r}; type a sequence.")
+                raise InputError(f"{subject.name} has no examples, so there is no {spec.value!r}; type a sequence.")
             return defaults(subject, seed) if subject.declared else default_sequence(subject, seed)
         name = spec.value or next(iter(subject.examples))
         alike = [known for known in subject.examples if known.lower().startswith(name.lower())]

@@ -14,11 +14,11 @@ from inspector.engine.registries import INPUTS, input_of_file, make_input
 from inspector.records import InputSpec
 
 HEAD = 16
-"""First bytes that are looked at where a suffix says nothing."""
+"""First bytes that are read where the suffix is unknown."""
 
 
 class File:
-    """Hands the file to the input that reads it; `options["files"]` adds more sequences of the same kind."""
+    """Passes the file to the input that reads it; `options["files"]` adds more sequences of the same kind."""
 
     title = "File"
     summary = "A file of text, ids, numbers or sound, by its suffix."

@@ -1,4 +1,4 @@
-"""Made sequences for models that read vectors: noise, an impulse at a step, a constant, a sine."""
+"""Generated sequences for models that read vectors: noise, an impulse at a step, a constant, a sine."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ class Generated:
     reads = ("vectors",)
     options = (
         Option(name="steps", type="int", default=100, low=0, high=10_000_000, help="How many steps."),
-        Option(name="value", type="float", default=1.0, help="How large it is; of noise its standard deviation."),
+        Option(name="value", type="float", default=1.0, help="How large it is; for noise, its standard deviation."),
         Option(name="at", type="int", default=0, low=0, help="The step of the impulse.", of_value=("impulse",)),
         Option(name="period", type="float", default=20.0, help="Steps of one period.", of_value=("sine",)),
         Option(name="samples", type="int", default=1, low=1, high=1024, help="Sequences of the batch."),
     )
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
-        """A batch of `samples` sequences (different noise in each), 100 steps unless said otherwise."""
+        """A batch of `samples` sequences (different noise in each), 100 steps unless given otherwise."""
         if subject.kind != "vectors" or subject.width is None:
-            raise InputError(f"{subject.name} reads {what_it_reads(subject)}; made signals are for vectors.")
+            raise InputError(f"{subject.name} reads {what_it_reads(subject)}; generated signals are for vectors.")
         if spec.value not in KINDS:
             raise InputError(f"There is no signal {spec.value!r}; there are {', '.join(KINDS)}.")
         steps, count = int(number_option(spec, "steps", 100)), int(number_option(spec, "samples", 1))
         check_length(max(0, steps))
         if not 1 <= count <= 1024:
-            raise InputError(f"A batch of {count} sequences was asked for; 1 to 1024 are made.")
+            raise InputError(f"A batch of {count} sequences was requested; 1 to 1024 are possible.")
         if steps * count * subject.width > MAX_NUMBERS:
             raise InputError(
-                f"{count} × {steps} × {subject.width} numbers were asked for; at most {MAX_NUMBERS:,} are made."
+                f"{count} × {steps} × {subject.width} numbers were requested; at most {MAX_NUMBERS:,} are possible."
             )
         rows = [_signal(spec, steps, subject.width, seed + i).to(model_dtype(subject)) for i in range(count)]
         return pad(subject, rows, targets=[None] * count, title=f"{spec.value}, {steps} steps", look_at=spec.look_at)

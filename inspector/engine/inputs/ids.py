@@ -16,7 +16,7 @@ _WORD = re.compile(r"[+-]?\d{1,18}\Z")
 
 
 class Ids:
-    """Ids as they stand in the model's vocabulary."""
+    """Ids of the model's vocabulary."""
 
     title = "Ids"
     summary = "Token ids, typed (or the 0 and 1 of a mask)."
@@ -36,7 +36,7 @@ class Ids:
 
 
 def parse_ids(text: str) -> list[int]:
-    """Whole numbers separated by spaces or commas. Raises InputError naming the first word that is none."""
+    """Whole numbers separated by spaces or commas. Raises InputError naming the first item that is not one."""
     words = text.replace(",", " ").split()
     for word in words:
         if not _WORD.match(word):

@@ -49,7 +49,7 @@ class Numbers:
     magic = (npy.MAGIC_PREFIX,)
     options = (
         MORE_FILES,
-        Option(name="key", type="text", default="", help="Which array of an .npz that holds several."),
+        Option(name="key", type="text", default="", help="Which array of an .npz with several."),
         ALLOW_NONFINITE,
     )
 
@@ -81,7 +81,7 @@ def _axes(subject: Subject) -> int:
 
 
 def read_numbers(path: Path, key: str) -> npt.NDArray[Any]:
-    """The array in a file, by what the file is rather than by its name. Raises InputError in one sentence."""
+    """The array in a file, by what the file is rather than by its name. Raises InputError with a one-line message."""
     try:
         with open_regular(path) as file:
             head = file.read(6)
@@ -107,7 +107,7 @@ def read_numbers(path: Path, key: str) -> npt.NDArray[Any]:
 
 
 def _npy(stream: IO[bytes], size: int) -> npt.NDArray[Any]:
-    """One array of at most `size` bytes: what the header claims is checked before room is made for it."""
+    """One array of at most `size` bytes: what the header claims is checked before memory is allocated for it."""
     version = npy.read_magic(stream)
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     if version not in readers:
@@ -127,7 +127,7 @@ def _npz(file: IO[bytes], key: str) -> npt.NDArray[Any]:
     with zipfile.ZipFile(file) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
         if not key and len(names) > 1:
-            raise ValueError(f"it holds {', '.join(names[:10])}: say which with the option key=NAME")
+            raise ValueError(f"it holds {', '.join(names[:10])}: choose one with the option key=NAME")
         chosen = key or (names[0] if names else "")
         if chosen not in names:
             raise ValueError(f"it holds {', '.join(names[:10]) or 'no arrays'}, not {chosen!r}")

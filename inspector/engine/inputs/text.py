@@ -11,7 +11,7 @@ from inspector.records import InputSpec, Option
 
 
 class Text:
-    """Text as it stands; `options["texts"]` adds more sequences, `options["vocabulary"]` names a vocabulary file."""
+    """Text as it is given; `options["texts"]` adds more sequences, `options["vocabulary"]` names a vocabulary file."""
 
     title = "Text"
     summary = "Text, in the model's own vocabulary."

@@ -1,4 +1,4 @@
-"""Typed numbers for a model that reads vectors: a semicolon ends a step, spaces or commas stand between its numbers."""
+"""Typed numbers for a model that reads vectors: a semicolon ends a step, spaces or commas separate its numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Vectors:
 
 
 def parse_vectors(text: str, width: int | None) -> list[list[float]]:
-    """The numbers of each step. Raises InputError naming the first word that is none, or the step that does not fit."""
+    """The numbers of each step. Raises InputError naming the first item that is no number, or the wrong step."""
     parts = [_numbers(part) for part in text.split(";")]
     while len(parts) > 1 and not parts[-1]:
         parts.pop()

@@ -1,4 +1,4 @@
-"""Edited runs: a token changed, a unit or a gate held, and the model run again.
+"""Edited runs: a token changed, a unit or a gate clamped, and the model run again.
 
 In: `records.Edit` values (place, signal, unit, value, steps). Out: a second frame of the capture, so that the window
 can show the run as it was, with the change, or the difference.

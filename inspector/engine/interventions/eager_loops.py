@@ -1,8 +1,8 @@
 """Recurrent modules written out as loops, so that a value in the middle of a step can be changed.
 
 Only edited runs use them: what is changed inside a fused kernel cannot be seen outside it. The recorder treats this
-file, and the step that each family of cells writes (`Cell.eager_step`), as a user's code; the local names there are the
-names of the channels.
+file, and the step that each family of cells defines (`Cell.eager_step`), as a user's code; the local names there are
+the names of the channels.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Layer:
 
 
 def run(self: Layer, x: Tensor, *state: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """x (t, b, i) and the parts of the state (b, ·) → what the layer gives (t, b, o) and the last state."""
+    """x (t, b, i) and the parts of the state (b, ·) → the layer's output (t, b, o) and the last state."""
     cell = self.cell
     main = list(cell.parts).index(cell.main)
     out = []
@@ -52,7 +52,7 @@ def layers_of(family: CellFamily, module: nn.Module, place: str) -> list[list[La
 
 
 def forward_of(family: CellFamily, module: nn.Module, layers: list[list[Layer]]) -> Callable[..., Any]:
-    """What to put in the place of the module's forward."""
+    """What replaces the module's forward."""
     stack = family.stack(module)
 
     def forward(*args: Any, **kwargs: Any) -> Any:

@@ -47,7 +47,7 @@ class Editor:
     used: int = 0
 
     def add(self, where: Where, target: Target) -> None:
-        """Watch for one more operation."""
+        """Add one more operation to be replaced."""
         self.targets.setdefault(where, []).append(target)
         self.hot.add(where[0][-1])
 
@@ -67,15 +67,15 @@ class Editor:
 
 
 def code_location(chain: Chain, name: str) -> Where:
-    """Where an operation stands, the same in every run of the same code."""
+    """Where an operation is in the code, the same in every run of the same code."""
     return tuple((frame.f_code, at) for frame, at in chain), name, id(chain[-1][0].f_locals.get("self"))
 
 
 class WrittenOut:
-    """A model's recurrent modules and cells as loops, put in the place of their forwards while `on`.
+    """A model's recurrent modules and cells as loops, which replace their forwards while `on`.
 
-    Those that a family knows. `places`: id of a layer, and of its step → its place. The same layers are used every
-    time, so that operations are known again.
+    Only those of a known family. `places`: id of a layer, and of its step → its place. The same layers are used every
+    time, so that operations are recognised.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -97,7 +97,7 @@ class WrittenOut:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """The model computes with the loops inside."""
+        """Inside, the model computes with the loops."""
         for module, forward in self._forwards:
             module.forward = forward
         try:

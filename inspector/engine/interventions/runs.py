@@ -17,7 +17,7 @@ from inspector.engine.trace.trace import Trace
 from inspector.records import Edit, Frame
 
 PROBES = ("handwritten", "attention")
-"""What watches an edited run: torch's own modules are written out in it."""
+"""The probe that records an edited run, in which torch's own modules are written out as loops."""
 
 
 class _Nowhere:
@@ -26,7 +26,7 @@ class _Nowhere:
 
 
 @dataclass(slots=True)
-class Plan:
+class EditPlan:
     """An edited run that is known to be possible: the changed input, and what replaces values in the middle of it."""
 
     edits: tuple[Edit, ...]
@@ -35,26 +35,27 @@ class Plan:
     editor: Editor | None
 
 
-def plan_edits(subject: Subject, batch: Batch, edits: Sequence[Edit], options: RunOptions = DEFAULTS) -> Plan:
-    """Find what the edits change, by a pass that writes nothing. Raises InputError for edits of what there is not."""
+def plan_edits(subject: Subject, batch: Batch, edits: Sequence[Edit], options: RunOptions = DEFAULTS) -> EditPlan:
+    """Find what the edits change, by a pass that writes nothing.
+    Raises InputError for edits of something that does not exist."""
     changed = edited_input(subject, batch, edits)
     inner = [edit for edit in edits if not edit.of_input]
     if not inner:
-        return Plan(tuple(edits), changed, None, None)
+        return EditPlan(tuple(edits), changed, None, None)
     loops = WrittenOut(subject.model)
     with loops.on():
         dry = perform(
             subject, changed, _Nowhere(),
             RunOptions(only=("states",), seed=options.seed, states=options.states, probes=PROBES, places=loops.places),
         )  # fmt: skip
-    return Plan(tuple(edits), changed, loops, editor_of(dry, inner))
+    return EditPlan(tuple(edits), changed, loops, editor_of(dry, inner))
 
 
 def perform_with_edits(
     subject: Subject,
     batch: Batch,
     sink: Sink,
-    plan: Plan | None,
+    plan: EditPlan | None,
     options: RunOptions = DEFAULTS,
     frame: Frame | None = None,
 ) -> Trace:
@@ -77,7 +78,7 @@ def perform_with_edits(
 
 
 def editor_of(trace: Trace, edits: Sequence[Edit]) -> Editor:
-    """What replaces the edited values, from a pass that saw where they are made. Raises InputError."""
+    """What replaces the edited values, from a pass that recorded where they are computed. Raises InputError."""
     recorded = trace.findings.of(RecordedLoops)
     counts: dict[Any, int] = {}
     number: dict[int, int] = {}

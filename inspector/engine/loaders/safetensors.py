@@ -1,4 +1,4 @@
-"""safetensors files: tensors only, no code; header bounded before it is believed."""
+"""safetensors files: tensors only, no code; the header's claims are checked before they are used."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Safetensors:
         return path.suffix == ".safetensors" or (len(head) > 9 and head[8:9] == b"{")
 
     def load(self, path: Path) -> State:
-        """Copies of all tensors: a memory map would crash this process if the file were cut meanwhile."""
+        """Copies of all tensors: a memory map would crash this process if the file were truncated meanwhile."""
         _check_header(path)
         try:
             with safe_open(path, framework="pt", device="cpu") as file:

@@ -1,6 +1,6 @@
 """torch.save files (.pt .pth .bin .ckpt), zip and old format, always with weights_only=True.
 
-What the loader refuses is never tried in a less safe way. Layouts: Lightning, Ignite, plain training dicts.
+A file that weights_only rejects is never read in a less safe way. Layouts: Lightning, Ignite, plain training dicts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NESTED = (
 STEPS = ("global_step", "step", "iteration", "iter", "epoch")
 MAX_NODES, MAX_DEPTH = 20_000, 6
 PROGRAMS = frozenset({"constants.pkl", "archive_format", "model_weights_config.json", "extern_modules"})
-"""Files in an archive that is a program (TorchScript, torch.export, torch.package) and no checkpoint."""
+"""Files in an archive that is a program (TorchScript, torch.export, torch.package), not a checkpoint."""
 MAX_PICKLE, MAX_OPCODES = 16 << 20, 2_000_000
 HARMLESS = ("torch._utils ", "torch._tensor ", "torch.storage ", "collections OrderedDict")
 
@@ -53,7 +53,7 @@ class TorchFile:
     magic = (b"PK", OLD_MAGIC, b"\x80\x02", b"\x80\x03", b"\x80\x04")
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        """A zip archive that is no program, the old magic number, or a bare pickle."""
+        """A zip archive that is not a program, the old magic number, or a bare pickle."""
         return head.startswith(self.magic) and not (head.startswith(b"PK") and _is_program(path))
 
     def load(self, path: Path) -> State:
@@ -67,7 +67,7 @@ class TorchFile:
 
 
 def _is_program(path: Path) -> bool:
-    """Whether a zip archive holds a program. A damaged one does not tell: reading it will say what is wrong."""
+    """Whether a zip archive is a program. False for a damaged one: reading it will report what is wrong."""
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return any(name.rpartition("/")[2] in PROGRAMS for name in archive.namelist())
@@ -76,7 +76,7 @@ def _is_program(path: Path) -> bool:
 
 
 def _check_archive(path: Path) -> None:
-    """Refuse compression bombs and other archives by the zip directory, before anything is read."""
+    """Reject compression bombs and other archives by the zip directory, before anything is read."""
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             members = archive.infolist()
@@ -92,13 +92,13 @@ def _check_archive(path: Path) -> None:
 
 
 def _load(path: Path) -> Any:
-    """What torch.load reads without running anything; its warnings and its advice are not passed on."""
+    """What torch.load reads without running anything; its warnings and its advice are not shown."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return torch.load(path, map_location="cpu", weights_only=True)
     except (RecursionError, MemoryError) as problem:
-        raise InputError(f"{path.name} asks for too much to be read ({type(problem).__name__}).") from None
+        raise InputError(f"{path.name} needs too much memory to be read ({type(problem).__name__}).") from None
     except Exception as problem:  # noqa: BLE001 - a damaged file may raise anything on its way
         text = " ".join(str(problem).split())
         named = _unsafe_names(path) if isinstance(problem, pickle.UnpicklingError) else []
@@ -110,17 +110,17 @@ def _load(path: Path) -> Any:
 
 
 def _reason(text: str, problem: Exception) -> str:
-    """torch's own words without its advice to read the file in an unsafe way."""
+    """torch's own message without its advice to read the file in an unsafe way."""
     if "weights_only" in text:
         return "its pickle is broken"
     return text[:160].rstrip(".") or type(problem).__name__
 
 
 def _unsafe_names(path: Path) -> list[str]:
-    """The globals in a file that are refused; [] if there are none, or if it cannot be told."""
+    """The globals in a file that are rejected; [] if there are none, or if they cannot be determined."""
     try:
         names = sorted(torch.serialization.get_unsafe_globals_in_checkpoint(path))
-    except Exception:  # noqa: BLE001 - it reads the new format only; the refusal stands without any list
+    except Exception:  # noqa: BLE001 - it reads the new format only; the file is then rejected without a list
         names = _named_in_pickles(path)
     return [" ".join(name.split())[:60] for name in names]
 
@@ -151,7 +151,7 @@ def _named_in_pickles(path: Path) -> list[str]:
                     words = [words[1], argument]
                 if left <= 0:
                     break
-    except Exception:  # noqa: BLE001 - behind the pickles come numbers, which are no opcodes
+    except Exception:  # noqa: BLE001 - after the pickles come numbers, which are not opcodes
         pass
     kept = [name for name in found if not name.startswith(HARMLESS) and not name.endswith("Storage")]
     return sorted(name.replace(" ", ".")[:60] for name in kept)
@@ -160,7 +160,7 @@ def _named_in_pickles(path: Path) -> list[str]:
 def choose(raw: Any, path: Path) -> State:
     """The state dict inside what was loaded: the nested dict with the most tensor elements."""
     found: dict[str, dict[str, Tensor]] = {}
-    _walk(raw, "", found, [0], 0)
+    _collect(raw, "", found, [0], 0)
     if not found:
         raise InputError(f"{path.name} holds a {type(raw).__name__} without named tensors; expected a state dict.")
     preferred = [key for key in found if key.rpartition(".")[2] in NESTED and "optimizer" not in key]
@@ -176,12 +176,12 @@ def choose(raw: Any, path: Path) -> State:
 
 
 def _rank(key: str) -> int:
-    """Between two of one size (a model and its moving average) the one that is usually meant: as in NESTED."""
+    """Of two of equal size (a model and its moving average), the one that is usually wanted: the order of NESTED."""
     last = key.rpartition(".")[2]
     return NESTED.index(last) if last in NESTED else len(NESTED)
 
 
-def _walk(value: Any, where: str, found: dict[str, dict[str, Tensor]], nodes: list[int], depth: int) -> None:
+def _collect(value: Any, where: str, found: dict[str, dict[str, Tensor]], nodes: list[int], depth: int) -> None:
     """Collect every dict of named tensors, within a budget of nodes and depth; nothing is printed or compared."""
     nodes[0] += 1
     if nodes[0] > MAX_NODES or depth > MAX_DEPTH or not isinstance(value, Mapping):
@@ -191,7 +191,7 @@ def _walk(value: Any, where: str, found: dict[str, dict[str, Tensor]], nodes: li
         found[where] = tensors
     for key, item in value.items():
         if isinstance(item, Mapping):
-            _walk(item, f"{where}.{key}".lstrip("."), found, nodes, depth + 1)
+            _collect(item, f"{where}.{key}".lstrip("."), found, nodes, depth + 1)
 
 
 def _check_tensor(name: str, tensor: Tensor, path: Path) -> None:

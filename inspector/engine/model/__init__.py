@@ -5,12 +5,12 @@ Out: a `Subject` with every convention filled in, and padded `Batch` objects.
 
     subject           Subject, and how an nn.Module becomes one
     batch             Batch: named inputs, each with its lengths and its step axis
-    declared_inputs   what a subject says of each of its inputs
+    declared_inputs   what a subject declares about each of its inputs
     batching          encoding, checking and labelling of the sequences of one input
     named_batches     several named inputs as one batch
     call              how a model is called on a batch
     model_output      scores and a loss in what a model returns
-    training_log      `history.json` beside a checkpoint: what training noted at every step
+    training_log      `history.json` beside a checkpoint: what training logged at every step
 
 Begin reading with `subject.py`.
 """

@@ -16,7 +16,7 @@ InputKind = Literal["tokens", "vectors", "image", "mask", "state", "other"]
 SEQUENCES = ("tokens", "vectors")
 """Kinds that are a sequence of steps by themselves; a mask has the steps of the input that it masks."""
 INPUT = "input"
-"""Name of the one input of a batch that nobody named, and the place of the primary input's channels."""
+"""Name of the only input of a batch where none is given, and the place of the primary input's channels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +28,9 @@ class NamedInput:
         kind: "tokens" (b, t) ids, "vectors" (b, t, i), "image" (b, c, h, w), "mask" (b, t) bool, "state", "other".
         lengths: (b,) long, on the CPU: real steps of each sequence; 1 where the input has no steps.
         names: for each sequence, the labels of its steps (empty: steps are numbered).
-        axis: the step axis that it runs over: "step" for the primary input, its own name for others; "" without steps.
-        grid: (rows, columns) of a picture that is cut into patches, row by row: each step, or of an image each position
-            that the model looks at, is a patch.
+        axis: its step axis: "step" for the primary input, its own name for others; "" without steps.
+        grid: (rows, columns) of a picture that is cut into patches, row by row: each step, or for an image each
+            position that the model attends to, is a patch.
         batch_dim: where the model wants the batch axis (1 for the states of nn.LSTM, or time-major sequences).
     """
 
@@ -57,7 +57,7 @@ class Batch:
 
     Attributes:
         named: every input by its name, in the order in which they were declared.
-        primary: the name of the input whose steps are the run's: what the strip shows.
+        primary: the name of the input whose step axis is the run's: the window's token strip shows it.
         targets: whatever the subject's loss wants, or None.
         look_at: the sequence that is shown; the others count where a quantity averages.
         title: what was run, for the window's title.
@@ -125,7 +125,7 @@ class Batch:
 
     @property
     def steps(self) -> int:
-        """Steps of the primary input with padding (1 where it has none, as an image)."""
+        """Steps of the primary input with padding (1 where it has no steps, as an image)."""
         return self.first.steps
 
     @property
@@ -142,7 +142,7 @@ class Batch:
         if found.tensor is None or not found.batch_dim:
             return found.tensor
         known = self._moved.get(name)
-        if known is None or known[0] is not found.tensor:  # one view for all who ask: tensors are known by identity
+        if known is None or known[0] is not found.tensor:  # always the same view: tensors are recognised by identity
             known = self._moved[name] = found.tensor, found.tensor.movedim(0, found.batch_dim)
         return known[1]
 
@@ -154,7 +154,7 @@ class Batch:
         return torch.arange(found.steps, device=found.tensor.device) < found.lengths.to(found.tensor.device)[:, None]
 
     def others(self) -> list[tuple[str, NamedInput]]:
-        """The sequences beside the primary one that run over a step axis of their own, once an axis."""
+        """The sequences beside the primary one that run over a step axis of their own, one for each axis."""
         found: dict[str, tuple[str, NamedInput]] = {}
         for name, one in self.named.items():
             if one.tensor is not None and one.kind in SEQUENCES and one.axis not in ("", STEP_DOMAIN):

@@ -23,12 +23,12 @@ from inspector.records import STEP_DOMAIN, InputSpec, Option
 MAX_STEPS = 2_000_000
 MAX_FILE = 1 << 30
 MAX_TEXT = 256 << 20
-"""Bytes of a file that is parsed as text: its cells take twenty times their room while they are read."""
+"""Bytes of a file that is parsed as text: its cells take twenty times their size in memory while they are read."""
 DEFAULT_STEPS = 64
 
 
 def of_value(subject: Subject, value: Any, *, allow_nonfinite: bool = False) -> Tensor:
-    """One sequence from text, an array or a tensor: (t,) ids, (t, i) floats, or what else the kind is.
+    """One sequence from text, an array or a tensor: (t,) ids, (t, i) floats, or an array of another kind.
 
     Raises InputError.
     """
@@ -44,14 +44,14 @@ def of_value(subject: Subject, value: Any, *, allow_nonfinite: bool = False) -> 
 
 def tensor_of(value: Any) -> Tensor:
     """A tensor of any numbers, of its own memory; byte order and types that torch lacks are converted exactly,
-    except long doubles, which become doubles. Raises InputError for what is no rectangle of numbers.
+    except long doubles, which become doubles. Raises InputError for what is not a rectangular array of numbers.
     """
     if isinstance(value, Tensor):
         return value.detach()
     try:
-        array = np.array(value)  # a copy: arrays may be read-only, or mapped from a file that is cut meanwhile
+        array = np.array(value)  # a copy: arrays may be read-only, or mapped from a file that is truncated meanwhile
     except (ValueError, TypeError) as problem:
-        raise InputError(f"The sequence is no array of numbers: {' '.join(str(problem).split())}.") from None
+        raise InputError(f"The sequence is not an array of numbers: {' '.join(str(problem).split())}.") from None
     kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "c": np.complex128, "f": np.float64}
     if array.dtype.kind not in kinds:
         raise InputError(f"The sequence is a {type(value).__name__} of {array.dtype}; expected numbers.")
@@ -61,14 +61,15 @@ def tensor_of(value: Any) -> Tensor:
 
 
 def ask(subject: Subject, what: str, function: Callable[..., Any], *given: Any) -> Any:
-    """Call a function of the user's subject: its ValueErrors are sentences for the user, anything else is a fault.
+    """Call a function of the user's subject: its ValueErrors are messages for the user, anything else is an error of
+    the model.
 
     Raises InputError or ModelError.
     """
     try:
         return function(*given)
     except ValueError as problem:
-        raise InputError(" ".join(text_of(problem).split()) or f"{what} of {subject.name} refused it.") from None
+        raise InputError(" ".join(text_of(problem).split()) or f"{what} of {subject.name} rejected it.") from None
     except (Exception, SystemExit) as fault:
         raise model_error(fault, f"{what} of {subject.name}") from fault
 
@@ -82,9 +83,7 @@ def encode_text(subject: Subject, text: str) -> Tensor:
     if subject.encode is not None:
         return check_ids(subject, tensor_of(ask(subject, "encode", subject.encode, text)))
     if subject.vocabulary is None:
-        raise InputError(
-            f"{subject.name} says nothing about its vocabulary, so text cannot be encoded; give ids instead."
-        )
+        raise InputError(f"{subject.name} declares no vocabulary, so text cannot be encoded; give ids instead.")
     index = {entry: number for number, entry in enumerate(subject.vocabulary)}
     for position, character in enumerate(text):
         if character not in index:
@@ -185,7 +184,7 @@ def check_array(subject: Subject, values: Tensor, *, allow_nonfinite: bool = Fal
 
 
 def what_it_reads(subject: Subject) -> str:
-    """What kind of input there is, in a few words."""
+    """The kind of input, as a short text."""
     known = {"tokens": "tokens", "image": "an image", "mask": "a mask", "state": "a state", "other": "an array"}
     return known.get(str(subject.kind), f"vectors of {subject.width} numbers")
 
@@ -209,7 +208,7 @@ def model_dtype(subject: Subject) -> torch.dtype:
 def pad(subject: Subject, rows: list[Tensor], *, targets: list[Any], title: str = "", look_at: int = 0) -> Batch:
     """Sequences of different lengths as one batch, padded on the right, with the labels of their steps."""
     if not 0 <= look_at < len(rows):
-        raise InputError(f"Sequence {look_at} was asked for; the batch has {len(rows)} (counted from 0).")
+        raise InputError(f"Sequence {look_at} was selected; the batch has {len(rows)} (counted from 0).")
     known = [target for target in targets if target is not None]
     stacked = torch.as_tensor(np.asarray(known)) if known and len(known) == len(rows) else None
     return Batch.of({INPUT: as_input(subject, rows)}, INPUT, targets=stacked, look_at=look_at, title=title)
@@ -251,21 +250,21 @@ def rows_of(subject: Subject, sequence: Any) -> list[Tensor]:
 
 
 def default_sequence(subject: Subject, seed: int, steps: int = DEFAULT_STEPS) -> Batch:
-    """Something to run a model on that brings no examples: random ids, or noise of the right width or shape."""
+    """Something to run a model on that has no examples: random ids, or noise of the right width or shape."""
     random = torch.Generator().manual_seed(seed)
     if subject.kind == "tokens":
         size = vocabulary_size(subject)
         if size is None:
-            raise InputError(f"{subject.name} says nothing about its vocabulary; give ids or text.")
+            raise InputError(f"{subject.name} declares no vocabulary; give ids or text.")
         row = torch.randint(0, size, (steps,), generator=random)
         return pad(subject, [row], targets=[None], title=f"{steps} random tokens (seed {seed})")
     if subject.reads is not None and subject.reads.shape is not None:
         row = torch.randn(subject.reads.shape, generator=random).to(model_dtype(subject))
         return pad(subject, [row], targets=[None], title=f"noise (seed {seed})")
     if subject.kind not in (*SEQUENCES, None):
-        raise InputError(f"{subject.name} has to be given: it is {what_it_reads(subject)} of a shape that nobody said.")
+        raise InputError(f"{subject.name} has to be given: it is {what_it_reads(subject)} of an undeclared shape.")
     if subject.width is None:
-        raise InputError(f"The width of {subject.name}'s input is unknown; give a file of numbers, or say `width`.")
+        raise InputError(f"The width of {subject.name}'s input is unknown; give a file of numbers, or declare `width`.")
     row = torch.randn(steps, subject.width, generator=random).to(model_dtype(subject))
     return pad(subject, [row], targets=[None], title=f"{steps} steps of noise (seed {seed})")
 
@@ -285,7 +284,7 @@ def number_option(spec: InputSpec, name: str, default: float) -> float:
 
 
 def allows_nonfinite(spec: InputSpec) -> bool:
-    """Whether NaN and infinities may be run: asked for by somebody who looks for where they spread."""
+    """Whether NaN and infinities are allowed, to find out where they spread."""
     return bool(spec.options.get("allow_nonfinite", False))
 
 
@@ -298,7 +297,7 @@ def more_of(spec: InputSpec, name: str) -> list[str]:
 
 
 def regular_file(path: str, most: int = MAX_FILE) -> Path:
-    """An existing ordinary file of bearable size; FIFOs and devices would hang the reader. Raises InputError."""
+    """An existing ordinary file that is not too large; FIFOs and devices would hang the reader. Raises InputError."""
     try:
         found = Path(path).expanduser()
         size = regular_stat(found).st_size

@@ -1,7 +1,7 @@
 """How a model is called on a batch, where the subject has no `forward`: by the signature of the model's own.
 
-Inputs that are called like parameters are given by name; the others, where that leaves only one way, in their order.
-Nothing is guessed beyond that: two inputs in each other's place run as well and show something wrong.
+Inputs that have the names of parameters are passed by name; the others, where only one assignment is left, in their
+order. Nothing is guessed beyond that: a model may run with two inputs exchanged and show something wrong.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from inspector.engine.model.batch import INPUT, Batch
 from inspector.engine.wording import text_of
 
 WHOLE = ("batch", "inputs", "data", "example", "features", "sample")
-"""What a forward without annotations calls the one mapping that holds all of its inputs. `features` may be a tensor as
-well; but then a batch of several inputs could not be given to that forward at all."""
+"""Parameter names, in a forward without annotations, of one mapping with all inputs. `features` may be a tensor as
+well; but then a batch of several inputs could not be passed to that forward at all."""
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 """Positional and keyword arguments."""
 
 
 def arguments(model: nn.Module, batch: Batch) -> Call:
-    """What the model's forward is called with. Raises InputError where that is not clear."""
+    """The arguments for the model's forward. Raises InputError where they are not clear."""
     given = {name: batch[name] for name in batch.named}
     present = {name: tensor for name, tensor in given.items() if tensor is not None}
     try:
         parameters = dict(inspect.signature(model.forward).parameters)
-    except (TypeError, ValueError):  # code that says nothing of itself is called in order
+    except (TypeError, ValueError):  # code without a readable signature is called with its inputs in order
         return tuple(present.values()), {}
     signature = _Signature(model, parameters)
     if list(given) == [INPUT]:
@@ -80,7 +80,7 @@ class _Signature:
         return self._laid_out(values)
 
     def _laid_out(self, values: dict[str, Any]) -> Call:
-        """Arguments by place as far as there is none missing, as an author writes them, and by name after that."""
+        """Positional arguments as far as none is missing, as an author writes them, then keyword arguments."""
         args: list[Any] = []
         for name in self.positional:
             if name not in values:
@@ -91,7 +91,7 @@ class _Signature:
         return tuple(args), values
 
     def _takes_a_mapping(self, present: Mapping[str, Tensor]) -> bool:
-        """Whether the one thing that has to be given is a mapping, by its annotation or, without one, by its name."""
+        """Whether the only required argument is a mapping, by its annotation or, without one, by its name."""
         wanted = [name for name in self.required if name in self.positional]
         if len(self.required) != 1 or len(wanted) != 1 or any(name in self.named for name in present):
             return False
@@ -107,11 +107,11 @@ class _Signature:
             return self.parameters[name].annotation
 
     def unclear(self, names: Mapping[str, Any] | list[str]) -> InputError:
-        """The sentence that says what there is on both sides."""
-        told = ", ".join(text_of(p) if p.default is Parameter.empty else p.name for p in self.parameters.values())
+        """The error that names the parameters and the inputs."""
+        described = ", ".join(text_of(p) if p.default is Parameter.empty else p.name for p in self.parameters.values())
         return InputError(
-            f"It is not clear how to call {type(self.model).__name__}: its forward takes ({told}), the batch has "
-            f"{', '.join(names)}. Call the inputs as the parameters are called, or give `forward(model, batch)`."
+            f"It is not clear how to call {type(self.model).__name__}: its forward takes ({described}), the batch has "
+            f"{', '.join(names)}. Name the inputs as the parameters are named, or give `forward(model, batch)`."
         )
 
 
@@ -135,12 +135,12 @@ def takes_by_name(model: nn.Module, name: str) -> bool:
 def takes_batch(forward: Callable[..., Any], who: str) -> bool:
     """Whether a subject's `forward` is (model, batch) rather than (model, inputs, lengths).
 
-    The number of parameters that must be given tells: two or three. A third one with a default is one that the author
-    set beside the batch (`lambda model, batch, k=3: …`), unless it is called `lengths`. Raises InputError otherwise.
+    Decided by the number of required parameters, two or three. A third one with a default is one that the author added
+    to the batch (`lambda model, batch, k=3: …`), unless it is called `lengths`. Raises InputError otherwise.
     """
     try:
         parameters = list(inspect.signature(forward).parameters.values())
-    except (TypeError, ValueError):  # code that says nothing of itself is called as ever
+    except (TypeError, ValueError):  # code without a readable signature gets (model, inputs, lengths)
         return False
     positional = [p for p in parameters if p.kind in POSITIONAL]
     required = sum(p.default is Parameter.empty for p in positional)
@@ -149,5 +149,5 @@ def takes_batch(forward: Callable[..., Any], who: str) -> bool:
         return False
     if required == 2 and not more:
         return True
-    told = ", ".join(map(text_of, parameters))
-    raise InputError(f"`forward` of {who} takes ({told}); expected (model, batch) or (model, inputs, lengths).")
+    described = ", ".join(map(text_of, parameters))
+    raise InputError(f"`forward` of {who} takes ({described}); expected (model, batch) or (model, inputs, lengths).")

@@ -1,4 +1,4 @@
-"""What a subject says of each of its inputs: `inputs={"src": {"kind": "tokens", "vocabulary": …}, "tgt": …}`.
+"""What a subject declares about each of its inputs: `inputs={"src": {"kind": "tokens", "vocabulary": …}, "tgt": …}`.
 
 An entry is a mapping, any object with these attributes, or the kind alone as text.
 """
@@ -25,17 +25,20 @@ class DeclaredInput:
 
     Attributes:
         kind: see NamedInput.
-        vocabulary, encode, size: of tokens: the label of every id; text to ids; how many ids there are.
-        width, frames: of vectors: how many numbers a step has; how sound becomes vectors.
-        shape: of an image, a state or another array: that of one sequence, without the batch axis.
+        vocabulary, encode, size: for tokens: the label of every id; text to ids; how many ids there are.
+        width, frames: for vectors: how many numbers a step has; how sound becomes vectors.
+        shape: for an image, a state or another array: the shape of one sequence, without the batch axis.
         optional: it may be left out, and is None then.
-        of, marks: of a mask that is made from the lengths of another input: which; whether True is "real" or "padding".
-        axis: the step axis: its own name, if nothing is said; that of another input, where both share their steps.
-        grid: (rows, columns) of a picture cut into patches, which are its steps or the positions that are looked at.
+        of, marks: for a mask that is made from the lengths of another input: the name of that input; whether True is
+            "real" or "padding".
+        axis: the step axis: its own name by default; that of another input, where both share their steps.
+        grid: (rows, columns) of a picture cut into patches, which are its steps or the positions that the model attends
+            to.
         batch_dim: where the model wants the batch axis.
         padding: what fills up shorter sequences.
-        modules: the modules that run over its steps; else told by their number of steps where that is no other's.
-        primary: whether its steps are the run's; else those of the first sequence are.
+        modules: the modules that run over its steps; else recognised by their number of steps where no other axis has
+            it.
+        primary: whether its step axis is the run's; by default that of the first sequence is.
     """
 
     kind: InputKind
@@ -57,7 +60,7 @@ class DeclaredInput:
 
     @property
     def derived(self) -> bool:
-        """Whether it is made from another input where it is not given: nobody has to write it down."""
+        """Whether it is made from another input where it is not given, so that it may be left out."""
         return bool(self.of)
 
 
@@ -73,13 +76,13 @@ def declare(inputs: Any, who: str) -> dict[str, DeclaredInput]:
         if one.of and one.of not in found:
             raise InputError(f"The mask {name!r} of {who} is of {text_of(one.of)!r}; there are {', '.join(found)}.")
     if sum(one.primary for one in found.values()) > 1:
-        raise InputError(f"Several inputs of {who} are said to be primary; one is.")
+        raise InputError(f"Several inputs of {who} are declared primary; only one may be.")
     return found
 
 
 def _name(name: object, who: str) -> str:
     if not isinstance(name, str) or not name.isidentifier():
-        raise InputError(f"{text_of(name)[:40]!r} cannot name an input of {who}; expected a word, as a parameter has.")
+        raise InputError(f"{text_of(name)[:40]!r} cannot name an input of {who}; expected an identifier.")
     return name
 
 
@@ -89,7 +92,7 @@ def _declared(name: str, given: Any, who: str) -> DeclaredInput:
     said: dict[str, Any] = {"kind": given} if isinstance(given, str) else dict(_items(given, name, who))
     unknown = [key for key in said if key not in KEYS]
     if unknown:
-        raise InputError(f"The input {name!r} of {who} has no {text_of(unknown[0])!r}; it may say {', '.join(KEYS)}.")
+        raise InputError(f"The input {name!r} of {who} has no {text_of(unknown[0])!r}; it may have {', '.join(KEYS)}.")
     said = {key: value for key, value in said.items() if value is not None}
     kind = said.setdefault("kind", _kind_of(said))
     if kind not in KINDS:
@@ -124,13 +127,14 @@ def _items(given: Any, name: str, who: str) -> Mapping[str, Any]:
 
 
 def _kind_of(said: Mapping[str, Any]) -> str | None:
-    """The kind, where what else is said leaves only one."""
+    """The kind, where the other fields leave only one."""
     telling = {"vocabulary": "tokens", "size": "tokens", "encode": "tokens", "width": "vectors", "frames": "vectors"}
     return "mask" if "of" in said else next((kind for key, kind in telling.items() if key in said), None)
 
 
 def primary_of(inputs: Mapping[str, DeclaredInput], present: Sequence[str]) -> str:
-    """Whose steps are the run's: what says so, else the first sequence, else the first image, else the first of all."""
+    """The input that gives the run its step axis:
+    the one declared primary, else the first sequence, else the first image, else the first of all."""
     said = [name for name in present if inputs[name].primary]
     sequences = [name for name in present if inputs[name].kind in SEQUENCES]
     images = [name for name in present if inputs[name].kind == "image"]

@@ -14,10 +14,10 @@ from inspector.engine.model.batch import Batch
 
 LOGITS = "logits"
 NAMED = (LOGITS, "last_hidden_state")
-"""What the fields of an output that may be scores are called: Hugging Face's, which many others follow."""
+"""Names of fields of an output that may be scores: Hugging Face's, which many others use."""
 LOSS = "loss"
 WANTED = ("labels", "label", "targets", "target")
-"""What a forward calls the right answers that it computes its own loss from."""
+"""Names of a forward's parameters for the targets from which it computes its own loss."""
 
 
 def field_of(output: Any, name: str) -> Any:
@@ -47,15 +47,15 @@ def loss_in(output: Any) -> Tensor | None:
 
 
 def may_return_loss(model: nn.Module, batch: Batch | None) -> bool:
-    """Whether the model's output may hold a loss: asked before it runs, since gradients have to be recorded or not.
+    """Whether the model's output may have a loss: decided before it runs, since gradients have to be recorded or not.
 
-    Some forward in it uses the word as a variable, keyword or key, or makes an object that has a field of the name; and
-    a parameter for the right answers, where there is one, is given. A model that only mentions it is run with gradients
-    for nothing; one that takes the word from elsewhere is run without, and the log says what to do. `batch` is None
-    where somebody else calls the model.
+    Some forward in it uses "loss" as a variable, keyword or key, or makes an object that has a field of that name; and
+    a parameter for the targets, where there is one, is given. A model that only mentions the name is run with gradients
+    without need; one that gets the name from elsewhere is run without, and the log says what to do. `batch` is None
+    where the model is called by other code.
     """
     forwards = {id(forward): forward for module in model.modules() if callable(forward := _forward(module))}
-    if not any(_tells_of_loss(inspect.unwrap(forward)) for forward in forwards.values()):
+    if not any(_mentions_loss(inspect.unwrap(forward)) for forward in forwards.values()):
         return False
     if batch is None:
         return True
@@ -72,12 +72,12 @@ def _forward(module: nn.Module) -> Any:
     return getattr(found, "__func__", found)
 
 
-def _tells_of_loss(function: Callable[..., Any]) -> bool:
-    """Whether the code of a function has the word, or the name of a class with a field of that name."""
+def _mentions_loss(function: Callable[..., Any]) -> bool:
+    """Whether the code of a function contains the name "loss", or the name of a class with such a field."""
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         return False
-    words = _words(code)
+    words = _names_in(code)
     known = dict(getattr(function, "__globals__", {}))
     for name, cell in zip(code.co_freevars, getattr(function, "__closure__", None) or (), strict=False):
         with suppress(ValueError):  # a variable of the enclosing function may not be set yet
@@ -86,8 +86,8 @@ def _tells_of_loss(function: Callable[..., Any]) -> bool:
     return LOSS in words or any(LOSS in inspect.get_annotations(one) or hasattr(one, LOSS) for one in classes)
 
 
-def _words(code: CodeType) -> set[str]:
-    """Names, variables and literal words of a function, those of keyword arguments and dictionary keys included."""
+def _names_in(code: CodeType) -> set[str]:
+    """Names, variables and literal strings of a function, those of keyword arguments and dictionary keys included."""
     found = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
     for constant in code.co_consts:
         if isinstance(constant, str):
@@ -95,5 +95,5 @@ def _words(code: CodeType) -> set[str]:
         elif isinstance(constant, tuple):
             found.update(item for item in constant if isinstance(item, str))
         elif isinstance(constant, CodeType):
-            found.update(_words(constant))
+            found.update(_names_in(constant))
     return found

@@ -1,4 +1,5 @@
-"""Several named inputs as one batch: what was left out is made or refused, and every sequence gets its step axis."""
+"""Several named inputs as one batch: what was left out is made or reported as missing, and every sequence gets its step
+axis."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ from inspector.records import ANSWER_DOMAIN, CLASS_DOMAIN, STEP_DOMAIN, VOCABULA
 from inspector.records.channel import DIMS
 
 TAKEN = frozenset((*DIMS, "position", STEP_DOMAIN, ANSWER_DOMAIN, VOCABULARY_DOMAIN, CLASS_DOMAIN))
-"""Label domains that mean something else: a step axis of such a name would lend its labels to other axes."""
+"""Label domains with another meaning: a step axis of such a name would give its labels to other axes."""
 FEWER = 12
-"""Steps by which each further random sequence is shorter than the one before: equal lengths tell nothing apart."""
+"""Steps by which each further random sequence is shorter than the one before: equal lengths distinguish nothing."""
 Declared = Mapping[str, DeclaredInput]
 
 
@@ -91,7 +92,8 @@ def inferred(value: Any) -> DeclaredInput:
 
 
 def of_example(subject: Subject, found: Any, title: str) -> Batch:
-    """The batch of a ready sequence: a value or (value, target); for several inputs a mapping or the values in order.
+    """The batch of an example sequence: a value or (value, target); for several inputs a mapping or the values in
+    order.
 
     Raises InputError.
     """
@@ -105,7 +107,7 @@ def of_example(subject: Subject, found: Any, title: str) -> Batch:
 
 
 def primary_value(subject: Subject, found: Any) -> Any:
-    """What an example gives for the primary input: the window offers it to be changed where it is text."""
+    """The example's value for the primary input: the window lets the user change it where it is text."""
     if not subject.declared and not isinstance(found, Mapping):
         return found[0] if isinstance(found, tuple) and found else found
     values, _ = _by_name(subject, found, "")
@@ -159,23 +161,23 @@ def assemble(
     look_at: int = 0,
     title: str = "",
 ) -> Batch:
-    """One batch of the inputs that were given, each as a batch of its own, and of those that need not be.
+    """One batch of the inputs that were given, each as a batch of its own, and of those that may be left out.
 
     Raises InputError for one that is missing, for different numbers of sequences or steps, and where it is not clear
     how the model is called with them.
     """
     missing = [name for name, one in declared.items() if name not in given and not _fills_itself(one)]
     if missing or not given:
-        told = f"given was only {', '.join(given)}" if given else "none was given"
+        given_text = f"given was only {', '.join(given)}" if given else "none was given"
         lacking = f"{', '.join(missing)} is missing" if missing else "one at least is needed"
-        raise InputError(f"{subject.name} reads {', '.join(declared)}; {told}, and {lacking}.")
+        raise InputError(f"{subject.name} reads {', '.join(declared)}; {given_text}, and {lacking}.")
     primary = primary_of(declared, [name for name in declared if name in given])
     size = given[primary].size
     for name, batch in given.items():
         if batch.size != size:
             raise InputError(f"{primary} was given {size} sequences and {name} {batch.size}; a batch has equally many.")
     if not 0 <= look_at < size:
-        raise InputError(f"Sequence {look_at} was asked for; the batch has {size} (counted from 0).")
+        raise InputError(f"Sequence {look_at} was selected; the batch has {size} (counted from 0).")
     named: dict[str, NamedInput] = {name: batch.first for name, batch in given.items()}
     named = {
         name: replace(one, axis=axis_of(declared, name, primary, named), grid=declared[name].grid)
@@ -195,7 +197,7 @@ def assemble(
 def axis_of(declared: Declared, name: str, primary: str, named: Mapping[str, NamedInput]) -> str:
     """The step axis of an input: "step" for the primary one's, its own name for others, "" without steps.
 
-    A mask of which nobody says what it masks is of the one sequence with its lengths.
+    A mask that does not declare what it masks belongs to the one sequence with its lengths.
     """
     one = named[name]
     if not one.axis:
@@ -233,6 +235,6 @@ def _check_shared_steps(batch: Batch) -> None:
         other, first = seen.setdefault(one.axis, (name, one))
         if not torch.equal(one.lengths, first.lengths):
             raise InputError(
-                f"{name} has {one.lengths.tolist()} steps and {other} {first.lengths.tolist()}, though both run over "
-                "the same ones."
+                f"{name} has {one.lengths.tolist()} steps and {other} {first.lengths.tolist()}, though both have "
+                "the same step axis."
             )

@@ -1,4 +1,4 @@
-"""A model and how to feed it, however it was opened: the one object that probes, inputs and runs share.
+"""A model and how to call it, however it was opened: the one object that probes, inputs and runs share.
 
 A user's callable may return an nn.Module, or any object with a `model` attribute and some of the attributes
 below; `adopt` fills in the rest. README shows both in ten lines.
@@ -39,36 +39,40 @@ class Subject:
     width: int | None = None
     frames: Callable[[Tensor, int], Tensor] | None = None
     forward: Callable[..., Any] | None = None
-    """(model, inputs, lengths) of the primary input, or (model, batch): the number of its parameters tells."""
+    """(model, inputs, lengths) of the primary input, or (model, batch):
+    distinguished by the number of its parameters."""
     logits: Callable[[Any], Tensor] | None = None
     loss: Callable[[Any, Batch], Tensor] | None = None
     next_token: bool = False
     answer: Callable[[Any, Batch], Any] | None = None
-    """(output, batch) → ids (b, t) of an answer with steps of its own, negative at padding; or labels; or None."""
+    """(output, batch) → ids (b, t) of an output with a step axis of its own, negative at padding;
+    or labels; or None."""
     decoder: str | Sequence[str] = ()
-    """Modules that run over the answer's steps; told by their number of steps where that differs from the input's."""
+    """Modules that run over the output's step axis;
+    by default recognised by their number of steps where it differs from the input's."""
     examples: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
-    """What the model reads by name, in order (DeclaredInput has the fields); empty: one input that has no name."""
+    """The model's inputs by name, in order (DeclaredInput has the fields); empty: one input that has no name."""
     reads: DeclaredInput | None = None
-    """In a view of one input (see `view`): what is declared of that."""
+    """In a view of one input (see `view`): the declaration of that input."""
     guessed: bool = False
-    """True where nobody said the width: it is that of the first layer, which may not be what the model reads."""
+    """True where the width was not declared: it is that of the first layer, which may not be the model's input."""
     checkpoint: str = ""
-    """The file that the weights are from; what training left beside it (history.json) is read."""
+    """The file that the weights are from; the training log beside it (history.json) is read."""
 
     @property
     def declared(self) -> Mapping[str, DeclaredInput]:
-        """The inputs as `adopt` has understood them."""
+        """The inputs as `adopt` has checked them."""
         return self.inputs
 
     @property
     def primary(self) -> str:
-        """The declared input that the attributes of the subject itself are about; "" where none is declared."""
+        """The declared input to which the attributes of the subject itself apply; "" where none is declared."""
         return primary_of(self.declared, list(self.declared)) if self.declared else ""
 
     def view(self, name: str, declared: DeclaredInput) -> Subject:
-        """The subject as it looks to one of its inputs: what reads a sequence for a subject reads it for that."""
+        """The subject restricted to one of its inputs:
+        code that reads a sequence for a subject can read it for that one."""
         width = self.width if declared.width is None and name == self.primary else declared.width
         return replace(
             self, name=f"{name} of {self.name}", kind=declared.kind, vocabulary=declared.vocabulary,
@@ -80,16 +84,16 @@ class Subject:
         """Call the model on a batch as its author would."""
         if self.forward is None:
             args, kwargs = arguments(self.model, batch)
-            return self.model(*args, **kwargs)  # from here: recorded operations are told by who called (recorder.py)
+            return self.model(*args, **kwargs)  # in a recording, the model's own code begins here (recorder.py)
         if takes_batch(self.forward, self.name):
             return self.forward(self.model, batch)
         return self.forward(self.model, batch.inputs, batch.lengths)
 
     def scores(self, output: Any) -> Tensor | None:
-        """(b, t, v) scores of every step, or None when the output is nothing of that kind.
+        """(b, t, v) scores of every step, or None when the output has no scores.
 
-        Of what an output holds, the first tensor that is as wide as the classes or the vocabulary are many; what is
-        called `logits` is believed without that.
+        Of an output's tensors, the first one whose width is the number of classes or of vocabulary entries; one named
+        `logits` is accepted without that.
         """
         if self.logits is not None:
             return self.logits(output)
@@ -100,7 +104,7 @@ class Subject:
     def classes(self, width: int, whose: str = "") -> tuple[str, Sequence[str] | None]:
         """(label domain, names) of so many scores: the labels', the vocabulary's, or another input's as long.
 
-        `whose`: the input whose vocabulary is asked first, where several are equally long. No names where none fits.
+        `whose`: the input whose vocabulary is tried first, where several are equally long. No names where none fits.
         """
         if self.labels is not None:
             return CLASS_DOMAIN, self.labels if len(self.labels) == width else None
@@ -121,20 +125,20 @@ class Subject:
         return self.loss is not None or may_return_loss(self.model, batch if self.forward is None else None)
 
     def loss_of(self, output: Any, batch: Batch) -> Any:
-        """The subject's loss, without one the loss that the output holds; None where there is none."""
+        """The subject's loss, without one the loss in the output; None where there is none."""
         return self.loss(output, batch) if self.loss is not None else loss_in(output)
 
     def decodes(self, place: str) -> bool:
-        """Whether a place lies in a module that the subject says runs over the answer's steps."""
+        """Whether a place lies in a module that the subject declares to run over the output's step axis."""
         return self.lies_in(place, (self.decoder,) if isinstance(self.decoder, str) else self.decoder)
 
     def modules_over(self, name: str) -> tuple[str, ...]:
-        """The modules that are said to run over the steps of an input."""
+        """The modules that are declared to run over the step axis of an input."""
         names = self.declared[name].modules if name in self.declared else ()
         return (names,) if isinstance(names, str) else tuple(names)
 
     def elsewhere(self, place: str) -> bool:
-        """Whether a place is said to run over other steps than the primary input's."""
+        """Whether the module at a place is declared to run over another step axis than the primary input's."""
         others = (self.modules_over(name) for name in self.declared if name != self.primary)
         return self.decodes(place) or any(self.lies_in(place, names) for names in others)
 
@@ -169,14 +173,14 @@ def adopt(thing: Any, name: str = "") -> Subject:
 
 
 def _settle_inputs(subject: Subject) -> None:
-    """Understand what is declared; what the subject says of its sequence is said of the primary input, and back."""
+    """Check what is declared; fields of the subject's sequence apply to the primary input, and the reverse."""
     if not subject.inputs:
         return
     subject.inputs = declare(subject.inputs, subject.name)
     name = subject.primary
     primary = subject.declared[name]
-    told = ("vocabulary", "encode", "width", "frames")
-    both = {key: getattr(primary, key) if getattr(primary, key) is not None else getattr(subject, key) for key in told}
+    own = ("vocabulary", "encode", "width", "frames")
+    both = {key: getattr(primary, key) if getattr(primary, key) is not None else getattr(subject, key) for key in own}
     subject.inputs = {**subject.inputs, name: replace(primary, **both)}
     subject.kind = primary.kind
     for key, value in both.items():
@@ -184,7 +188,7 @@ def _settle_inputs(subject: Subject) -> None:
 
 
 def _settle_texts(subject: Subject) -> None:
-    """Entries and names as plain strings: what a user put there may have a text of its own making, or none."""
+    """Entries and names as plain strings: an object of the user's may have a `__str__` of its own, or a broken one."""
     for attribute in ("vocabulary", "labels"):
         entries = getattr(subject, attribute)
         if entries is not None and not all(type(entry) is str for entry in entries):

@@ -1,4 +1,4 @@
-"""What training left beside a checkpoint: `history.json`, read with care, since anybody may have written it."""
+"""The training log beside a checkpoint, `history.json`, read with checks, since it comes from outside."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def read_history(checkpoint: str) -> Mapping[str, Any] | None:
     except (OSError, ValueError, Unsupported) as fault:
         raise Unsupported(unreadable(in_words(fault) if isinstance(fault, OSError) else fault)) from None
     if not isinstance(found, dict):
-        raise Unsupported(unreadable("it holds no columns by name"))
+        raise Unsupported(unreadable("it has no named columns"))
     return found
 
 
 def unreadable(why: object) -> str:
-    """The sentence about a file that is not as it should be."""
+    """The message about a file that does not have the expected content."""
     return f"{NAME} beside the checkpoint cannot be read: {why}."
 
 
 def column(values: Any, name: str) -> Tensor:
-    """A column as float64, NaN where it holds null. Raises Unsupported where it is no list of numbers."""
+    """A column as float64, NaN where it is null. Raises Unsupported where it is not a list of numbers."""
     try:
         return torch.tensor([math.nan if value is None else float(value) for value in values], dtype=torch.float64)
     except (TypeError, ValueError) as fault:
-        raise Unsupported(unreadable(f"{name} is no list of numbers ({fault})")) from None
+        raise Unsupported(unreadable(f"{name} is not a list of numbers ({fault})")) from None
 
 
 def columns(known: Mapping[str, Any]) -> tuple[Tensor, dict[str, Tensor]]:

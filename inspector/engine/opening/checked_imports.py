@@ -1,7 +1,7 @@
-"""Python's loaders, made to ask before code from outside the installed packages runs.
+"""Python's loaders, changed to check every file of code from outside the installed packages before it runs.
 
-A file is read once: its hash is compared with what was agreed, and exactly these bytes are compiled. `__pycache__` is
-neither read nor written for such code, since what lies there need not come from the source beside it.
+A file is read once: its hash is compared with the one that the user trusted, and exactly these bytes are compiled.
+`__pycache__` is neither read nor written for such code, since it need not come from the source beside it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ HEADER = 16
 """Bytes before the code of a compiled file (PEP 552)."""
 
 
-class Asked(Protocol):
-    """Who is asked."""
+class ImportPolicy(Protocol):
+    """Decides which files may run."""
 
     def is_installed(self, path: str) -> bool:
-        """Whether the file needs no question."""
+        """Whether the file may run without being trusted by the user."""
 
     def check(self, path: str, content: bytes, name: str) -> bytes:
         """The content, or an error where it may not run."""
@@ -40,7 +40,7 @@ class Asked(Protocol):
 
 
 def installed_folders() -> tuple[str, ...]:
-    """What needs no question: the standard library, site-packages, this package and its samples."""
+    """Folders whose code always may run: the standard library, site-packages, this package and its samples."""
     paths = sysconfig.get_paths()
     found = [paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")] + site.getsitepackages()
     if site.ENABLE_USER_SITE:
@@ -58,22 +58,22 @@ def _is_pythons(place: str) -> bool:
     return any(Path(place).is_relative_to(prefix) for prefix in (sys.base_prefix, sys.base_exec_prefix))
 
 
-def check_imports(asked: Asked) -> Callable[[], None]:
-    """Have every loader ask, also one that a model makes by itself; call what comes back to undo it."""
+def check_imports(policy: ImportPolicy) -> Callable[[], None]:
+    """Have every loader check, also one that a model makes by itself; call the returned function to undo it."""
     load_native = ExtensionFileLoader.create_module
 
     def get_code(original: Any) -> Any:
         def of(loader: Any, fullname: str) -> CodeType | None:
             path = loader.get_filename(fullname)
-            if asked.is_installed(path):
+            if policy.is_installed(path):
                 return original(loader, fullname)  # type: ignore[no-any-return]
-            return _compiled(loader, path, asked.check(path, loader.get_data(path), fullname))
+            return _compiled(loader, path, policy.check(path, loader.get_data(path), fullname))
 
         return of
 
     def create_module(loader: Any, spec: Any) -> Any:
-        if not asked.is_installed(loader.path):
-            asked.check_native(loader.path, spec.name)
+        if not policy.is_installed(loader.path):
+            policy.check_native(loader.path, spec.name)
         return load_native(loader, spec)
 
     changes: list[tuple[Any, str, Any]] = [
@@ -95,7 +95,7 @@ def _put_back(before: list[tuple[Any, str, Any]]) -> None:
 
 
 def _compiled(loader: Any, path: str, content: bytes) -> CodeType:
-    """The code in a file's content; what shows its source later shows what was compiled."""
+    """The code in a file's content; tracebacks later show exactly the source that was compiled."""
     if path.endswith(".pyc"):
         if content[:4] != importlib.util.MAGIC_NUMBER:
             raise ImportError(f"{path} was compiled by another version of Python.")

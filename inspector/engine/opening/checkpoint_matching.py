@@ -29,7 +29,7 @@ class MatchedTensors:
     tensors: dict[str, Tensor]
 
     def apply(self, model: nn.Module) -> None:
-        """Copy them into the model; everything else keeps its value. Raises InputError if the model refuses them."""
+        """Copy them into the model; everything else keeps its value. Raises InputError if the model rejects them."""
         try:
             model.load_state_dict(self.tensors, strict=False)
         except RuntimeError as problem:  # a model may have its own way of loading
@@ -80,7 +80,7 @@ def _first(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _layout(state: State, folded: tuple[str, ...]) -> str:
-    """The layout in words, with what was folded and what else the file holds."""
+    """The layout as text, with what was folded and what else the file contains."""
     layout = state.layout
     if folded:
         layout += f", {len(folded)} parametrised weights folded"

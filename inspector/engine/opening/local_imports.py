@@ -1,4 +1,5 @@
-"""Which files of code running a module may import: found by reading them, so that the user is asked once for all.
+"""Which files of code running a module may import: found by reading them, so that the user is asked once for all of
+them.
 
 Nothing is imported here. What is only known at run time (`import_module(name)`) is not found: `user_code` stops it.
 """
@@ -37,20 +38,20 @@ class Found:
 
 @dataclass(slots=True)
 class LocalImports:
-    """Walks imports from file to file. `is_installed(path)` says where the walk ends."""
+    """Follows imports from file to file. `is_installed(path)` decides where to stop."""
 
     is_installed: Callable[[str], bool]
     _known: dict[str, Found | None] = field(default_factory=dict)
 
     def of_file(self, path: Path, name: str = "") -> dict[str, str]:
         """{absolute path: SHA-256} of a file that is run by its path or as a module, and of what it may import."""
-        return self._walk([Found(name, path, (str(path.parent),) if path.stem == "__init__" else ())])
+        return self._follow([Found(name, path, (str(path.parent),) if path.stem == "__init__" else ())])
 
     def of_module(self, name: str) -> dict[str, str]:
         """The same of a module by name, with the packages that it lies in."""
-        return self._walk(self._with_parents(name))
+        return self._follow(self._with_parents(name))
 
-    def _walk(self, waiting: list[Found]) -> dict[str, str]:
+    def _follow(self, waiting: list[Found]) -> dict[str, str]:
         files: dict[str, str] = {}
         while waiting and len(files) < MOST_FILES:
             found = waiting.pop()
@@ -60,7 +61,7 @@ class LocalImports:
             try:
                 content, _ = read_regular(path, LARGEST_FILE)
             except OSError:
-                continue  # importing it will tell
+                continue  # importing it will report the error
             files[path] = digest(content)
             if path.endswith(".py") and len(content) <= LARGEST_SOURCE:
                 waiting += self._imported(found, content)
@@ -97,7 +98,7 @@ def _names(node: ast.AST, package: str) -> Iterator[str]:
     elif isinstance(node, ast.ImportFrom):
         above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
         if node.level and not (package and above):
-            return  # beyond the top: Python will refuse it
+            return  # beyond the top: Python will reject it
         base = ".".join([*above, *([node.module] if node.module else [])])
         yield base
         yield from (f"{base}.{alias.name}" for alias in node.names if alias.name != "*")
@@ -113,7 +114,7 @@ def _called(node: ast.Call) -> str:
 
 
 def _top_level(name: str) -> Found | None:
-    """Where Python's own finders see it, or where it was loaded from; None where that is no file."""
+    """Where Python's own finders find it, or where it was loaded from; None where that is not a file."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):

@@ -30,7 +30,8 @@ from inspector.workspace.samples import OWN, Sample, find_sample, list_samples
 
 @dataclass(slots=True)
 class Opened:
-    """A subject with its checkpoint's report. `pending` is a checkpoint that does not fit and waits for a yes."""
+    """A subject with its checkpoint's report.
+    `pending` is a checkpoint that does not fit and waits for confirmation."""
 
     subject: Subject
     title: str
@@ -40,9 +41,9 @@ class Opened:
 
 
 def open_subject(load: Load, code: UserCode | None = None) -> Opened:
-    """The subject that a Load asks for, in eval mode, with its checkpoint. Raises InputError or ModelError.
+    """The subject of a Load, in eval mode, with its checkpoint. Raises InputError or ModelError.
 
-    `code` is asked before a file of code runs; without it, `load.trusted` allows everything or nothing.
+    `code` decides whether a file of code may run; without it, `load.trusted` allows everything or nothing.
     """
     torch.manual_seed(load.seed)
     sample, wanted = _sample(load)
@@ -69,7 +70,7 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
 
 
 def _sample(load: Load) -> tuple[Sample | None, str]:
-    """The sample that is meant, by its name or by one of its checkpoint files, and which checkpoint of it."""
+    """The sample by its name or by one of its checkpoint files, and which checkpoint of it."""
     named = find_sample(load.subject)
     if named is None and not load.checkpoint and Path(load.subject).suffix == ".safetensors":
         path = Path(os.path.realpath(Path(load.subject).expanduser()))  # resolve() raises at links in a circle
@@ -106,7 +107,7 @@ def _move(subject: Subject, device: str) -> None:
     try:
         torch.device(device)
     except RuntimeError:
-        raise InputError(f"{device!r} is no device; there are {known}.") from None
+        raise InputError(f"{device!r} is not a device; there are {known}.") from None
     try:
         subject.model.to(device)
     except (RuntimeError, AssertionError, NotImplementedError) as problem:
@@ -140,14 +141,14 @@ def _unknown(subject: str) -> str:
         )
     foreign = by_name(Path(subject))
     if foreign is not None:
-        return f"{subject} is {foreign.what}, which is not opened; give file.py:callable and a state dict."
+        return f"{subject} is {foreign.what}, which cannot be opened; give file.py:callable and a state dict."
     if suffix == ".py":
         return f"{subject} is a Python file; say which callable in it makes the model: {subject}:NAME."
     return f"There is no sample {subject!r}; expected file.py:callable, module:callable, or one of the samples {names}."
 
 
 def _held(state: State) -> str:
-    """What a checkpoint holds, in a few words."""
+    """What a checkpoint contains, as a short text."""
     count = sum(tensor.numel() for tensor in state.tensors.values())
     first = ", ".join(f"{name[:60]} {tuple(tensor.shape)}" for name, tensor in list(state.tensors.items())[:3])
     more = " …" if len(state.tensors) > 3 else ""
@@ -161,7 +162,8 @@ def _append_to_path(folder: str) -> None:
 
 
 def _import_sample(sample: Sample, code: UserCode | None) -> ModuleType:
-    """A sample of an installed package; ours is the one that came with us, never one of that name somewhere else."""
+    """A sample of an installed package;
+    this package's own are those in its folder, never others of that name somewhere else."""
     if sample.module.partition(".")[0] != OWN:
         return _import_module(sample.module, code)
     found = importlib.util.find_spec(OWN)
@@ -174,7 +176,7 @@ def _import_sample(sample: Sample, code: UserCode | None) -> ModuleType:
 
 def _import_module(name: str, code: UserCode | None = None) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
-        raise InputError(f"{name!r} is no name of a module; expected file.py:callable or package.module:callable.")
+        raise InputError(f"{name!r} is not the name of a module; expected file.py:callable or package.module:callable.")
     if code is not None:
         code.require_module(name)
     try:
@@ -230,7 +232,7 @@ def _call(module: ModuleType, name: str, arguments: Mapping[str, Any], title: st
     except TypeError as problem:
         raise InputError(f"{title} cannot be called with {dict(arguments)!r}: {problem}.") from None
     except ValueError:
-        pass  # no signature to check against: calling will tell
+        pass  # no signature to check against: calling will report the error
     try:
         made = thing(**arguments)
     except (Exception, SystemExit) as fault:  # the user's factory may raise anything
@@ -272,7 +274,8 @@ def _is_ours(key: str) -> bool:
 
 
 def _only_by_name(loader: Loader, path: Path, head: bytes) -> bool:
-    """Whether a file that begins like something else is claimed for its name alone: a GGUF file named .safetensors."""
+    """Whether a file that begins like something else is recognised by its name alone:
+    a GGUF file named .safetensors."""
     foreign = by_content(path, head)
     if foreign is None or path.suffix.lower() in foreign.suffixes:
         return False

@@ -1,4 +1,4 @@
-"""Parametrised weights in a checkpoint, folded to the weights that they stand for: weight norm and spectral norm.
+"""Parametrised weights in a checkpoint, folded to the plain weights: weight norm and spectral norm.
 
 Formulas: w = g v / ‖v‖ (Salimans and Kingma 2016), norms over every axis on which g has length 1;
 w = w₀ / (uᵀ W₀ v) with the stored power-iteration vectors, as torch uses in eval mode (Miyato et al. 2018).
@@ -15,7 +15,7 @@ NEW = "parametrizations."
 
 
 def fold(tensors: dict[str, Tensor], own: dict[str, Tensor]) -> tuple[dict[str, Tensor], tuple[str, ...]]:
-    """The tensors with every parametrised weight folded that the model holds plainly, and the names folded."""
+    """The tensors with every parametrised weight folded that the model has as a plain weight, and the names folded."""
     out, folded = dict(tensors), []
     for name, parts, make in _found(tensors):
         if name in own and name not in tensors and not any(part in own for part in parts):

@@ -1,6 +1,7 @@
-"""Files that no loader of ours reads, known by their first bytes or their names: what they are, and what to do instead.
+"""Files that no loader here reads, recognised by their first bytes or their names: what they are, and what to do
+instead.
 
-They are asked about after the loaders, so that a loader for such a format is one new file and wins.
+They are checked after the loaders, so that a loader for such a format is one new file and takes precedence.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ CODE = "not a checkpoint; opening it would run code. Save the state dict instead
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format that is refused.
+    """A format that is rejected.
 
     Attributes:
         what: with its article.
         suffixes, magic: names and first bytes of its files.
-        member: a file's name that a zip archive of this format holds.
+        member: the name of a file that a zip archive of this format contains.
         advice: why not, and what to do.
     """
 
@@ -50,7 +51,7 @@ ONNX_FIELDS = (b"\x12", b"\x1a", b"\x3a", b"\x42")
 
 
 def by_content(path: Path, head: bytes) -> Format | None:
-    """The format that a file's bytes say, whatever it is called; None when it may be a checkpoint."""
+    """The format by a file's first bytes, whatever its name; None when it may be a checkpoint."""
     for known in FORMATS:
         if any(head.startswith(magic) for magic in known.magic):
             return known
@@ -61,12 +62,12 @@ def by_content(path: Path, head: bytes) -> Format | None:
 
 
 def by_name(path: Path) -> Format | None:
-    """The format that a file's name says."""
+    """The format by a file's name."""
     return next((known for known in FORMATS if path.suffix.lower() in known.suffixes), None)
 
 
 def _members(path: Path) -> frozenset[str]:
-    """Names in a zip archive, without their folders; none of a damaged one, which its loader will tell."""
+    """Names in a zip archive, without their folders; none of a damaged one, which its loader will report."""
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return frozenset(name.rpartition("/")[2] for name in archive.namelist())

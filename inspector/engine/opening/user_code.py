@@ -1,8 +1,9 @@
-"""The user's own code in the worker: none of it runs unless the user agreed to its content, and none of it is old.
+"""The user's own code in the worker: none of it runs unless the user agreed to its content, and none of it is out of
+date.
 
-Opening a model loads all of it anew, so that an edited helper module counts; what was agreed is compared with the bytes
-that are compiled (`checked_imports`). Out of sight is code that runs without being imported (`exec`, `runpy.run_path`),
-and what the user's code starts as a process of its own.
+Opening a model loads all of it again, so that an edited helper module takes effect; the hash that was agreed to is
+compared with the bytes that are compiled (`checked_imports`). Not checked: code that runs without being imported
+(`exec`, `runpy.run_path`), and processes that the user's code starts.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ImportSearch = Callable[[LocalImports], dict[str, str]]
 
 
 class NotAgreedError(InputError):
-    """Code that the user has not agreed to was about to run; `files` says which."""
+    """Code that the user has not agreed to was about to run; `files` are its files."""
 
     def __init__(self, files: tuple[CodeFile, ...]) -> None:
         first, more = files[0], len(files) - 1
@@ -39,7 +40,7 @@ class NotAgreedError(InputError):
 
 
 class UserCode:
-    """What of the user's code is loaded, and what may be. One for a process, made before any of it is loaded."""
+    """Which of the user's code is loaded, and which may be. One for each process, made before any of it is loaded."""
 
     def __init__(self) -> None:
         self.trusted = False
@@ -47,18 +48,18 @@ class UserCode:
         self.loaded: dict[str, str] = {}
         """{absolute path: SHA-256} of the code of the model that is open."""
         self.refused: dict[str, str] = {}
-        """The same of what was not agreed to; a model may catch the error that is raised then."""
-        self._walk: ImportSearch = lambda _imports: {}
-        """From the file or module that was opened to all that it may import."""
+        """The same for code that was not agreed to; a model may catch the error that is raised then."""
+        self._search: ImportSearch = lambda _imports: {}
+        """Searches from the opened file or module to all that it may import."""
         self._native: dict[str, str] = {}
         self._installed = tuple(os.path.normcase(folder) + os.sep for folder in installed_folders())
         self._path = list(sys.path)
         self._before = frozenset(sys.modules)
 
-    # -- what the loaders ask
+    # -- called by the loaders
 
     def is_installed(self, path: str) -> bool:
-        """Whether a file needs no question, by the path as it is opened: a link can be turned between two looks."""
+        """Whether a file may always run, by the path as it is opened: a link can be changed between two checks."""
         place = os.path.normcase(str(Path(path).absolute()))
         return place.startswith(self._installed) and f"{os.sep}..{os.sep}" not in place
 
@@ -66,23 +67,23 @@ class UserCode:
         """The content of a file that is about to run as the module `name`. Raises NotAgreedError."""
         place, sha = str(Path(path).absolute()), digest(content)
         if not self.trusted and self.agreed.get(place) != sha:
-            # The path is another one now than when the model was opened: what it leads to is asked about at once too.
-            walk = LocalImports(self.is_installed)
-            self.refused |= self._missing({**self._walk(walk), **walk.of_file(Path(place), name), place: sha})
+            # The path is another one now than when the model was opened: what it imports has to be agreed to as well.
+            search = LocalImports(self.is_installed)
+            self.refused |= self._missing({**self._search(search), **search.of_file(Path(place), name), place: sha})
             raise NotAgreedError(self._named({place: sha}))
         self.loaded[place] = sha
         return content
 
     def check_native(self, path: str, name: str) -> None:
-        """The same of an extension module. Raises InputError for another content of one that was loaded before."""
+        """The same for an extension module. Raises InputError where one that was loaded before has other content."""
         content, _ = read_regular(path, sys.maxsize)
         if self._native.get(path, digest(content)) != digest(content):
-            raise InputError(f"{path} has changed, and native code cannot be loaded again; open the window anew.")
+            raise InputError(f"{path} has changed, and native code cannot be loaded again; restart the program.")
         self.check(path, content, name)
         self._native[path] = digest(content)
 
     def refusal(self) -> NotAgreedError | None:
-        """The error about all that was refused since the last opening or run began; None when nothing was."""
+        """The error about all code that was not run since the last opening or run began; None when there is none."""
         return NotAgreedError(self._named(self.refused)) if self.refused else None
 
     def _named(self, files: Mapping[str, str]) -> tuple[CodeFile, ...]:
@@ -94,16 +95,16 @@ class UserCode:
     # -- opening
 
     def require_file(self, path: Path) -> None:
-        """Ask at once for a file that is run by its path and all that it may import. Raises NotAgreedError."""
+        """Require agreement to a file that is run by its path and to all that it may import. Raises NotAgreedError."""
         self._require(lambda imports: imports.of_file(path))
 
     def require_module(self, name: str) -> None:
         """The same for a module by name. Raises NotAgreedError."""
         self._require(lambda imports: imports.of_module(name))
 
-    def _require(self, walk: ImportSearch) -> None:
-        self._walk = walk
-        missing = {} if self.trusted else self._missing(walk(LocalImports(self.is_installed)))
+    def _require(self, search: ImportSearch) -> None:
+        self._search = search
+        missing = {} if self.trusted else self._missing(search(LocalImports(self.is_installed)))
         if missing:
             raise NotAgreedError(self._named(missing))
 
@@ -112,14 +113,14 @@ class UserCode:
 
     @contextmanager
     def opening(self, load: Load) -> Iterator[None]:
-        """Load all of the user's code anew, as `load` allows it; where that fails, everything is as it was before.
+        """Load all of the user's code again, as `load` allows it; where that fails, everything is as it was before.
 
-        Raises NotAgreedError where code was refused, whatever the user's code made of the error.
+        Raises NotAgreedError where code was not allowed to run, even where the user's code caught the error.
         """
-        kept = (self.trusted, self.agreed, self.loaded, self._walk, list(sys.path))
+        kept = (self.trusted, self.agreed, self.loaded, self._search, list(sys.path))
         modules = self._forget()
         self.trusted, self.agreed, self.loaded, self.refused = load.trusted, load.agreed, {}, {}
-        self._walk = lambda _imports: {}
+        self._search = lambda _imports: {}
         sys.path[:] = self._path
         try:
             yield
@@ -128,7 +129,7 @@ class UserCode:
         except BaseException as fault:
             refusal = self.refusal()
             self._forget()
-            self.trusted, self.agreed, self.loaded, self._walk, sys.path[:] = kept
+            self.trusted, self.agreed, self.loaded, self._search, sys.path[:] = kept
             sys.modules.update(modules)
             if refusal is not None and isinstance(fault, Exception):
                 raise refusal from fault
@@ -151,7 +152,7 @@ class UserCode:
 
     def _is_own(self, module: Any) -> bool:
         spec = getattr(module, "__spec__", None)
-        if spec is None:  # made by hand, by whom is not known
+        if spec is None:  # made without a loader, by unknown code
             return False
         if spec.origin is None:  # a folder without __init__.py
             return any(not self.is_installed(str(folder)) for folder in spec.submodule_search_locations or ())
@@ -162,4 +163,4 @@ def _differs(path: str, sha: str) -> bool:
     try:
         return digest(read_regular(path, sys.maxsize)[0]) != sha
     except OSError:
-        return False  # it is gone: what was loaded of it stands
+        return False  # it was deleted: what was loaded of it is still valid

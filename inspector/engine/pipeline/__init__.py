@@ -1,25 +1,25 @@
-"""One run, in three parts that can be used apart.
+"""One run, in three parts that can be used separately.
 
     observe     probes around a call of a model, whoever makes it: no seed is set, no backward pass is made, nothing of
                 the caller's is owned; gradients come by hooks, from the caller's own backward pass
-    analyse     every quantity that was chosen, from the trace that observing left, then or later
+    analyse     every quantity that was chosen, from the trace of an observed call, then or later
     recording   a capture with frames: how the run began, what was analysed, how it ended; open between frames
 
 Made of these:
 
-    own_run       a run that the app makes itself: seeded, the model as it was afterwards, one backward pass
-    watched_call  a call that somebody's own loop makes, as one frame
-    options       what a run is asked for, as one frozen record
+    own_run       a run that the app makes itself: seeded, one backward pass, the model unchanged afterwards
+    watched_call  a call that a user's own loop makes, as one frame
+    options       the options of a run, as one frozen record
     frames, results, starting   the records at the beginning of a frame; outputs and losses; the beginning of a run
-    kept_trace    a trace that waits for later questions, and how much memory it may take
+    kept_trace    a trace stored for later analysis, and how much memory it may take
 
-In: a subject, a batch, options and a sink. Out: channels in the sink, and the trace for later questions.
+In: a subject, a batch, options and a sink. Out: channels in the sink, and the trace for later analysis.
 
 Begin reading with `own_run.py`; docs/recording.md has examples.
 """
 
 from inspector.engine.pipeline.analyse import analyse, analyse_later, chosen_quantities
-from inspector.engine.pipeline.kept_trace import MOST_BYTES, KeptTrace, held_bytes, reasons_for_a_run
+from inspector.engine.pipeline.kept_trace import MOST_BYTES, KeptTrace, reasons_for_a_run, tensor_bytes
 from inspector.engine.pipeline.observe import Observation, observe
 from inspector.engine.pipeline.options import DEFAULTS, RunOptions
 from inspector.engine.pipeline.own_run import perform, set_threads
@@ -28,5 +28,6 @@ from inspector.engine.pipeline.starting import run_start
 
 __all__ = [
     "DEFAULTS", "MOST_BYTES", "KeptTrace", "Observation", "Recording", "RunOptions", "analyse", "analyse_later",
-    "chosen_quantities", "held_bytes", "observe", "perform", "reasons_for_a_run", "record", "run_start", "set_threads",
+    "chosen_quantities", "observe", "perform", "reasons_for_a_run", "record", "run_start", "set_threads",
+    "tensor_bytes",
 ]  # fmt: skip

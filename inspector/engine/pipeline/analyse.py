@@ -14,15 +14,15 @@ from inspector.engine.pipeline.options import RunOptions
 from inspector.engine.registries import QUANTITIES, quantity_of
 from inspector.engine.trace.emitter import Emitter, Sink
 from inspector.engine.trace.trace import Trace
-from inspector.engine.wording import told
+from inspector.engine.wording import error_text
 from inspector.records import Log, split_request
 
 
 def chosen_quantities(options: RunOptions) -> list[str]:
     """The requests to compute, small first: `only`, or the default ones; and `also`.
 
-    A quantity that is asked for twice is computed once, with the options of the last request. Raises InputError for
-    quantities that are not there and options that they cannot take.
+    A quantity that is requested twice is computed once, with the options of the last request. Raises InputError for
+    quantities that do not exist and options that they cannot take.
     """
     asked = options.only or [key for key, entry in QUANTITIES.items() if entry.default]
     last = {split_request(request)[0]: request for request in (*asked, *options.also)}
@@ -57,13 +57,13 @@ def _compute(request: str, trace: Trace, emit: Emitter) -> None:
         quantity.run(trace, emit, **values)
     except (CancelledError, CaptureError):
         raise
-    except Exception as fault:  # noqa: BLE001 - one quantity may not take the others along
+    except Exception as fault:  # noqa: BLE001 - a failure of one quantity must not affect the others
         refuse_failed(f"run:{split_request(request)[0]}", "Computing it", fault, emit)
 
 
 def refuse_failed(channel: str, what: str, fault: Exception, emit: Emitter) -> None:
-    """A fault of our own: the log has the traceback, the channel one sentence with its place."""
+    """Report an internal error: the log gets the traceback, the channel one line with its place in the code."""
     where = traceback.extract_tb(fault.__traceback__)[-1]
     emit.sink.write(Log(traceback.format_exc(), "error", "engine"))
     place = f"{Path(where.filename).name}, line {where.lineno}"
-    emit.refuse(channel, f"{what} failed with {told(fault)} ({place}).")
+    emit.refuse(channel, f"{what} failed with {error_text(fault)} ({place}).")

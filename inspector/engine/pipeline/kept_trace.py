@@ -1,7 +1,7 @@
-"""The trace of a run that has ended, kept for later questions: what was recorded is analysed, the model is not run.
+"""The trace of a run that has ended, stored for later analysis: what was recorded is analysed, the model is not run.
 
-A trace holds the values of every step (and, where derivatives are read off autograd's graph, that graph), so it is let
-go when it is larger than `MOST_BYTES`, when another run begins and when another model is opened.
+A trace has the values of every step (and, where derivatives are read off autograd's graph, that graph), so it is
+released when it is larger than `MOST_BYTES`, when another run begins and when another model is opened.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from inspector.engine.trace.trace import Trace
 from inspector.records import split_request
 
 MOST_BYTES = 1 << 30
-"""Bytes of tensors in the traces of one run above which they are not kept."""
-NO_PARAMETERS = "{} needs the gradients of all parameters, which only a run keeps that asks for it from the start"
+"""Bytes of tensors in the traces of one run above which they are not stored."""
+NO_PARAMETERS = "{} needs the gradients of all parameters, which a run stores only if it is requested from the start"
 
 OTHER_OPTIONS = "{} was computed in this run with other options, and one capture holds it once"
 
@@ -29,7 +29,7 @@ OTHER_OPTIONS = "{} was computed in this run with other options, and one capture
 class KeptTrace:
     """One frame of a run: its trace, the emitter that wrote it, the requests that were computed.
 
-    `around` puts the model into the shape in which the frame ran (an edited run is written out as loops).
+    `around` puts the model into the state in which the frame ran (an edited run is written out as loops).
     """
 
     trace: Trace
@@ -51,10 +51,10 @@ def reasons_for_a_run(kept: KeptTrace, requests: Sequence[str]) -> list[str]:
     return reasons
 
 
-def held_bytes(thing: Any) -> int:
+def tensor_bytes(thing: Any) -> int:
     """Bytes of all tensors that are reached from `thing` by fields and containers, memory that is shared once.
 
-    Modules are passed over, for their weights are there anyway. Counter-example: what autograd's graph keeps beside
+    Modules are skipped, since their weights are in memory anyway. Counter-example: what autograd's graph stores beside
     the values by name is not counted; it is about as much again where the graph is kept (a hand-written loop that
     cannot be run again).
     """

@@ -1,4 +1,4 @@
-"""Probes around a call of a model that somebody makes: attached before, detached after, whatever happens between.
+"""Probes around a call of a model that other code makes: attached before, detached after, even where the call raises.
 
 Observing owns neither the forward nor the backward pass: no seed is set, nothing is collected, no gradient is computed
 that the caller does not compute. Gradients of inner values come by hooks, from the caller's own backward pass.
@@ -23,7 +23,7 @@ from inspector.engine.trace.trace import Trace
 
 
 class Observation:
-    """Probes on a model, as a context manager; `finish` afterwards puts what they saw into the trace.
+    """Probes on a model, as a context manager; `finish` afterwards puts what they recorded into the trace.
 
     `with observe(model, trace, emit, probes): output = model(x); loss(output).backward()`
     """
@@ -31,7 +31,7 @@ class Observation:
     def __init__(self, model: nn.Module, trace: Trace, emit: Emitter, probes: Sequence[Probe]) -> None:
         self.model, self.trace, self.emit, self.probes = model, trace, emit, probes
         self.output: Any = None
-        """What the model returned, where the whole of it was called."""
+        """What the model returned, where the whole model was called."""
         self._root: RemovableHandle | None = None
 
     def __enter__(self) -> Observation:
@@ -49,7 +49,7 @@ class Observation:
     ) -> None:
         self._detach()
         if fault is not None and not isinstance(fault, Exception):
-            self.trace.forget_requests()  # nobody will finish
+            self.trace.forget_requests()  # `finish` will not be called
 
     def _keep(self, output: Any) -> None:
         self.output = output
@@ -58,7 +58,7 @@ class Observation:
     def returned(self) -> None:
         """The model has returned and the backward pass has not begun: probes may still ask for gradients.
 
-        A forward hook calls it when the whole model was called; who calls the model's parts calls it himself.
+        A forward hook calls it when the whole model was called; code that calls parts of the model has to call it.
         """
         looks, self.trace.after_forward = self.trace.after_forward, []
         for look in looks:
@@ -72,7 +72,7 @@ class Observation:
             probe.detach()
 
     def finish(self) -> None:
-        """Hand out the gradients that came, and put what the probes saw into the trace."""
+        """Distribute the gradients that were computed, and put what the probes recorded into the trace."""
         self.trace.hand_out_gradients()
         for probe in self.probes:
             self._finish(probe)
@@ -84,9 +84,9 @@ class Observation:
             probe.finish(self.trace, self.emit)
         except (CancelledError, CaptureError):
             raise
-        except Exception as fault:  # noqa: BLE001 - one probe may not take what the others saw along
+        except Exception as fault:  # noqa: BLE001 - a failure of one probe must not affect the others
             name = type(probe).__name__
-            refuse_failed(f"run:{name.lower()}", f"Laying out what the probe {name} saw", fault, self.emit)
+            refuse_failed(f"run:{name.lower()}", f"Reading the recording of the probe {name}", fault, self.emit)
 
 
 def observe(model: nn.Module, trace: Trace, emit: Emitter, probes: Sequence[Probe]) -> Observation:

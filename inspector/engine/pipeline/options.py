@@ -1,4 +1,4 @@
-"""What a run is asked for, as one frozen record that travels through the engine whole."""
+"""The options of a run, as one frozen record that is passed through the engine as a whole."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Progress = Callable[[float, float, str], None]
 
 
 def _nothing(_done: float, _total: float, _text: str) -> None:
-    """Progress that nobody follows."""
+    """Ignore progress."""
 
 
 def _let_go(_kept: KeptTrace) -> None:
-    """A trace that nobody asks later."""
+    """Do not store the trace for later analysis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +25,15 @@ class RunOptions:
 
     Attributes:
         also: quantities beyond the default ones, or beyond `only`: keys, with options after `@`.
-        only: quantities in the place of the default ones; empty for the default ones.
+        only: quantities instead of the default ones; empty for the default ones.
         seed: of everything random while the model runs.
-        states: place of a hand-written recurrence → the variables that the user says are its state.
-        only_selected: keep the inside of the selected sample only; quantities that average then average over that one.
+        states: place of a hand-written recurrence → the variables that the user declares to be its state.
+        only_selected: record inner values of the selected sample only; quantities that average then average over that
+            one.
         probes: keys of the probes to attach; empty for all.
         places, editor: of edited runs (see Trace); `places` is None in a run without edits.
-        cancelled: asked between pages; progress: called with (done, total, text).
-        keep: called with the trace of every frame that was run to its end, for later questions.
+        cancelled: called between pages; progress: called with (done, total, text).
+        keep: called with the trace of every frame that was run to its end, for later analysis.
     """
 
     also: tuple[str, ...] = ()

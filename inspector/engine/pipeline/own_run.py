@@ -1,7 +1,7 @@
 """A run that the app makes itself: the model is called as its author would call it, with one backward pass.
 
-The model is left exactly as it was: parameters, buffers, gradients, hooks, training flags and random state, also
-when it raises half-way; what was seen until then is still turned into channels.
+The model is left exactly as it was: parameters, buffers, gradients, hooks, training flags and random state, also when
+it raises half-way; what was recorded until then is still turned into channels.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def perform(
     """Run the subject on the batch and write one frame to the sink.
 
     The model runs in the mode it is in (`opening` puts it into eval mode). Raises InputError for unknown
-    quantities, ModelError when the model raised (after writing what was seen), CancelledError.
+    quantities, ModelError when the model raised (after writing what was recorded), CancelledError.
     """
     keys = chosen_quantities(options)
     moment = frame if frame is not None else Frame(index=0, label=batch.title)
@@ -61,7 +61,7 @@ def perform(
 
 
 def _run(trace: Trace, emit: Emitter, options: RunOptions) -> ModelError | None:
-    """Run the model under the probes, and the one backward pass; what went wrong in the model, if anything did."""
+    """Run the model under the probes, and the one backward pass; returns the error of the model, if it raised."""
     failure: ModelError | None = None
     probes = [PROBES[key]() for key in options.probes or PROBES]
     watched = observe(trace.subject.model, trace, emit, probes)
@@ -69,7 +69,7 @@ def _run(trace: Trace, emit: Emitter, options: RunOptions) -> ModelError | None:
         try:
             _forward(trace, emit, watched)
         except (CancelledError, CaptureError, InputError):
-            trace.forget_requests()  # nobody will finish
+            trace.forget_requests()  # `finish` will not be called
             raise
         except ModelError as fault:
             failure = fault
@@ -91,9 +91,9 @@ def _forward(trace: Trace, emit: Emitter, watched: Observation) -> None:
 
 
 def _backward(trace: Trace, total: Tensor, emit: Emitter) -> None:
-    """One backward pass for all that probes and quantities want; no tensor's own .grad is touched.
+    """One backward pass for all gradients that probes and quantities requested; no tensor's own .grad is touched.
 
-    What probes asked for comes by their hooks; naming the edges makes autograd go there.
+    Gradients that probes requested arrive by their hooks; naming the edges makes autograd go there.
     """
     edges = [request.edge for request in trace.gradient_requests if request.edge is not None]
     parameters = wanted_parameters(trace, emit)
@@ -114,7 +114,7 @@ def _backward(trace: Trace, total: Tensor, emit: Emitter) -> None:
 
 
 def wanted_parameters(trace: Trace, emit: Emitter) -> dict[str, Tensor]:
-    """The trainable parameters by name, where a quantity asked for their gradients and they fit the memory."""
+    """The trainable parameters by name, where a quantity requested their gradients and they fit into memory."""
     if trace.parameter_gradients is None:
         return {}
     named = trace.subject.model.named_parameters()
@@ -122,14 +122,14 @@ def wanted_parameters(trace: Trace, emit: Emitter) -> dict[str, Tensor]:
     size = sum(value.nbytes for value in found.values())
     if size > PARAMETER_BYTES:
         trace.parameter_gradients = None
-        reason = f"The gradient of all parameters takes {size / 2**30:.3g} GiB; up to {PARAMETER_BYTES >> 30} are kept."
+        reason = f"The gradient of all parameters takes {size / 2**30:.3g} GiB; the limit is {PARAMETER_BYTES >> 30}."
         emit.refuse(CLIPPING, reason)
         return {}
     return found
 
 
 def _with_hint(error: ModelError, trace: Trace) -> ModelError:
-    """The same, with what may be wrong where the width of the input is only a guess."""
+    """The same error with a hint at the likely cause, where the width of the input is only a guess."""
     if not trace.subject.guessed or trace.batch.inputs.dim() != 3:
         return error
     width, first = trace.batch.inputs.shape[-1], trace.subject.width

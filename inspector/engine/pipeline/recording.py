@@ -1,8 +1,8 @@
-"""Writing into a capture what is analysed: how the run began, its frames, and how it ended, each of them once.
+"""Writes the results of a run into a capture: how the run began, its frames, and how it ended, each of them once.
 
-A recording is the sink of everything: of a run that the app makes (`perform`), of an edited run (two frames), of a
-model at several checkpoints (a frame each), and of calls that somebody's own training loop makes (`call`). The capture
-stays open between frames, and nobody's forward or backward pass is owned.
+A recording is the sink of every kind of run: of a run that the app makes (`perform`), of an edited run (two frames), of
+a model at several checkpoints (a frame each), and of calls that a user's own training loop makes (`call`). The capture
+stays open between frames; forward and backward passes are the caller's.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.pipeline.options import DEFAULTS, RunOptions
 from inspector.engine.pipeline.starting import start_of
 from inspector.engine.pipeline.watched_call import WatchedCall, batch_of
-from inspector.engine.wording import told
+from inspector.engine.wording import error_text
 from inspector.records import Frame, Labels, Log, RunStart, RunStop
 
 
 class Recording:
-    """A capture that is being written, as a context manager; leaving it says how the run ended, and closes it.
+    """A capture that is being written, as a context manager; leaving it records how the run ended, and closes it.
 
-    `stop` says that too, with a word about a folder in which nothing was changed. `ended`: how the run ended whose
-    capture is added to; that is what the capture goes on saying.
+    `stop` has that too, with a note where nothing was written to the folder. `ended`: the stop record of the run to
+    whose capture is added; it remains the capture's own.
     """
 
     def __init__(self, writer: Writer, ended: RunStop | None = None) -> None:
@@ -43,7 +43,7 @@ class Recording:
         return self.writer.path
 
     def write(self, record: Any) -> None:
-        """Write one record; labels of all frames that were written already are left out. Raises CaptureError."""
+        """Write one record; labels of all frames that are already written are left out. Raises CaptureError."""
         if isinstance(record, Labels) and record.frame < 0:
             if record in self._labelled:
                 return
@@ -96,19 +96,19 @@ def record(
     """Begin a capture at `path`, of the run that `start` describes, or of a model.
 
     `overwrite` and `block` are the writer's: with `block=False` a slow disk never stops a training loop, and pages that
-    it has no time for are counted. Raises CaptureError.
+    are dropped for lack of time are counted. Raises CaptureError.
     """
     known = start if isinstance(start, RunStart) else start_of(start, title)
     return Recording(Writer(path, known, overwrite=overwrite, block=block))
 
 
 def _stop_of(fault: BaseException | None, seconds: float) -> RunStop:
-    """How a run ended, by what was raised in it."""
+    """How a run ended, by the exception that was raised in it."""
     if fault is None:
         return RunStop("done", seconds=seconds)
     if isinstance(fault, CancelledError):
-        return RunStop("cancelled", "Cancelled; what came so far is kept.", seconds)
+        return RunStop("cancelled", "Cancelled; what was captured so far is stored.", seconds)
     if isinstance(fault, KeyboardInterrupt):
-        return RunStop("cancelled", "Interrupted; what came so far is kept.", seconds)
+        return RunStop("cancelled", "Interrupted; what was captured so far is stored.", seconds)
     own = isinstance(fault, (ModelError, InputError))
-    return RunStop("failed", str(fault) if own else f"The run ended with {told(fault)}.", seconds)
+    return RunStop("failed", str(fault) if own else f"The run ended with {error_text(fault)}.", seconds)

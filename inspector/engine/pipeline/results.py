@@ -1,5 +1,5 @@
-"""What a call gave, put into the trace: output, scores, the answer's steps and the loss, each refused where it is not
-what it has to be."""
+"""The results of a call, put into the trace: output, scores, the output's step axis and the loss, each rejected with a
+reason where it has an unexpected form."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from inspector.records import Log
 
 OWN_LOSS = "The loss and its gradients are the model's own: the subject gives none, and the output has `loss`."
 WITHOUT_GRADIENTS = (
-    "The output has a loss, but the model ran without gradients, since nothing in its code told of one. For gradients "
+    "The output has a loss, but the model ran without gradients, since nothing in its code showed one. For gradients "
     "give the subject `loss=lambda output, batch: output.loss`."
 )
 SCALAR = (
-    "The loss in the model's output is one number, so there is none of each step (a `loss` of the subject's gives one, "
+    "The loss in the model's output is one number, so there is none by step (a `loss` of the subject's gives one, "
     "with reduction='none'). Gradients are those of the one number."
 )
 
 
 def keep_output(trace: Trace, output: object, emit: Emitter) -> None:
-    """The output, its scores (b, t, v), and the answer's steps where it has its own. Raises ModelError."""
+    """Store the output, its scores (b, t, v), and the output's own step axis where it has one. Raises ModelError."""
     subject, batch = trace.subject, trace.batch
     trace.output = output
     scores = subject.scores(output)
@@ -36,7 +36,7 @@ def keep_output(trace: Trace, output: object, emit: Emitter) -> None:
 
 
 def _keep_answer(trace: Trace, output: object, emit: Emitter) -> None:
-    """The steps of the answer, or the reason why they are not known."""
+    """Store the step axis of the output, or the reason why it is not known."""
     try:
         trace.answer = read_answer(trace.subject, output, trace.batch, trace.logits)
     except Unsupported as reason:
@@ -46,7 +46,8 @@ def _keep_answer(trace: Trace, output: object, emit: Emitter) -> None:
 
 
 def loss_of(trace: Trace, output: object, emit: Emitter) -> Tensor | None:
-    """The loss of the subject, or else of the output, kept by step where it is so; None where there is none."""
+    """The loss of the subject, or else of the output, stored by step where it has one value a step;
+    None where there is none."""
     subject, batch = trace.subject, trace.batch
     try:
         loss: object = subject.loss_of(output, batch)
@@ -61,7 +62,7 @@ def loss_of(trace: Trace, output: object, emit: Emitter) -> Tensor | None:
 
 
 def keep_loss(trace: Trace, loss: object, emit: Emitter) -> Tensor | None:
-    """Keep a loss by step only where it has one value a step, and refuse it with the reason elsewhere.
+    """Store a loss by step only where it has one value a step, and reject it with the reason elsewhere.
 
     Returns the loss where it is a tensor, so that a gradient can be taken of its sum.
     """

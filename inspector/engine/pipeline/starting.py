@@ -1,4 +1,4 @@
-"""How a run begins as a record, the same from the worker, from Python and in a training loop."""
+"""The record of the beginning of a run, the same from the worker, from Python and in a training loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from inspector.records.report import to_meta
 def run_start(
     opened: Opened, sequence: str = "", *, subject: str, seed: int = 0, device: str = "cpu", made_by: str = ""
 ) -> RunStart:
-    """All that is known before the run: the model's tree, the checkpoint and what it did to the model."""
+    """All that is known before the run: the model's tree, the checkpoint and how it matched the model."""
     meta = {"torch": torch.__version__, "device": device}
     return RunStart(
         run=uuid.uuid4().hex, title=f"{opened.title}: {sequence}" if sequence else opened.title,
@@ -32,7 +32,7 @@ def run_start(
 
 
 def start_of(model: Any, title: str = "") -> RunStart:
-    """The same of a model that somebody else made and runs."""
+    """The same for a model that other code made and runs."""
     subject = adopt(model)
     where = next((str(parameter.device) for parameter in subject.model.parameters()), "cpu")
     return run_start(Opened(subject, title or subject.name), subject=subject.name, device=where)

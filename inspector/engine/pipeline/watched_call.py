@@ -1,7 +1,7 @@
-"""One call of a model that somebody else makes, with its backward pass or without: observed, analysed, one frame.
+"""One call of a model that the user's code makes, with its backward pass or without: observed, analysed, one frame.
 
 Nothing of the call is owned: no seed is set and no gradient is computed that the caller does not compute; outputs,
-gradients and random state are those of the call without it. What was seen is analysed when the context is left, so
+gradients and random state are those of the call without it. What was recorded is analysed when the context is left, so
 leave it before the optimizer changes the weights.
 """
 
@@ -39,7 +39,7 @@ class WatchedCall:
         self._losses: Tensor | None = None
 
     def losses(self, values: Tensor) -> None:
-        """Show the loss of every step, (b, t), NaN where a step carries none; gradients come without it too."""
+        """Show the loss of every step, (b, t), NaN where a step carries none; gradients are recorded without it too."""
         self._losses = values.detach()
 
     def __enter__(self) -> WatchedCall:
@@ -55,7 +55,7 @@ class WatchedCall:
     ) -> None:
         self.observation.__exit__(kind, fault, where)
         if fault is not None and not isinstance(fault, Exception):
-            return  # the program is being ended
+            return  # the program is exiting
         with torch.no_grad():
             if self.observation.output is not None:
                 keep_output(self.trace, self.observation.output, self.emit)

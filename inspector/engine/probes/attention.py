@@ -1,11 +1,11 @@
 """Attention of every kind: scaled_dot_product_attention, multi-head attention, fused encoder layers, plain softmax.
 
-A TorchFunctionMode sees the attention functions wherever user code calls them. Its mere presence turns the fused
-eval path of nn.MultiheadAttention, nn.TransformerEncoderLayer and nn.TransformerEncoder off, which would change
-their results in the last bits; so it is taken off while such a module runs, and queries and keys are recomputed
-from the module's input beside the untouched call. Outputs are therefore bit for bit those of a run without the
-probe. (A subclass with a forward of its own that calls the fused forward is the exception: it runs unfused.)
-Not seen: attention inside TorchScript, torch.compile and flex_attention.
+A TorchFunctionMode sees the attention functions wherever user code calls them. Its presence turns off the fused eval
+path of nn.MultiheadAttention, nn.TransformerEncoderLayer and nn.TransformerEncoder, which would change their results in
+the last bits; so it is switched off while such a module runs, and queries and keys are recomputed from the module's
+input beside the unchanged call. Outputs are therefore bitwise identical to those of a run without the probe. (A
+subclass with a forward of its own that calls the fused forward is the exception: it runs unfused.) Not recorded:
+attention inside TorchScript, torch.compile and flex_attention.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from inspector.engine.attention.looked import Looked
 from inspector.engine.attention.recorder import AttentionRecorder
+from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.hooks.function_mode import FUSED, SwitchedMode, runs_fused
 from inspector.engine.hooks.module_stack import CalledModules, ModuleStack
 from inspector.engine.registries import PROBES
@@ -41,7 +41,7 @@ class Call:
 
 @PROBES.register("attention")
 class AttentionProbe:
-    """Keeps queries and keys of every attention of the sample looked at; see the file's own text."""
+    """Records queries and keys of every attention of the selected sample; see the module docstring."""
 
     summary = "Attention of every kind: scaled dot product, multi-head, encoder and decoder layers, plain softmax"
 
@@ -53,22 +53,23 @@ class AttentionProbe:
         self._scripted = False
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
-        """Install the mode, and global hooks where modules may run fused; nothing for a compiled model, as is said."""
+        """Install the mode, and global hooks where modules may run fused;
+        nothing for a compiled model, which is reported."""
         compiled = _compiled(model)
         if compiled is not None:
             emit.refuse(f"{compiled}:attention", _COMPILED.format(compiled))
             return
         self._scripted = any(isinstance(module, torch.jit.ScriptModule) for module in model.modules())
         batch = trace.batch
-        looked = Looked(batch.size, batch.look_at, batch.length, batch.steps, trace.subject.elsewhere)
+        selected = SelectedSample(batch.size, batch.look_at, batch.length, batch.steps, trace.subject.elsewhere)
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
-        self._recorder = AttentionRecorder(looked, (self._stack or CalledModules(model)).place)
+        self._recorder = AttentionRecorder(selected, (self._stack or CalledModules(model)).place)
         self._mode = _Mode(self._recorder)
         self._mode.on(True)
 
     def detach(self) -> None:
-        """Take mode and hooks off."""
+        """Remove mode and hooks."""
         if self._mode is not None:
             self._mode.on(False)
         if self._stack is not None:
@@ -115,7 +116,7 @@ class AttentionProbe:
 
 
 class _Mode(SwitchedMode):
-    """Calls every torch function as it is and hands the attention ones, with their result, to the recorder."""
+    """Calls every torch function as it is and passes the attention ones, with their result, to the recorder."""
 
     def __init__(self, recorder: AttentionRecorder) -> None:
         super().__init__()

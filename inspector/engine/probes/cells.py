@@ -1,9 +1,9 @@
-"""Cells that take one step a call, in the user's own loop: collected step by step, drawn as they come.
+"""Cells that take one step a call, in the user's own loop: recorded step by step, written as they are computed.
 
 nn.RNNCell, nn.GRUCell, nn.LSTMCell, and those of other families (engine/cells/).
 
 Calls belong to one chain as long as each is given the state that the one before returned; where a user changes it for
-some sequences of a batch (masks, ended sequences), the chain goes on for the others. Everything is copied at once.
+some sequences of a batch (masks, ended sequences), the chain continues for the others. Everything is copied at once.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import dtype_name
 from inspector.engine.trace.trace import Trace
-from inspector.engine.wording import told
+from inspector.engine.wording import error_text
 from inspector.records import Channel
 
 LIVE_STEPS, LIVE_SECONDS = 32, 0.05
 LIVE_FEWEST = 8
-"""Steps before which nothing is drawn: the calls may turn out to be part of a larger recurrence."""
+"""Steps before which nothing is written: the calls may turn out to be part of a larger recurrence."""
 MOST_CHAINS = 16
 CHANGING = (
-    "The state given to {} is again and again not the one it returned (something changes it between the calls), so "
+    "The state given to {} is repeatedly not the one it returned (something changes it between the calls), so "
     "only its first {} stretches are shown."
 )
 ANEW = (
-    "{} is given a new state at every call, not the one that it returned before, so it carries nothing from step to "
-    "step and there is no recurrence to show. Is the state set back in the loop?"
+    "{} is given a new state at every call, not the one that it returned before, so it carries no state from step to "
+    "step and there is no recurrence to show. Is the state reset in the loop?"
 )
 ENTANGLED = (
     "The state of {} has several parts ({}) and its family does not say which of them are computed from each other, so "
     "the gradient of each with the others held fixed is not known."
 )
 FEWEST = 3
-"""Calls that must each begin anew before that is said."""
-FOREIGN = "{} takes or returns something else than the class it derives from, so it cannot be followed."
+"""How many calls must each begin a new sequence before that is reported."""
+FOREIGN = "{} takes or returns something other than the class it derives from, so it cannot be followed."
 
 
 class _Recorder(CallRecorder):
-    """What the hooks of the cells write to; a copy of a watched model gets one that keeps nothing."""
+    """The recorder to which the hooks of the cells write; a copy of a recorded model gets one that records nothing."""
 
     def __init__(self, trace: Trace | None = None, emit: Emitter | None = None) -> None:
         super().__init__(trace, emit)
@@ -83,7 +83,7 @@ class _Recorder(CallRecorder):
         self.draw(chain)
 
     def _find(self, place: str, given: tuple[Tensor, ...]) -> tuple[CellCallChain | None, Tensor]:
-        """The chain that goes on from this state (several may be open: two sequences in turns), newest first."""
+        """The chain that continues from this state (several may be open: two sequences in turns), newest first."""
         nothing = torch.zeros(0)
         if given:
             for chain in reversed(self.chains.get(place, [])):
@@ -131,7 +131,7 @@ class _Recorder(CallRecorder):
         """Write the states that came since the last page, every 32 steps or 50 ms."""
         assert self.emit is not None and self.trace is not None
         if self.trace.subject.answer is not None or self.trace.batch.others():
-            return  # whose steps these are is known when the model has returned
+            return  # their step axis is known only when the model has returned
         count = chain.count
         waiting, now = count - chain.sent, time.monotonic()
         late = count >= LIVE_FEWEST and now - chain.sent_at > LIVE_SECONDS
@@ -158,9 +158,9 @@ def state_channel(name: str, part: str, values: Tensor, module: str) -> Channel:
 
 @PROBES.register("cells")
 class Cells:
-    """Watches every cell of a model that a family knows."""
+    """Records every cell of a model that belongs to a known family."""
 
-    summary = "nn.RNNCell, nn.GRUCell, nn.LSTMCell in a user's own loop: every step, drawn as it comes"
+    summary = "nn.RNNCell, nn.GRUCell, nn.LSTMCell in a user's own loop: every step, written as it is computed"
 
     def __init__(self) -> None:
         self._handles: list[RemovableHandle] = []
@@ -206,8 +206,8 @@ class Cells:
                     self._open(chain, trace, emit)
             except CancelledError:
                 raise
-            except Exception as fault:  # noqa: BLE001 - one cell may not take the others along
-                emit.refuse(f"{chain.place}:h", f"Opening {chain.place} failed ({told(fault)}).")
+            except Exception as fault:  # noqa: BLE001 - a failure of one cell must not affect the others
+                emit.refuse(f"{chain.place}:h", f"Opening {chain.place} failed ({error_text(fault)}).")
         recorder.chains.clear()
 
     def _open(self, chain: CellCallChain, trace: Trace, emit: Emitter) -> None:
@@ -226,6 +226,6 @@ class Cells:
 
 
 COMPILED = (
-    "{} runs inside torch.compile and its hooks were not called, so nothing of it is seen; open the model without "
+    "{} runs inside torch.compile and its hooks were not called, so nothing of it is recorded; open the model without "
     "torch.compile."
 )

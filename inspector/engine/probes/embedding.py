@@ -1,4 +1,4 @@
-"""nn.Embedding: what the loss says to each token that was looked up, by one forward hook on every embedding."""
+"""nn.Embedding: the gradient of the loss at each token that was looked up, by one forward hook on every embedding."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from torch.utils.hooks import RemovableHandle
 
 from inspector.engine.hooks.module_stack import in_backward
 from inspector.engine.registries import PROBES
-from inspector.engine.trace.embedding_calls import EmbeddingCalls, LookedUp
+from inspector.engine.trace.embedding_calls import EmbeddingCall, EmbeddingCalls
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 
 MOST_CALLS = 100_000
-"""Calls of one embedding that are kept: a decoder looks up one token a call."""
+"""Most calls of one embedding that are recorded: a decoder looks up one token a call."""
 
 
 @PROBES.register("embedding")
 class Embedding:
-    """Asks for the gradient of what every nn.Embedding returns."""
+    """Requests the gradient of the output of every nn.Embedding."""
 
     summary = "nn.Embedding: the gradient of the loss at every token looked up"
 
@@ -42,14 +42,14 @@ class Embedding:
         self._handles.clear()
 
     def finish(self, trace: Trace, emit: Emitter) -> None:
-        """The gradients have come by themselves and a quantity reads them; what was returned is let go."""
+        """A quantity reads the gradients, which are complete by now; references to the outputs are released."""
         for calls in trace.findings.of(EmbeddingCalls).by_place.values():
             for call in calls:
                 call.output = None
 
 
 class _Hook:
-    """Keeps the ids of a call and asks for the gradient of its result; a copy of the model does not record."""
+    """Stores the ids of a call and requests the gradient of its result; a copy of the model does not record."""
 
     def __init__(self, trace: Trace | None, place: str) -> None:
         self.trace, self.place = trace, place
@@ -69,6 +69,6 @@ class _Hook:
             return
         calls = self.trace.findings.of(EmbeddingCalls).by_place.setdefault(self.place, [])
         if len(calls) < MOST_CALLS:
-            call = LookedUp(args[0].detach().clone(), output, output._version)
+            call = EmbeddingCall(args[0].detach().clone(), output, output._version)
             calls.append(call)
             self.trace.want_gradient(output, call.take)

@@ -1,14 +1,14 @@
 """Modules that run whole sequences: they run as they are, and everything inside is recomputed afterwards.
 
-That is nn.RNN, nn.GRU and nn.LSTM, and what other families of cells know (engine/cells/).
+That is nn.RNN, nn.GRU and nn.LSTM, and the modules of other families of cells (engine/cells/).
 
-A forward hook keeps the input, the initial state, the weights and what the module returned. Afterwards every layer
-and direction is laid open: lower layers (whose outputs the fused kernel does not return) run once more, one fused
-layer each, with the very weights; then all gates of all steps come from one batched product. The recomputation has
-to reproduce what the module returned, or everything derived from it is refused (see engine/recurrent/fused/layers.py).
+A forward hook stores the input, the initial state, the weights and what the module returned. Afterwards every layer and
+direction is unpacked: lower layers (whose outputs the fused kernel does not return) run once more, one fused layer
+each, with the same weights; then all gates of all steps come from one batched product. The recomputation has to
+reproduce what the module returned, or everything derived from it is rejected (see engine/recurrent/fused/layers.py).
 
 A module that is called step by step is one chain, as long as each call is given the state that the one before
-returned; other calls get places of their own ("rnn#2.l0"). Not seen: TorchScript, quantized modules, compiled code.
+returned; other calls get places of their own ("rnn#2.l0"). Not recorded: TorchScript, quantized modules, compiled code.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from inspector.engine.errors import CancelledError
 from inspector.engine.hooks.module_stack import in_backward
 from inspector.engine.hooks.recorder import AfterHook, CallRecorder
 from inspector.engine.recurrent.fused.calls import FusedCall, returned_states
-from inspector.engine.recurrent.fused.layers import CallChain, class_name, lay_open
+from inspector.engine.recurrent.fused.layers import CallChain, class_name, unpack
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
-from inspector.engine.wording import told
+from inspector.engine.wording import error_text
 
 MOST_CHAINS = 64
 """Places that one module may fill in one run."""
 
 
 class _Recorder(CallRecorder):
-    """What the hooks write to. A copy of the model made meanwhile (an EMA) gets a recorder that keeps nothing."""
+    """The recorder to which the hooks write.
+    A copy of the model made meanwhile (an EMA) gets one that records nothing."""
 
     def __init__(self, trace: Trace | None = None, emit: Emitter | None = None) -> None:
         super().__init__(trace, emit)
@@ -47,7 +48,7 @@ class _Recorder(CallRecorder):
         self.random: dict[str, Tensor] = {}
 
     def before(self, place: str, module: nn.Module) -> None:
-        """Note the random state that dropout between the layers is going to draw from."""
+        """Store the random state that dropout between the layers is going to use."""
         if self.trace is not None and module.training and not in_backward():
             with suppress(Exception):
                 self.random[place] = torch.get_rng_state()
@@ -87,7 +88,7 @@ class _Recorder(CallRecorder):
     def _begin(self, place: str, module: nn.Module, family: CellFamily, call: FusedCall) -> CallChain | None:
         number = self.counts[place] = self.counts.get(place, 0) + 1
         if number > MOST_CHAINS:
-            self.give_up(place, f"{place} is called again and again; only its first {MOST_CHAINS} calls are shown.")
+            self.give_up(place, f"{place} is called too often; only its first {MOST_CHAINS} calls are shown.")
             return None
         chain = CallChain(place if number == 1 else f"{place}#{number}", module, family, [call])
         self.chains.append(chain)
@@ -97,20 +98,20 @@ class _Recorder(CallRecorder):
 def _not_ours(
     family: CellFamily, given: Any, initial: tuple[Any, ...], results: tuple[Any, tuple[Any, ...]] | None
 ) -> str:
-    """Why a call cannot be understood, or "": a subclass may take and return what it likes."""
+    """Why a call cannot be read, or "": a subclass may take and return anything."""
     sequence = (Tensor, PackedSequence)
     made: Any
     made, final = results or (None, ())
     known = isinstance(made, sequence) and isinstance(given, sequence)
     if not known or isinstance(given, Tensor) != isinstance(made, Tensor):
-        return "{} takes or returns something else than the class it derives from, so it cannot be laid open."
+        return "{} takes or returns something other than the class it derives from, so it cannot be unpacked."
     count = len(family.parts)
     for state, allowed in ((final, (count,) if family.opaque else (0, count)), (initial, (0, count))):
         if len(state) not in allowed or not all(isinstance(item, Tensor) for item in state):
-            return "{} takes or returns a state that the class it derives from does not, so it cannot be laid open."
+            return "{} takes or returns a state that the class it derives from does not, so it cannot be unpacked."
     tensors = [one if isinstance(one, Tensor) else one.data for one in (given, made)]
     if any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors):
-        return "{} ran inside a torch.func transform, where its tensors cannot be kept."
+        return "{} ran inside a torch.func transform, where its tensors cannot be stored."
     return ""
 
 
@@ -121,7 +122,7 @@ def _autocast(tensor: Tensor) -> tuple[str, torch.dtype] | None:
 
 @PROBES.register("fused-rnn")
 class FusedRnn:
-    """Watches every module of a model that runs whole sequences and that a family knows."""
+    """Records every module of a model that runs whole sequences and belongs to a known family."""
 
     summary = "nn.RNN, nn.GRU, nn.LSTM: states, gates and candidates of every layer, direction and step"
 
@@ -155,7 +156,7 @@ class FusedRnn:
         self._handles.clear()
 
     def finish(self, trace: Trace, emit: Emitter) -> None:
-        """Lay every chain open and put its layers and directions into the trace."""
+        """Unpack every chain and put its layers and directions into the trace."""
         recorder = self._recorder
         for place in self._compiled:
             if place not in recorder.counts and place not in recorder.broken:
@@ -164,29 +165,29 @@ class FusedRnn:
             emit.check()
             try:
                 with torch.no_grad():
-                    trace.recurrences += lay_open(
+                    trace.recurrences += unpack(
                         chain, trace.batch.lengths, trace.look_at, emit, only=trace.only_looked_at
                     )
             except CancelledError:
                 raise
-            except Exception as fault:  # noqa: BLE001 - one module may not take the others along
-                emit.refuse(f"{chain.place}:h", f"Opening {chain.place} failed ({told(fault)}).")
+            except Exception as fault:  # noqa: BLE001 - a failure of one module must not affect the others
+                emit.refuse(f"{chain.place}:h", f"Opening {chain.place} failed ({error_text(fault)}).")
         recorder.chains.clear()
         recorder.open.clear()
 
 
 _COMPILED = (
     "{} runs inside torch.compile and its hooks were not called (code compiled before they were there never calls "
-    "them), so nothing of it is seen; open the model without torch.compile."
+    "them), so nothing of it is recorded; open the model without torch.compile."
 )
 _UNSEEN = {
-    "script": "{} is TorchScript, whose modules take no hooks, so nothing of it is seen; open the eager model instead.",
+    "script": "{} is TorchScript, whose modules take no hooks, so it is not recorded; open the eager model instead.",
     "quantized": "{} is quantized, so its weights and steps are not those of the plain module; open the float model.",
 }
 
 
 def _unseen(module: nn.Module) -> str:
-    """Why a recurrent module cannot be watched ("script", "quantized"), or ""."""
+    """Why a recurrent module cannot be recorded ("script", "quantized"), or ""."""
     name = getattr(module, "original_name", type(module).__name__)
     if not str(name).startswith(class_names()):
         return ""

@@ -1,9 +1,9 @@
-"""Recurrences that a user wrote as Python loops over ordinary operations, captured without a change of their code.
+"""Recurrences that a user wrote as Python loops over ordinary operations, captured without changing their code.
 
-Every torch operation of the forward pass is noted with its place in the code; afterwards loops are found, what they
-carry from iteration to iteration, the gates on the way, and the operations of each step as a program whose derivatives
-torch.func gives (engine/recurrent/traced/). Loops over torch's own cells are left to the probe that knows their
-equations.
+Every torch operation of the forward pass is recorded with its place in the code; afterwards loops are found, the state
+that they carry from iteration to iteration, the gates in between, and the operations of each step as a program whose
+derivatives torch.func computes (engine/recurrent/traced/). Loops over torch's own cells are left to the probe for their
+family.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, Recor
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
-from inspector.engine.wording import told
+from inspector.engine.wording import error_text
 from inspector.records import CARRIED, LAYER_DOMAIN, STATE, Labels, place_name
 
 FULL = (
-    "The model makes more operations than are recorded, so loops after the first {:,} are not seen; a shorter sequence "
+    "The model makes more operations than are recorded, so loops after the first {:,} are missed; a shorter sequence "
     "shows them."
 )
 MANY = 20_000
-"""Operations among which looking for recurrences takes a tenth of a second or more: it is said."""
+"""Number of operations in which the search for recurrences takes a tenth of a second or more: it is then reported."""
 BUFFER = (
     "The model writes into a tensor and reads it in other ways than by the places it wrote to, all within a loop, so "
     "what it carries from step to step is not followed; states in variables or in a list are."
@@ -69,7 +69,7 @@ class Handwritten:
         self._claimed: dict[int, str] = {}
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
-        """Push the mode; nothing where no Python runs that could be seen."""
+        """Push the mode; nothing where no Python runs that could be recorded."""
         if _fused_everywhere(model):
             return
         if any(isinstance(module, FUSED) for module in model.modules()):
@@ -85,7 +85,7 @@ class Handwritten:
         trace.after_forward.append(lambda: self._look(trace, emit))
 
     def detach(self) -> None:
-        """Take the mode and the hooks off."""
+        """Remove the mode and the hooks."""
         if self._recorder is not None:
             self._recorder.end()
         if self._stack is not None:
@@ -129,7 +129,7 @@ class Handwritten:
         self._made = ()
 
     def _look(self, trace: Trace, emit: Emitter) -> None:
-        """Find the recurrences after the forward pass and before the backward one: gradients can still be asked for."""
+        """Find the recurrences after the forward pass and before the backward one: gradients can still be requested."""
         assert self._recorder is not None
         self._recorder.listening = False
         self._looked = True
@@ -138,8 +138,8 @@ class Handwritten:
                 self._search(trace, emit)
         except CancelledError:
             raise
-        except Exception as fault:  # noqa: BLE001 - told instead of taking the run along
-            self._refused["model"] = f"Looking for hand-written recurrences failed ({told(fault)})."
+        except Exception as fault:  # noqa: BLE001 - reported instead of ending the run
+            self._refused["model"] = f"Looking for hand-written recurrences failed ({error_text(fault)})."
 
     def _search(self, trace: Trace, emit: Emitter) -> None:
         assert self._recorder is not None
@@ -202,7 +202,7 @@ class Handwritten:
         return {**{number: name.rpartition(".")[0] for number, name in self._parameters.items()}, **self._names}
 
     def _one_by_one(self, loop: Loop, trace: Trace) -> bool:
-        """True for a loop over the sequences of the batch, each with a loop over its steps inside: it is told."""
+        """True for a loop over the sequences of the batch, each with a loop over its steps inside: it is reported."""
         size = int(trace.batch.lengths.numel())
         if size == 1 or loop.depth or len(loop.iterations) != size:
             return False
@@ -240,7 +240,8 @@ def _regular(loop: Loop) -> bool:
 
 
 def _a_stack(state: Sequence[Slot], trace: Trace) -> bool:
-    """True for a signal of moderate width that has no axis of steps: layers of a transformer are seen elsewhere.
+    """True for a signal of moderate width that has no axis of steps: layers of a transformer are recorded by other
+    probes.
 
     Counter-example: a deep net whose width is the number of steps is not shown over its depth; another length shows it.
     """

@@ -4,7 +4,7 @@ A quantity reads the trace of a run and writes channels. Most are a pure functio
 decorators of `trace/quantity.py`; the rest take a whole recurrence, rows of attention, or the whole trace. Files do not
 import each other; what several share is in `analyses/`, `attention/` or `cells/`.
 
-    values/      states, inputs, outputs, health (NaN and infinity), what training noted
+    values/      states, inputs, outputs, health (NaN and infinity), the training log
     gates/       gates, saturation, timescales, what opens a gate, memory runs, statistics of units
     jacobian/    norms, singular values and eigenvalues of step Jacobians, products by lag, direct paths
     gradient/    gradients by step, itemised and truncated BPTT, clipping, by layer and by parameter, influence

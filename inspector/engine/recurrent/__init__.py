@@ -1,4 +1,4 @@
-"""Recurrences: from calls that a probe saw to states, gates and inputs at every step, checked.
+"""Recurrences: from calls that a probe recorded to states, gates and inputs at every step, checked.
 
 In: calls of fused modules, of cells in a loop, or recorded operations of a hand-written loop. Out: `trace.Recurrence`
 records: inputs and states in processing order, a cell that can compute gates and Jacobians, and a check of the
@@ -7,7 +7,7 @@ recomputed steps against what the model produced; where it fails, nothing derive
     fused/         nn.RNN, nn.GRU, nn.LSTM: layers, directions, chunks
     cell_calls     nn.RNNCell, nn.GRUCell, nn.LSTMCell in a loop of the user's
     traced/        loops written by hand: recorded operations, loops, carried state, a program to be run again
-    verification   how far off rounding alone may put a recomputed step
+    verification   the error that rounding alone may cause in a recomputed step
 
 Begin reading with `fused/layers.py`.
 """

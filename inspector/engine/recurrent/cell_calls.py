@@ -1,4 +1,5 @@
-"""Chains of calls of a cell in a user's own loop over a sequence: which belong together, and what they add up to."""
+"""Chains of calls of a cell in a user's own loop over a sequence: which belong together, and the recurrence that they
+form."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from inspector.engine.recurrent.verification import against_bound, allowed_error
 from inspector.engine.trace.trace import Recurrence
 
 CHUNK = 512
-"""Steps whose gradients are taken apart at once."""
+"""Steps whose gradients are separated at once."""
 
 
 def rows_of(value: Tensor) -> Tensor:
@@ -25,15 +26,16 @@ def rows_of(value: Tensor) -> Tensor:
 
 @dataclass(slots=True)
 class CellCallChain:
-    """A chain of calls of a cell: inputs, the state before the first step, the state after each, of the columns kept.
+    """A chain of calls of a cell: inputs, the state before the first step, the state after each, of the columns that
+    are recorded.
 
     Attributes:
-        cut: the columns of the user's batch that are kept; base: the sample of the batch that the first of them is.
-        column: among those kept, the one that is shown.
-        alive: (b,) sequences that have gone on from step to step so far; counts: (b,) their steps.
+        cut: the columns of the user's batch that are recorded; base: the sample of the batch that the first of them is.
+        column: among those, the one that is shown.
+        alive: (b,) sequences that have continued from step to step so far; counts: (b,) their steps.
         newest: what the cell returned last, with versions (−1 where torch counts none), and a copy of it.
         linked: True while every state given was the very tensor returned before (gradients flow through it).
-        asked: outputs whose gradient was asked for, with their versions.
+        asked: outputs whose gradient was requested, with their versions.
     """
 
     place: str
@@ -88,7 +90,7 @@ class CellCallChain:
         return rows if bool(rows.any()) else None
 
     def step(self, x: Tensor, made: tuple[Tensor, ...], rows: Tensor) -> None:
-        """Keep one step, of the sequences in `rows`; all of it is copied, as users overwrite."""
+        """Store one step, of the sequences in `rows`; all of it is copied, since user code may overwrite it."""
         self.alive = rows
         self.counts = self.counts + rows
         self.x.append(rows_of(x).detach()[self.cut].clone())
@@ -97,7 +99,7 @@ class CellCallChain:
         self.newest = [(part, -1 if part.is_inference() else part._version) for part in made]
 
     def receiver(self, step: int, number: int) -> Callable[[Tensor | None], None]:
-        """What to do with the gradient of one part of the state after a step: keep it."""
+        """A function that stores the gradient of one part of the state after a step."""
 
         def take(gradient: Tensor | None) -> None:
             if gradient is not None:
@@ -153,8 +155,8 @@ def _check(cell: Cell, x: Tensor, states: Tensor, counts: Tensor, unit: float) -
 def _delta(chain: CellCallChain, recurrence: Recurrence) -> Tensor:
     """(t, b, s) total gradients from autograd.
 
-    On the unrolled graph ∂L/∂c_t may include the way through h_t (it does where h is computed from the returned
-    c): the cell takes that off, so that c_t's gradient holds h_t fixed, as everywhere else.
+    On the unrolled graph ∂L/∂c_t may include the path through h_t (it does where h is computed from the returned c):
+    the cell subtracts it, so that c_t's gradient is at fixed h_t, as everywhere else.
     """
     delta = torch.zeros_like(recurrence.states[1:])
     for (step, number), gradient in chain.gradients.items():
@@ -168,7 +170,8 @@ def _delta(chain: CellCallChain, recurrence: Recurrence) -> Tensor:
 
 
 def _arriving(recurrence: Recurrence) -> Tensor:
-    """(t, b, s): what reaches each state from outside, δ_t − J_{t+1}ᵀ δ_{t+1}; 0 where that is mere rounding."""
+    """(t, b, s): the gradient that reaches each state from outside, δ_t − J_{t+1}ᵀ δ_{t+1};
+    0 where that is only rounding."""
     delta = recurrence.delta
     assert delta is not None
     arriving = delta.clone()

@@ -1,4 +1,4 @@
-"""How well recomputed steps reproduce what a module returned, and how far off rounding alone may put them."""
+"""How well recomputed steps reproduce what a module returned, and the error that rounding alone may cause in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from inspector.engine.cells.base import Check
 
 
 def allowed_error(resolution: float, size: float) -> float:
-    """How far one recomputed step may be off, for states of a size: some units of rounding."""
+    """The allowed error of one recomputed step, for states of a size: some units of rounding."""
     return (64 if resolution < 1e-5 else 8) * resolution * max(1.0, size)
 
 
@@ -42,7 +42,7 @@ def judge(pairs: list[tuple[float, float]]) -> Check:
 
 
 def against_bound(made: Tensor, given: Tensor, bound: Tensor, real: Tensor) -> tuple[float, float]:
-    """(error, bound) of the entry that comes nearest to its bound or passes it; made, given (t, b, h), real (t, b)."""
+    """(error, bound) of the entry that is nearest to its bound or exceeds it; made, given (t, b, h), real (t, b)."""
     error = (made - given).abs()[real]
     limit = bound[real]
     error = torch.where(~torch.isfinite(made[real]) & ~torch.isfinite(given[real]), torch.zeros_like(error), error)

@@ -1,4 +1,4 @@
-"""From what the window, the command line or a Python caller gave to the batch that is run."""
+"""From the input of the window, the command line or a Python caller to the batch that is run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLE = "example"
 
 
 def batch_of_spec(subject: Subject, spec: InputSpec, seed: int) -> Batch:
-    """The batch that a request asks for. Raises InputError."""
+    """The batch of a request. Raises InputError."""
     if spec.parts and _are_names(subject, spec):
         return _of_parts(subject, spec, seed)
     if spec.kind == EXAMPLE or not subject.declared:
@@ -28,9 +28,9 @@ def batch_of_spec(subject: Subject, spec: InputSpec, seed: int) -> Batch:
 
 
 def _are_names(subject: Subject, spec: InputSpec) -> bool:
-    """Whether the parts are inputs of the model. "x=5" is a text too, which `value` holds, unless x is an input.
+    """Whether the parts are inputs of the model. "x=5" is a text too, which `value` has, unless x is an input.
 
-    Of a model that declares none they are where there are several: nobody has to name the only one.
+    For a model that declares none they are where there are several: a single input needs no name.
     """
     if subject.declared or not spec.value:
         return not spec.value or any(name in subject.declared for name in spec.parts)
@@ -51,7 +51,7 @@ def _of_parts(subject: Subject, spec: InputSpec, seed: int) -> Batch:
 
 
 def _of_kind(part: InputSpec) -> DeclaredInput:
-    """What an input is of which nobody said anything but how it was given."""
+    """The declaration of an input of which only its kind of sequence is known."""
     of_file = getattr(INPUTS[part.kind], "form", "") == "file" if part.kind in INPUTS else False
     kind = input_of_file(Path(part.value)) if of_file else part.kind
     reads = getattr(INPUTS[kind], "reads", ()) if kind is not None and kind in INPUTS else ()

@@ -1,4 +1,4 @@
-"""The catalogue: every entry of the engine's registries, with all that it says of itself, as the window gets it."""
+"""The catalogue: every entry of the engine's registries, with all that it declares, as the window gets it."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ REGISTRIES: tuple[Registry[Any], ...] = (PROBES, QUANTITIES, LOADERS, INPUTS, FA
 
 
 def catalog() -> Catalog:
-    """What this worker can do. Entries that cannot be imported are named under `broken` and take nothing along."""
+    """What this worker offers. Entries that cannot be imported are named under `broken` and do not affect others."""
     threads = set_threads()
     torch.sparse.check_sparse_tensor_invariants.enable()
-    listed = {registry.name: entries(registry) for registry in REGISTRIES}  # loads them, and tells what is broken
+    listed = {registry.name: entries(registry) for registry in REGISTRIES}  # loads them, and finds what is broken
     devices = ("cpu", *(f"cuda:{n}" for n in range(torch.cuda.device_count())))
     broken = tuple(f"{bad.origin}: {bad.reason}" for registry in REGISTRIES for bad in registry.broken)
     return Catalog(torch=torch.__version__, threads=threads, devices=devices, broken=broken, **listed)
 
 
 def entries(registry: Registry[Any]) -> tuple[Entry, ...]:
-    """The entries of a registry as records; one that says of itself what is no record is taken off the registry."""
+    """The entries of a registry as records;
+    one whose declaration is not a valid record is removed from the registry."""
     found = []
     for key, entry in registry.items():
         try:
             found.append(decode(encode(described(key, entry))))
         except (TypeError, ValueError) as problem:
-            registry.drop(key, f"what the entry {key!r} says of itself cannot be used: {problem}")
+            registry.drop(key, f"the declaration of the entry {key!r} cannot be used: {problem}")
     return tuple(found)
 
 
 def described(key: str, entry: Any) -> Entry:
-    """What an entry says of itself. What it does not say has the default of the record."""
+    """What an entry declares. What it does not declare has the default of the record."""
     said = {
         name: getattr(entry, name)
         for name in (

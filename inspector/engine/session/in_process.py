@@ -11,7 +11,7 @@ from typing import Any
 
 from inspector.capture import SUFFIX, Capture, check_target, open_capture
 from inspector.engine.errors import InputError, ModelError
-from inspector.engine.interventions.runs import Plan, perform_with_edits, plan_edits
+from inspector.engine.interventions.runs import EditPlan, perform_with_edits, plan_edits
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
 from inspector.engine.opening.open_subject import Opened, open_subject
 from inspector.engine.pipeline import Recording, RunOptions, chosen_quantities, record, run_start
@@ -43,14 +43,14 @@ def run_here(
 ) -> Capture:
     """See `inspector.run`. Raises InputError, ModelError or CaptureError; naming a file runs its code.
 
-    A capture at `out` is replaced only with `overwrite`, and only once the run has something to put in its place.
+    A capture at `out` is replaced only with `overwrite`, and only once the run has something to write.
     The default quantities are computed and those in `also`; with `only` these instead of the default ones
     (`quantities` is its former name). Each is a key, or several, with options after "@" or as a mapping:
     `also=["bptt", "gradient/vectors@0:5"]` or `also={"gradient/vectors": {"steps": (0, 5)}}`.
 
     `edits` ("rnn.l0:gate/forget[3]=0@10:20") make a second frame, the run with these changes.
 
-    `device` is for a subject that is named; a model that is handed over stays where it is, and in the mode it is in.
+    `device` is for a subject given by name; a model object stays on its device and in its mode.
     """
     folder = Path(out).absolute() if out is not None else _temporary()
     check_target(folder, overwrite)
@@ -71,7 +71,7 @@ def _named(subject: Any, opened: Opened) -> str:
 
 
 def _to_the_end(recording: Recording, run: Callable[[], object]) -> None:
-    """Run; a model that raised says also what became of the capture."""
+    """Run; the error of a model also says where its capture is."""
     try:
         with recording:
             run()
@@ -81,13 +81,13 @@ def _to_the_end(recording: Recording, run: Callable[[], object]) -> None:
 
 
 def requests(asked: Asked) -> tuple[str, ...]:
-    """Quantities as they are asked for in Python, as requests. Raises InputError."""
+    """Quantities as they are requested in Python, as records. Raises InputError."""
     if isinstance(asked, Mapping):
         return tuple(request_of(key, given) for key, given in asked.items())
     return requests_in([asked] if isinstance(asked, str) else asked)
 
 
-def _plan(subject: Subject, batch: Batch, edits: Sequence[Edit | str], options: RunOptions) -> Plan:
+def _plan(subject: Subject, batch: Batch, edits: Sequence[Edit | str], options: RunOptions) -> EditPlan:
     try:
         parsed = [edit if isinstance(edit, Edit) else parse_edit(edit) for edit in edits]
     except ValueError as problem:

@@ -1,7 +1,7 @@
-"""Later questions about the run that ended last: its traces, the capture they belong to, and how it began and ended.
+"""Later analysis of the run that ended last: its traces, the capture they belong to, and how it began and ended.
 
-They are let go when another run begins, when another model is opened, when a question is cancelled, and at once where
-they take more than `pipeline.MOST_BYTES`; then there is a sentence that says so.
+They are released when another run begins, when another model is opened, when an analysis is cancelled, and at once
+where they take more than `pipeline.MOST_BYTES`, which is then reported.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from inspector.engine.pipeline import (
     RunOptions,
     analyse_later,
     chosen_quantities,
-    held_bytes,
     reasons_for_a_run,
+    tensor_bytes,
 )
 from inspector.engine.pipeline.options import Progress
 from inspector.records import RunStart, RunStop
 
-NOTHING = "No run of this model is kept in memory, so {} {} a new run."
-TOO_LARGE = "The last run is too large to be kept in memory ({:.1f} GiB; up to {:.1f} are), so {} {} a new run."
-ANOTHER = "The run that is kept in memory is that of {}, so {} {} a new run."
+NOTHING = "No run of this model is stored in memory, so {} {} a new run."
+TOO_LARGE = "The last run is too large to be stored in memory ({:.1f} GiB; the limit is {:.1f}), so {} {} a new run."
+ANOTHER = "The run that is stored in memory is that of {}, so {} {} a new run."
 
 
 class NeedsRunError(InputError):
-    """The question cannot be answered from what is kept: the model has to run again; the message says why."""
+    """The quantities cannot be computed from the stored traces: the model has to run again; the message says why."""
 
 
 @dataclass(slots=True)
 class KeptRun:
-    """The frames of the run that ended last, for later questions."""
+    """The frames of the run that ended last, for later analysis."""
 
     path: Path | None = None
     start: RunStart | None = None
@@ -45,22 +45,22 @@ class KeptRun:
     too_large: int = 0
 
     def let_go(self) -> None:
-        """Forget everything, and the memory with it."""
+        """Release everything, and its memory."""
         self.path = self.start = self.stop = None
         self.frames, self.too_large = [], 0
 
     def keep(self, recording: Recording, start: RunStart, frames: Sequence[KeptTrace]) -> None:
-        """Keep a run that was done, unless it is too large."""
+        """Store a finished run, unless it is too large."""
         self.let_go()
         self.path = recording.path
-        size = held_bytes([kept.trace for kept in frames])
+        size = tensor_bytes([kept.trace for kept in frames])
         if size > MOST_BYTES:
             self.too_large = size
             return
         self.start, self.stop, self.frames = start, recording.stop, list(frames)
 
     def asked(self, path: Path, keys: Sequence[str]) -> tuple[str, ...]:
-        """The requests that are still to be answered. Raises InputError for unknown ones, NeedsRunError."""
+        """The requests that are still to be computed. Raises InputError for unknown ones, NeedsRunError."""
         wanted = chosen_quantities(RunOptions(only=tuple(keys)))
         listed, verb = ", ".join(keys), "needs" if len(keys) == 1 else "need"
         if self.path is not None and path.absolute() != self.path.absolute():
@@ -78,7 +78,8 @@ class KeptRun:
     def question(
         self, keys: Sequence[str], cancelled: Callable[[], bool], progress: Progress
     ) -> tuple[Recording, Callable[[], None]]:
-        """The capture of the run, open once more, and what computes the quantities into it. Raises CaptureError."""
+        """The capture of the run, open once more, and a function that computes the quantities into it.
+        Raises CaptureError."""
         assert self.path is not None and self.start is not None and self.stop is not None
         options = RunOptions(only=tuple(keys), cancelled=cancelled, progress=progress)
         recording = Recording(Writer(self.path, self.start, again=True), self.stop)

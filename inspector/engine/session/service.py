@@ -39,8 +39,8 @@ class CaptureLostError(Exception):
     """The capture could not be written to its end; what was committed before stays readable (exit code 1)."""
 
 
-class _Waits(Exception):
-    """A checkpoint does not fit the model that was opened, which waits for the user's word."""
+class _NeedsConfirmation(Exception):
+    """A checkpoint does not fit the model that was opened, which waits for the user's confirmation."""
 
     def __init__(self, opened: Opened) -> None:
         super().__init__()
@@ -48,9 +48,10 @@ class _Waits(Exception):
 
 
 class Service:
-    """Holds the model that is open. `send` takes the answers; `cancel` may be called from another thread.
+    """Has the open model and serves requests for it. `send` takes the answers; `cancel` may be called from another
+    thread.
 
-    `code` is what is asked before code of the user runs; without it only a trusted Load opens any.
+    `code` is checked before the user's code runs; without it only a trusted Load opens any.
     """
 
     def __init__(self, send: Callable[[Any], None], code: UserCode | None = None) -> None:
@@ -60,11 +61,11 @@ class Service:
         self._load: Load | None = None
         self._kept = KeptRun()
         self._received = self._served = self._cancelled = 0
-        """Requests that came in, that were begun, and up to which one all are cancelled."""
-        self._told_at = 0.0
+        """Numbers of requests received and begun, and the one up to which all are cancelled."""
+        self._reported_at = 0.0
 
     def received(self) -> None:
-        """One more request waits to be served: a cancel that comes before its turn is meant for it too."""
+        """One more request waits to be served: a cancel that arrives before its turn applies to it too."""
         self._received += 1
 
     def cancel(self) -> None:
@@ -76,12 +77,12 @@ class Service:
         return self._served <= self._cancelled
 
     def close(self) -> None:
-        """Let the model and its last run go."""
+        """Release the model and its last run."""
         self._kept.let_go()
         self.opened = None
 
     def serve(self, request: Any) -> None:
-        """Do what a request asks; bad input and raising models are answered with a Failure."""
+        """Carry out a request; bad input and raising models are answered with a Failure."""
         name, generation = type(request).__name__, int(getattr(request, "generation", 0))
         self._served += 1
         try:
@@ -111,15 +112,15 @@ class Service:
             )
 
     def _open(self, load: Load) -> bool:
-        """Open another model, and whether it is open: until it is, and was agreed to, the one before stays."""
+        """Open another model; returns whether it is open: until it is open and confirmed, the one before stays."""
         try:
             with self.code.opening(load) if self.code is not None else nullcontext():
                 opened = open_subject(load, self.code)
                 if self.cancelled():
                     raise CancelledError
                 if opened.pending:
-                    raise _Waits(opened)  # so that the code of the model before stays loaded too
-        except _Waits as waiting:
+                    raise _NeedsConfirmation(opened)  # so that the code of the model before stays loaded too
+        except _NeedsConfirmation as waiting:
             self.send(describe(waiting.opened, load))
             return False
         self._kept.let_go()
@@ -129,14 +130,14 @@ class Service:
 
     def _run(self, request: Run) -> None:
         if not self._is_up_to_date(request.generation):
-            return  # its checkpoint does not fit the edited model, which the window was told
+            return  # its checkpoint does not fit the edited model, which was reported to the window
         if self.opened is None or self._load is None:
             raise InputError("No model is open yet; open one first.")
         self._kept.let_go()
         subject, frames = self.opened.subject, list[KeptTrace]()
         options = RunOptions(
             also=request.also, only=request.only, seed=request.seed, states=request.states, cancelled=self.cancelled,
-            progress=self._teller(request.generation), keep=frames.append,
+            progress=self._reporter(request.generation), keep=frames.append,
         )  # fmt: skip
         chosen_quantities(options)
         batch = to_device(batch_of_spec(subject, request.input, request.seed), self._load.device)
@@ -153,14 +154,15 @@ class Service:
             request.path, start, overwrite=request.overwrite
         )  # a folder that cannot be used is bad input
         self._perform(recording, lambda: perform_with_edits(subject, batch, recording, plan, options, frame))
-        self._tell_end(request, recording)
+        self._report_end(request, recording)
         if recording.stop is not None and recording.stop.status == "done":
-            self._kept.keep(recording, start, frames)  # which looks at everything that was seen, so it comes last
+            self._kept.keep(recording, start, frames)  # goes through everything that was recorded, so it comes last
 
     def _perform(self, recording: Recording, run: Callable[[], object]) -> None:
-        """Run; a model that raises or a cancel ends the capture properly, with what was seen in it.
+        """Run; where the model raises or the run is cancelled, the capture ends properly with everything recorded so
+        far.
 
-        A model that raised because it came to code that was not agreed to ended for that reason.
+        Where a model raised because of code that was not agreed to, that is given as the reason.
         """
         try:
             with recording:
@@ -171,12 +173,12 @@ class Service:
                     if refusal is None:
                         raise
                     raise ModelError(str(refusal), getattr(problem, "details", "")) from None
-        except CaptureError as problem:  # a disk that fills meanwhile is no bad input
+        except CaptureError as problem:  # a disk that fills meanwhile is not bad input
             raise CaptureLostError(str(problem)) from None
         except (ModelError, InputError, CancelledError):
-            pass  # the recording says so
+            pass  # the recording reports it
 
-    def _tell_end(self, request: Run | Analyse, recording: Recording) -> None:
+    def _report_end(self, request: Run | Analyse, recording: Recording) -> None:
         assert recording.stop is not None
         refusal = self.code.refusal() if self.code is not None else None
         if refusal is None or recording.stop.status == "done":
@@ -188,18 +190,19 @@ class Service:
         """Compute more quantities on the trace of the last run. Raises NeedsRunError where that cannot be."""
         keys = self._kept.asked(Path(request.path), request.quantities)
         if not keys:
-            told = RunStop("done", f"{', '.join(request.quantities)}: computed in this run already.")
-            self.send(Finished(path=request.path, stop=told, generation=request.generation))
+            stop = RunStop("done", f"{', '.join(request.quantities)}: computed in this run already.")
+            self.send(Finished(path=request.path, stop=stop, generation=request.generation))
             return
-        recording, compute = self._kept.question(keys, self.cancelled, self._teller(request.generation))
+        recording, compute = self._kept.question(keys, self.cancelled, self._reporter(request.generation))
         self._perform(recording, compute)
-        self._tell_end(request, recording)
+        self._report_end(request, recording)
 
     def _is_up_to_date(self, generation: int) -> bool:
-        """A run is of the code as it is now: an edited model is opened anew, and asked about where it must be.
+        """Make sure that a run uses the code as it is now: an edited model is opened again, with confirmation where
+        needed.
 
         Not for the command line, whose code has only just been loaded. False where the edited model waits for an
-        answer; where it cannot be opened the one before stays, and the next run tries again.
+        answer; where it cannot be opened, the model before stays, and the next run tries again.
         """
         if self.code is None or self._load is None or self.opened is None:
             return True
@@ -208,18 +211,18 @@ class Service:
             return True
         return self._open(replace(self._load, generation=generation))
 
-    def _teller(self, generation: int) -> Callable[[float, float, str], None]:
-        return lambda done, total, text: self._tell(done, total, text, generation)
+    def _reporter(self, generation: int) -> Callable[[float, float, str], None]:
+        return lambda done, total, text: self._report(done, total, text, generation)
 
-    def _tell(self, done: float, total: float, text: str, generation: int) -> None:
+    def _report(self, done: float, total: float, text: str, generation: int) -> None:
         now = time.monotonic()
-        if done >= total or now - self._told_at >= PROGRESS_SECONDS:
-            self._told_at = now
+        if done >= total or now - self._reported_at >= PROGRESS_SECONDS:
+            self._reported_at = now
             self.send(Progress(done=done, total=total, text=text, generation=generation))
 
 
 def describe(opened: Opened, load: Load) -> Loaded:
-    """What the window needs to know of the model that was opened."""
+    """What the window needs to know about the model that was opened."""
     subject = opened.subject
     first = primary_value(subject, next(iter(subject.examples.values()), ""))
     vocabulary = subject.vocabulary or ()

@@ -1,4 +1,4 @@
-"""An answer that has steps of its own."""
+"""The step axis of an output that has one of its own."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from torch import Tensor
 
 @dataclass(slots=True)
 class Answer:
-    """The steps of the answers of a batch.
+    """The step axis of the outputs ("answers") of a batch.
 
     Attributes:
         steps: how many there are with padding; lengths: (b,) how many are real.
-        ids: (b, t) the right answer, negative at padding; None where only labels or the model's own are known.
-        names: labels of the steps of the sequence looked at.
-        source: the named input that these are the steps of; "" where the subject's `answer` says them.
-        vocabulary_of: the named input whose vocabulary the answer's tokens are of; "" for the subject's own.
+        ids: (b, t) the targets, negative at padding; None where only labels or the model's own outputs are known.
+        names: labels of the steps of the selected sequence.
+        source: the named input that has these steps; "" where the subject's `answer` gives them.
+        vocabulary_of: the named input whose vocabulary the output's tokens have; "" for the subject's own.
     """
 
     steps: int
@@ -27,5 +27,5 @@ class Answer:
     vocabulary_of: str = ""
 
     def length(self, sample: int) -> int:
-        """Real steps of one sample's answer."""
+        """Real steps of one sample's output."""
         return int(self.lengths[sample])

@@ -1,4 +1,4 @@
-"""Every step axis that a run has, written into its capture: name, word, length, layout, and names of layers."""
+"""Every step axis of a run, written into its capture: name, title, length, layout, and names of layers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OTHER_KEYS = "source step"
 def name_layers(trace: Trace, emit: Emitter) -> None:
     """Give every stack of layers an axis of its own; recurrences over the same layers share theirs.
 
-    The first stack's is "layer", a further one's says where it is.
+    The first stack's is "layer", a further one's contains its place.
     """
     known: dict[object, str] = {}
     for recurrence in trace.recurrences:
@@ -29,7 +29,7 @@ def name_layers(trace: Trace, emit: Emitter) -> None:
 
 
 def write_axes(trace: Trace, emit: Emitter) -> None:
-    """Describe the axes of the inputs and of the answer, and those of unknown steps that all agree in their number."""
+    """Describe the axes of inputs and output, and that of steps of unknown origin that all agree in number."""
     first = primary_axis(trace.batch)
     for axis in (*([first] if first is not None else []), *axes_beside(trace)):
         emit.axis(axis.record(trace.look_at))

@@ -1,4 +1,5 @@
-"""What an embedding looked up, call by call, and how calls become sequences: shared by its probe and its quantity."""
+"""The ids that an embedding looked up, call by call, and how calls become sequences: shared by its probe and its
+quantity."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 
 @dataclass(slots=True)
-class LookedUp:
-    """One call: ids (any shape), and the norms of ∂L/∂ what was returned for each of them, once they are known."""
+class EmbeddingCall:
+    """One call: ids (any shape), and, once known, the norms of ∂L/∂e for the vector e returned for each of them."""
 
     ids: Tensor
     output: Tensor | None
@@ -25,7 +26,7 @@ class LookedUp:
     changed: bool = False
 
     def take(self, gradient: Tensor | None) -> None:
-        """Keep the norms; a result that was changed in place has the gradient of something else."""
+        """Store the norms; the gradient of a result that was changed in place belongs to another value."""
         assert self.output is not None
         self.changed = self.output._version != self.version
         self.output = None
@@ -37,33 +38,33 @@ class LookedUp:
 class EmbeddingCalls:
     """Place of an embedding → its calls in their order."""
 
-    by_place: dict[str, list[LookedUp]] = field(default_factory=dict)
+    by_place: dict[str, list[EmbeddingCall]] = field(default_factory=dict)
 
 
-def sequences(trace: Trace, calls: list[LookedUp]) -> Iterator[tuple[str, LookedUp]]:
-    """(whose steps, ids and norms (b, t)) of calls that read the input or the answer of all samples, in their order.
+def sequences(trace: Trace, calls: list[EmbeddingCall]) -> Iterator[tuple[str, EmbeddingCall]]:
+    """(step axis, ids and norms (b, t)) of calls that read the input or the output of all samples, in their order.
 
-    Calls of one token a sample, one after the other, are one sequence. Positions and other tables are left out.
+    Calls of one token a sample, one after the other, are one sequence. Embeddings of positions and others are left out.
     """
     size = len(trace.batch.lengths)
     for single, group in groupby(calls, lambda call: call.ids.numel() == size):
         alike = list(group)
         for call in _joined(alike, size) if single and trace.batch.steps > 1 else alike:
-            found = _whose(trace, call)
+            found = _step_axis_of(trace, call)
             if found is not None:
                 yield found
 
 
-def _joined(calls: list[LookedUp], size: int) -> list[LookedUp]:
+def _joined(calls: list[EmbeddingCall], size: int) -> list[EmbeddingCall]:
     norms = [torch.zeros(size) if call.norms is None else call.norms.reshape(size) for call in calls]
     ids = torch.stack([call.ids.reshape(size) for call in calls], dim=1)
     known = any(call.norms is not None for call in calls)
     joined = torch.stack([row.to(norms[-1]) for row in norms], dim=1) if known else None
-    return [LookedUp(ids, None, 0, joined, any(call.changed for call in calls))]
+    return [EmbeddingCall(ids, None, 0, joined, any(call.changed for call in calls))]
 
 
-def _whose(trace: Trace, call: LookedUp) -> tuple[str, LookedUp] | None:
-    """The steps that a call ran over: those of the input that the ids are, the answer's where they fit that."""
+def _step_axis_of(trace: Trace, call: EmbeddingCall) -> tuple[str, EmbeddingCall] | None:
+    """The step axis of a call: that of the input whose ids it read, the output's where they fit that."""
     answer, ids = trace.answer, call.ids
     others = [(name, one) for name, one in trace.batch.others() if one.kind == "tokens"]
     for name, one in [(trace.batch.primary, trace.batch.first), *others]:
@@ -71,7 +72,7 @@ def _whose(trace: Trace, call: LookedUp) -> tuple[str, LookedUp] | None:
             if _is_read(turned, one):
                 norms = call.norms if turned is ids or call.norms is None else call.norms.T
                 domain = ANSWER_DOMAIN if answer is not None and answer.source == name else one.axis or STEP_DOMAIN
-                return domain, LookedUp(turned, None, 0, norms, call.changed)
+                return domain, EmbeddingCall(turned, None, 0, norms, call.changed)
     if answer is not None and tuple(ids.shape) == (len(trace.batch.lengths), answer.steps):
         return ANSWER_DOMAIN, call
     return None
@@ -88,7 +89,7 @@ def _is_read(ids: Tensor, one: NamedInput) -> bool:
 
 
 def length_over(trace: Trace, domain: str) -> int:
-    """Real steps of the sample looked at over a step axis."""
+    """Real steps of the selected sample over a step axis."""
     if trace.answer is not None and domain == ANSWER_DOMAIN:
         return trace.answer.length(trace.look_at)
     found = next((one for _, one in trace.batch.others() if one.axis == domain), trace.batch.first)

@@ -1,4 +1,4 @@
-"""The one way from torch to the capture: declares channels, writes pages, tells progress, notices a cancel."""
+"""The only path from torch to the capture: declares channels, writes pages, reports progress, notices a cancel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from inspector.records import Axis, Channel, Labels, Page, Refusal, Scalar
 
 
 class Sink(Protocol):
-    """What the emitter writes to: a capture writer, or a list in a test."""
+    """Where the emitter writes: a capture writer, or a list in a test."""
 
     def write(self, record: Any) -> None:
         """Take one record (Channel, Page, Labels, Scalar, Refusal, Log, …)."""
@@ -32,9 +32,9 @@ def to_numpy(tensor: Tensor) -> npt.NDArray[Any]:
 
 @dataclass(slots=True)
 class Emitter:
-    """Writes the channels of one frame. `cancelled` is asked between pages; `progress` gets (done, total, text).
+    """Writes the channels of one frame. `cancelled` is called between pages; `progress` gets (done, total, text).
 
-    With `copies` what is written is copied first: whoever runs the model goes on with its tensors while pages wait.
+    With `copies` values are copied before they are written: the caller continues to use its tensors while pages wait.
     """
 
     sink: Sink
@@ -44,7 +44,7 @@ class Emitter:
     copies: bool = False
     declared: set[str] = field(default_factory=set)
     step_domains: dict[str, str] = field(default_factory=dict)
-    """Place → whose steps its channels run over, where those are not the input's (engine/trace/target_steps.py)."""
+    """Place → step axis of its channels, where that is not the input's (engine/trace/target_steps.py)."""
     axes: set[str] = field(default_factory=set)
     """Names of the axes that were described."""
 
@@ -84,7 +84,7 @@ class Emitter:
         self.sink.write(Scalar(name, self.frame, value))
 
     def refuse(self, name: str, reason: str) -> None:
-        """Say why a channel is not there."""
+        """Report why a channel is missing."""
         self.sink.write(Refusal(name, reason, self.frame))
 
     def check(self) -> None:

@@ -1,6 +1,6 @@
-"""What probes and quantities leave in a trace beside recurrences and attentions, one value of a type.
+"""What probes and quantities store in a trace beside recurrences and attentions, one value of each class.
 
-Who leaves something and who reads it name the same class, which both import: what nobody knows cannot be asked for.
+The code that stores a value and the code that reads it import the same class, so that no reader can mistype a name.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ class Findings:
         self._values: dict[type[Any], Any] = {}
 
     def put(self, value: Any) -> None:
-        """Leave a value, in the place of one of the same class."""
+        """Store a value, replacing one of the same class."""
         self._values[type(value)] = value
 
     def get(self, kind: type[Kind]) -> Kind | None:
-        """The value of a class, or None where nobody left one."""
+        """The value of a class, or None where there is none."""
         return cast("Kind | None", self._values.get(kind))
 
     def of(self, kind: type[Kind]) -> Kind:
-        """The value of a class; an empty one is made, and left there, where nobody left any."""
+        """The value of a class; an empty one is made and stored where there is none."""
         if kind not in self._values:
             self._values[kind] = kind()
         return cast(Kind, self._values[kind])

@@ -1,4 +1,4 @@
-"""The axis of training iterations: series over training lie along it, and its coordinate has their numbers."""
+"""The axis of training iterations: series over training lie along it, and its coordinate has the iteration numbers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ PLACE = "parameters"
 
 
 def describe_iterations(emit: Emitter, numbers: Tensor, table: str = "") -> dict[str, str]:
-    """Describe the axis once: which domain its dim has. `numbers` (n,) float64: the iteration of every position.
+    """Describe the axis once; returns its dim's label domain. `numbers` (n,) float64: the iteration of every position.
 
-    A `table` that was noted at iterations of its own has an axis of its own, so that equal lengths mix nothing.
+    A `table` that was logged at iterations of its own has an axis of its own, so that tables of equal length are not
+    mixed.
     """
     axis = f"{ITERATION_DOMAIN}/{table}" if table else ITERATION_DOMAIN
     if axis not in emit.axes:

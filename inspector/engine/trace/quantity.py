@@ -1,8 +1,8 @@
-"""How a file of the registry of quantities describes itself: one decorator a shape of quantity.
+"""How a file of the registry of quantities describes itself: one decorator for each kind of function.
 
 A quantity is a pure function of a block of steps (`per_step`), of a whole recurrence (`per_recurrence`), of a
 block of attention rows (see engine/attention/rows.py) or of the whole trace (`per_run`). The decorator makes it a
-`Quantity`: it runs the function over a Trace and writes the channels. `order` says when: small things first.
+`Quantity`: it runs the function over a Trace and writes the channels. `order` gives the sequence: small results first.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from inspector.records import Channel, Comparison, Option
 from inspector.records.catalogue import RECURRENCE
 
 BLOCK_STEPS = KEPT_STEPS
-"""Steps of a page of per-step quantities: small enough to be seen growing, large enough for batched products."""
+"""Steps of a page of per-step quantities: small enough to be shown while they are computed, large enough for batched
+products."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """An entry of the registry: what computes it, and all that window, command line and Python say of it.
+    """An entry of the registry: what computes it, and its description for window, command line and Python.
 
     Attributes:
         summary: one sentence.
         run: `run(trace, emit, **options)` computes and writes; it gets a value of every option.
-        order: when: small things first.
-        default: whether it is computed unasked.
+        order: position among the quantities: small results first.
+        default: whether it is computed by default.
         needs: what it needs of a model, keys of `records.NEEDS`.
-        cost: in a few words, what is computed on request costs.
+        cost: for one computed on request, its cost as a short text.
         options: what can be set.
-        function: what the decorator stands on.
+        function: the decorated function.
         parameter_gradients: whether the one backward pass also gives Trace.parameter_gradients.
     """
 
@@ -93,9 +94,9 @@ def per_step(
     cost: str = "",
     options: tuple[Option, ...] = (),
 ) -> Callable[[Callable[..., Tensor]], Quantity]:
-    """A quantity `f(block, **options) -> (t, b)`: one number a step, of every recurrence, for the sample looked at.
+    """A quantity `f(block, **options) -> (t, b)`: one number a step, of every recurrence, for the selected sample.
 
-    Blocks have `block_steps`; `closed_steps` where derivatives are closed forms, which cost nothing to make again.
+    Blocks have `block_steps`; `closed_steps` where derivatives are closed forms, which are cheap to compute again.
     """
 
     def wrap(function: Callable[..., Tensor]) -> Quantity:
@@ -118,7 +119,7 @@ def per_step(
 
 
 def how(describe: Describe, recurrence: Recurrence) -> Describe:
-    """The description with the way in which derivatives are found, where that is not the closed form."""
+    """The description with the method by which derivatives are found, where that is not the closed form."""
     exact = describe.method == "exact" and recurrence.cell.method
     return replace(describe, method=recurrence.cell.method) if exact else describe
 
@@ -187,10 +188,11 @@ def _each_recurrence(signal: str, one: Callable[..., None]) -> Callable[..., Non
 
 
 def over_recurrences(trace: Trace, emit: Emitter, signal: str, one: Callable[[Recurrence], None]) -> None:
-    """Call `one` for every recurrence whose steps were reproduced; what it refuses is written under `signal`."""
+    """Call `one` for every recurrence whose steps were reproduced;
+    the reason why it raised Unsupported is written under `signal`."""
     for recurrence in trace.recurrences:
         if not recurrence.length(trace.look_at):
-            continue  # of an answer without steps
+            continue  # of an output without steps
         name = f"{recurrence.place}:{signal}"
         if recurrence.check is not None and not recurrence.check.passed:
             emit.refuse(name, refusal(recurrence))
@@ -205,7 +207,7 @@ def over_recurrences(trace: Trace, emit: Emitter, signal: str, one: Callable[[Re
 
 
 def refusal(recurrence: Recurrence) -> str:
-    """The sentence that says why nothing derived from this recurrence's gates is shown."""
+    """The reason why nothing derived from this recurrence's gates is shown."""
     check = recurrence.check
     assert check is not None
     return (

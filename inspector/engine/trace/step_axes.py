@@ -1,8 +1,9 @@
-"""The step axes beside that of the primary input, those of the answer and of the other inputs, and what runs over them.
+"""The step axes beside that of the primary input, those of the output and of the other inputs, and the layers that run
+over them.
 
-A layer runs over the axis whose modules it lies in; else over the one that has as many steps as it, where the primary
-input and no other axis has as many. Counter-example: a layer that skips every second step of a source of 12 beside a
-target of 6 is taken for one of the target's; `modules` of the target says what its layers are.
+A layer runs over the axis whose modules it lies in; else over the one that has as many steps as the layer, where
+neither the primary input nor another axis has as many. Counter-example: a layer that skips every second step of a
+source of 12 beside a target of 6 is taken for one of the target's; `modules` of the target can list its layers.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from inspector.engine.trace.trace import Trace
 from inspector.records import ANSWER_DOMAIN, Axis
 
 UNKNOWN = "position"
-"""Label domain of steps of which it is not known whose they are."""
+"""Label domain of steps whose axis is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class StepAxis:
 
     Attributes:
         domain: its name, and that of its labels; steps: with padding; lengths: (b,) real steps.
-        modules: those that are said to run over it.
+        modules: those that are declared to run over it.
         grid: (rows, columns) where the steps are the patches of a picture.
     """
 
@@ -43,7 +44,7 @@ class StepAxis:
         return int(self.lengths[sample])
 
     def record(self, sample: int) -> Axis:
-        """What a capture says of the axis; steps that do not fill the grid are a line."""
+        """The record of the axis; steps that do not fill the grid are one line."""
         length = self.length(sample)
         if self.grid is not None and math.prod(self.grid) == length:
             return Axis(name=self.domain, title=title_of(self.domain), length=length, layout="grid", grid=self.grid)
@@ -51,7 +52,7 @@ class StepAxis:
 
 
 def title_of(domain: str) -> str:
-    """The word for an axis: an input's name says whose steps they are, not what is counted."""
+    """The title of an axis: an input's name alone would not say what is counted."""
     return domain if domain.split()[-1] in ("step", "patch", UNKNOWN) else f"{domain} step"
 
 
@@ -62,7 +63,7 @@ def primary_axis(batch: Batch) -> StepAxis | None:
 
 
 def axes_beside(trace: Trace) -> list[StepAxis]:
-    """The answer's axis, those of inputs that are sequences of their own, and those of pictures cut into patches."""
+    """The output's axis, those of inputs that are sequences of their own, and those of pictures cut into patches."""
     found: list[StepAxis] = []
     answer, subject = trace.answer, trace.subject
     if answer is not None:
@@ -84,7 +85,7 @@ def names_in(names: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def axis_at(trace: Trace, place: str, steps: int) -> StepAxis | None:
-    """The axis that a place runs over in so many steps; None for the primary input's, and where it cannot be told."""
+    """The axis of a place that runs over so many steps; None for the primary input's, and where it is not known."""
     axes = axes_beside(trace)
     for axis in axes:
         if trace.subject.lies_in(place, axis.modules):

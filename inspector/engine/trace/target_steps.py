@@ -1,8 +1,8 @@
-"""Answers and inputs with steps of their own: how many there are, what they are called, what is laid out over them.
+"""Outputs and inputs with step axes of their own: their number of steps, their labels, the channels over them.
 
-An encoder reads T_x steps and a decoder says T_y others. What the decoder does is laid out over the answer's steps, so
-that step 3 of the answer is never drawn as step 3 of the input. The answer's steps are those that the subject's
-`answer` says; without it, those of the input that has as many as the output ("tgt", of what the model is to say).
+An encoder reads T_x steps and a decoder writes T_y others. Channels of the decoder lie over the output's step axis, so
+that step 3 of the output is never shown as step 3 of the input. The output's steps are those that the subject's
+`answer` gives; without it, those of the input that has as many steps as the output ("tgt", the target of the model).
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ EXPECTED = (
     "`answer` gave {}; expected ids ({}, t) with a negative id at padding, or the labels of each of the {} sequences."
 )
 NOTHING = "`answer` gave nothing and the output has no scores ({}, t, v), so the steps of the answer are not known."
-EMPTY = "The answer of the sequence looked at has no steps."
+EMPTY = "The answer of the selected sequence has no steps."
 AMBIGUOUS = (
-    "The answer has as many steps as the input, so it cannot be told which layers run over the answer: all are drawn "
-    "over the input's steps. Name the answer's in `decoder`."
+    "The answer has as many steps as the input, so it is not known which layers run over the answer: all are shown "
+    "over the input's steps. Name the answer's layers in `decoder`."
 )
 ALIKE = (
-    "{0} and {1} have as many steps, so it cannot be told which layers run over {1}: all are drawn over the steps of "
-    "{0}. Name those of {1} in its `modules`, or in `decoder`; if both have the same steps, say `axis={0!r}` of {1}."
+    "{0} and {1} have as many steps, so it is not known which layers run over {1}: all are shown over the steps of "
+    "{0}. Name those of {1} in its `modules`, or in `decoder`; if both share their steps, declare `axis={0!r}` for {1}."
 )
 
 
 def read_answer(subject: Subject, output: Any, batch: Batch, scores: Tensor | None) -> Answer:
-    """What the subject says its answer is; the model's likeliest ids where it has none. Raises Unsupported."""
+    """The answer by the subject's `answer`; the model's most probable ids where it has none. Raises Unsupported."""
     assert subject.answer is not None
     found = subject.answer(output, batch)
-    size, speaking = batch.size, _speaking(subject, batch)
+    size, speaking = batch.size, _token_input(subject, batch)
     if found is None:
         if not isinstance(scores, Tensor) or scores.dim() != 3 or len(scores) != size:
             raise Unsupported(NOTHING.format(size))
@@ -77,16 +77,16 @@ def _labels(subject: Subject, ids: list[int], width: int | None, speaking: str) 
     return tuple("" if i < 0 else str(names[i]) if i < len(names) else str(i) for i in ids)
 
 
-def _speaking(subject: Subject, batch: Batch) -> str:
-    """The one input of tokens beside the primary one: what is answered is written in its vocabulary, if it fits."""
+def _token_input(subject: Subject, batch: Batch) -> str:
+    """The one input of tokens beside the primary one: the output's tokens are in its vocabulary, if it fits."""
     others = [name for name, one in batch.named.items() if one.kind == "tokens" and name != batch.primary]
     return others[0] if len(others) == 1 and others[0] in subject.declared else ""
 
 
 def answer_of_input(trace: Trace, steps: int) -> Answer | None:
-    """The steps of the named input that the output has the steps of, where it says `steps` of them; None where none.
+    """The steps of the named input whose step axis the output has, where it has `steps` of them; None where none.
 
-    Where the primary input has as many, only an input whose layers are said to be its own.
+    Where the primary input has as many, only an input whose layers are declared.
     """
     subject, others = trace.subject, trace.batch.others()
     fitting = [(name, one) for name, one in others if one.steps == steps]
@@ -107,7 +107,7 @@ def output_steps(output: Any, scores: Tensor | None, size: int) -> int | None:
 
 
 def settle(trace: Trace, emit: Emitter) -> None:
-    """Give what runs over the answer, another input or layers its steps and their labels; describe every axis."""
+    """Assign step axes and labels to whatever runs over the output, another input or layers; describe every axis."""
     _lay_out_all(trace, emit)
     name_layers(trace, emit)
     write_axes(trace, emit)
@@ -124,7 +124,7 @@ def _lay_out_all(trace: Trace, emit: Emitter) -> None:
     if not axes_beside(trace):
         return
     if trace.recurrences or trace.attentions:
-        _say_what_is_alike(trace, emit)
+        _report_equal_lengths(trace, emit)
     for recurrence in trace.recurrences:
         if recurrence.domain == LAYER_DOMAIN:
             continue
@@ -139,7 +139,7 @@ def _lay_out_all(trace: Trace, emit: Emitter) -> None:
 
 
 def _name_inputs(trace: Trace, emit: Emitter) -> None:
-    """The labels of the steps of every input beside the primary one, and whose steps its own channels have."""
+    """The labels of the steps of every input beside the primary one, and the step axis of its own channels."""
     source = trace.answer.source if trace.answer is not None else ""
     answering = trace.batch.named[source].axis if source else ""
     for name, one in trace.batch.named.items():
@@ -150,14 +150,15 @@ def _name_inputs(trace: Trace, emit: Emitter) -> None:
             emit.labels(one.axis, one.row_names(trace.look_at))
 
 
-def _say_what_is_alike(trace: Trace, emit: Emitter) -> None:
-    """What has as many steps as the primary input, and no layers that are said to be its own, cannot be told apart."""
+def _report_equal_lengths(trace: Trace, emit: Emitter) -> None:
+    """Report inputs with as many steps as the primary input and no declared layers:
+    their layers cannot be distinguished."""
     answer, subject, batch = trace.answer, trace.subject, trace.batch
     if answer is not None and not answer.source and of_primary(trace, answer.steps) and not subject.decoder:
         emit.sink.write(Log(AMBIGUOUS, "warning", "engine"))
     for name, one in batch.others():
-        told = subject.modules_over(name) or subject.decoder or (answer is not None and not answer.source)
-        if of_primary(trace, one.steps) and not told:
+        declared = subject.modules_over(name) or subject.decoder or (answer is not None and not answer.source)
+        if of_primary(trace, one.steps) and not declared:
             emit.sink.write(Log(ALIKE.format(batch.primary, name), "warning", "engine"))
 
 
@@ -169,7 +170,7 @@ def _lay_out(recurrence: Recurrence, axis: StepAxis) -> None:
 
 
 def _lay_out_attention(trace: Trace, attention: Attention) -> None:
-    """Queries, and keys of as many positions in self-attention, are of an axis; other keys are the primary input's."""
+    """Queries, and keys of as many positions in self-attention, get the axis; other keys get the primary input's."""
     shape = (attention.query if attention.weights is None else attention.weights).shape
     axis, keys = axis_at(trace, attention.place, attention.called_with or shape[-2]), _key_count(attention)
     if axis is None:
@@ -184,7 +185,7 @@ def _lay_out_attention(trace: Trace, attention: Attention) -> None:
 
 
 def _name_keys(trace: Trace, attention: Attention, keys: int) -> None:
-    """Keys of another sequence that has a step axis of its own, looked at from the primary input."""
+    """Keys of another sequence that has a step axis of its own, where the queries are the primary input's."""
     fitting = [axis for axis in axes_beside(trace) if axis.steps == keys]
     if attention.keys_from == "source step" and len(fitting) == 1 and not of_primary(trace, keys):
         attention.keys_from = fitting[0].domain
@@ -195,7 +196,7 @@ def _key_count(attention: Attention) -> int:
 
 
 def _cut(attention: Attention, length: int) -> None:
-    """Take off the rows that are padding of the answer, and their keys where a later key is never looked at."""
+    """Cut off the rows that are padding of the output, and their keys where no row attends to a later key."""
     own = attention.keys_from == attention.queries_from
     square = own and _is_closed(attention, length)
     rows, keys = slice(length), slice(length) if square else slice(None)
@@ -212,7 +213,7 @@ def _cut(attention: Attention, length: int) -> None:
 
 
 def _is_closed(attention: Attention, length: int) -> bool:
-    """Whether no row up to `length` may look at a key from there on: by the causal triangle, or by its mask."""
+    """Whether no row up to `length` may attend to a key from there on: by the causal triangle, or by its mask."""
     mask = attention.mask
     if attention.causal or mask is None or mask.dtype != torch.bool or mask.shape[-1] == 1:
         return attention.causal

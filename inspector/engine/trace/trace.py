@@ -1,4 +1,4 @@
-"""What one run left in memory: the recurrences and attentions that the probes saw, and the outputs.
+"""What one run recorded in memory: the recurrences and attentions that the probes found, and the outputs.
 
 Probes fill a Trace while the user's model runs; quantities read it afterwards and write channels.
 Sequences run in processing order: a backward direction's step 0 is the last token (see Recurrence.reverse).
@@ -23,9 +23,9 @@ from inspector.records import STEP_DOMAIN
 
 KEPT_BYTES = 256 << 20
 KEPT_STEPS = 64
-"""The size of block that most quantities ask for (quantity.BLOCK_STEPS)."""
+"""The size of block that most quantities use (quantity.BLOCK_STEPS)."""
 KEPT_VALUES = 12
-"""About how many numbers a block keeps for every state entry: gates, coefficients, slopes."""
+"""About how many numbers a block stores for every state entry: gates, coefficients, slopes."""
 
 
 @dataclass(slots=True)
@@ -40,13 +40,13 @@ class Recurrence:
         states: (t + 1, b, s): the initial state, then the state after each step, in processing order.
         lengths: (b,) steps that are real for each sample.
         reverse: True for a backward direction: processing step j of a sample of length n is sequence step n-1-j.
-        check: how well the recomputation reproduces the module's own output; gates are refused if it failed.
+        check: how well the recomputation reproduces the module's own output; gates are rejected if it failed.
         arriving: (t, b, s) gradient of the loss that reaches the state after each step from outside the
             recurrence (not through the next step), or None without a loss.
         delta: (t, b, s) total gradient ∂L/∂s_t, where autograd gave it directly (cells in a user's loop);
             None where it is to be swept from `arriving`.
         shown: signals whose pages the probe has already written live.
-        base: number of the first sample of the batch that is held here (not 0 when only one was kept).
+        base: number of the first sample of the batch that is stored here (not 0 when only one was recorded).
         known: (t, b, h) each: intermediate values that the check has computed already (see Cell.block).
     """
 
@@ -64,9 +64,9 @@ class Recurrence:
     base: int = 0
     known: tuple[Tensor, ...] = ()
     domain: str = STEP_DOMAIN
-    """The axis of these steps: the input's, another input's, the answer's, or the layers of a stack."""
+    """The axis of these steps: the input's, another input's, the output's, or the layers of a stack."""
     names: tuple[str, ...] = ()
-    """What the steps are called where they are the layers of a stack, if their modules tell it."""
+    """Names of the steps where they are the layers of a stack, if their modules give them."""
     _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
 
     @property
@@ -90,7 +90,8 @@ class Recurrence:
     def blocks(self, sample: int, size: int) -> Iterator[tuple[int, StepBlock]]:
         """The real steps of one sample in blocks of `size`: (first processing step, block of one sample).
 
-        Blocks of the common size are kept, gates and all, while they are small together: several quantities read them.
+        Blocks of the common size are cached, with their gates, while they are small together: several quantities read
+        them.
         """
         length, index = self.length(sample), sample - self.base
         keep = (
@@ -106,7 +107,7 @@ class Recurrence:
             yield start, block
 
     def again(self, cell: Cell, t: int, state: Tensor, index: int) -> Tensor:
-        """Processing step t of one sample from another state, (s,) from (s,), by `cell` in the place of its own."""
+        """Processing step t of one sample from another state, (s,) from (s,), by `cell` instead of its own."""
         return cell.step(self.x[t, index : index + 1], state[None])[0]
 
     def in_order(self, values: Tensor, sample: int) -> Tensor:
@@ -120,21 +121,21 @@ class Recurrence:
 
 @dataclass(slots=True)
 class Attention:
-    """One call of scaled dot-product attention, as it ran, kept as queries and keys rather than as maps.
+    """One call of scaled dot-product attention, as it ran, stored as queries and keys rather than as maps.
 
     Attributes:
         place: module name (calls after the first in one module get ".1", ".2", …).
         module: class name.
         query: (b, a, q, d); key: (b, a, k, d), grouped heads already repeated; value (b, a, k, d) or None.
         scale: factor on query·key.
-        causal: True when row i may look at keys j ≤ i only.
-        mask: None, boolean (True = may look) or additive, broadcastable to (b, a, q, k).
+        causal: True when row i may attend to keys j ≤ i only.
+        mask: None, boolean (True = may attend) or additive, broadcastable to (b, a, q, k).
         keys_from: label domain of the keys ("step", or "source step" for cross-attention).
         weights: (b, a, q, k) where the model computed them itself; then query and key may be empty.
-        kept: the one sample of the batch that the tensors hold (their b is then 1), or None when they hold all.
+        kept: the one sample of the batch that is stored (the tensors' b is then 1), or None when all are.
         queries_from: label domain of the queries ("step"; "position" where their number is not that of the steps).
         note: what a reader must know about the weights ("shown without dropout"), or "".
-        first_query: position of the first query among the keys: what a cache of keys held before it.
+        first_query: position of the first query among the keys: how many keys a cache had before it.
         called_with: queries of the call, padding included (rows of padding are cut off); 0 for as many as there are.
     """
 
@@ -165,9 +166,9 @@ class Attention:
 
 
 class GradientRequest:
-    """A value in the graph whose gradient is wanted: a hook on it keeps what arrives.
+    """A value in the graph whose gradient is requested: a hook on it stores the gradient.
 
-    The hook lies in autograd's graph and holds this, and this holds the graph: nobody but `let_go` frees either.
+    The hook is in autograd's graph and refers to this object, which refers to the graph: only `let_go` frees them.
     """
 
     __slots__ = ("_handle", "edge", "gradient", "take")
@@ -180,12 +181,12 @@ class GradientRequest:
             self._handle: RemovableHandle = value.register_hook(self._arrived)
 
     def _arrived(self, gradient: Tensor) -> None:
-        """Called by autograd; it returns nothing, so the gradient goes on unchanged."""
+        """Called by autograd; it returns nothing, so the gradient is not changed."""
         with torch._C.DisableTorchFunction():
             self.gradient = gradient if self.gradient is None else self.gradient + gradient
 
     def let_go(self) -> None:
-        """Take the hook off, and let the graph go."""
+        """Remove the hook, and release the graph."""
         self._handle.remove()
         self.edge = None
 
@@ -195,9 +196,9 @@ class Trace:
     """One run of a subject on a batch.
 
     Attributes:
-        output: what the model returned, detached; None if it raised half-way (then what was seen is still here).
+        output: what the model returned, detached; None if it raised half-way (then what was recorded is still here).
         logits: (b, t, v) or None; loss: (b, t) with NaN where a step carries none, or None.
-        findings: what else probes and quantities leave, by its class.
+        findings: other values of probes and quantities, by their class.
     """
 
     subject: Subject
@@ -208,55 +209,55 @@ class Trace:
     logits: Tensor | None = None
     loss: Tensor | None = None
     answer: Answer | None = None
-    """Steps of the answer where it has its own: then loss and logits have those, not the input's."""
+    """The output's own step axis, where it has one: loss and logits then have that axis, not the input's."""
     findings: Findings = field(default_factory=Findings)
     cells_within: set[str] = field(default_factory=set)
     """Names of the modules of cells that are part of a larger hand-written recurrence."""
     only_looked_at: bool = False
-    """Keep the inside of the sample looked at only; quantities that average then average over that one."""
+    """Record inner values of the selected sample only; quantities that average then average over that one."""
     gradient_requests: list[GradientRequest] = field(default_factory=list)
-    """Values whose gradient a probe asks for (see `want_gradient`): whoever makes the backward pass serves all."""
+    """Values whose gradient a probe requests (see `want_gradient`): one backward pass computes them all."""
     places: dict[int, str] = field(default_factory=dict)
-    """Places of what computes without being a module of the model, by id (torch's modules written out as loops)."""
+    """Places of objects that compute and are not modules of the model, by id (torch's modules as loops)."""
     states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Place of a hand-written recurrence → the variables that the user says are its state."""
+    """Place of a hand-written recurrence → the variables that the user declares to be its state."""
     editing: bool = False
-    """Keep what an edited run is aimed by (engine/interventions/runs.py)."""
+    """Store what an edited run needs to find its targets (engine/interventions/runs.py)."""
     editor: Any = None
     """What replaces values in the middle of the run (engine/interventions/editor.py), or None."""
     observed: bool = False
-    """Somebody else makes the call, and its backward pass if there is one."""
+    """The user's code makes the call, and its backward pass if there is one."""
     keep_graph: bool = False
     """Set by a probe that reads derivatives off autograd's graph after the backward pass."""
     after_forward: list[Callable[[], None]] = field(default_factory=list)
-    """Called when the model has returned and the backward pass has not begun: a probe may still ask for gradients."""
+    """Called when the model has returned and the backward pass has not begun: a probe may still request gradients."""
 
     parameter_gradients: dict[str, Tensor] | None = None
-    """∂L/∂θ of every parameter by name, L the sum of the loss, where a quantity asks for them; else None."""
+    """∂L/∂θ of every parameter by name, L the sum of the loss, where a quantity requests them; else None."""
     loss_terms: int = 0
     """How many entries of the loss are not NaN: the mean loss is the sum divided by it."""
 
     def want_gradient(self, value: Tensor, take: Callable[[Tensor | None], None]) -> None:
         """Have `take` called after the run with the gradient of the loss at `value`, None where none reached it.
 
-        The gradient is that of the value as it is now, also where it is overwritten later. Values that need no
-        gradient are passed over, and `take` is not called.
+        The gradient is that of the value as it is now, also where it is overwritten later. Values that need no gradient
+        are skipped, and `take` is not called.
         """
         if value.requires_grad:
             self.gradient_requests.append(GradientRequest(value, take))
 
     @property
     def may_have_gradients(self) -> bool:
-        """Whether a backward pass may follow: of a call that is observed only the caller knows."""
+        """Whether a backward pass may follow: for an observed call only the caller knows."""
         return self.observed or self.subject.may_give_loss(self.batch)
 
     def hand_out_gradients(self) -> None:
-        """Call every `take` with what came; a gradient that came in several backward passes is their sum."""
+        """Call every `take` with its gradient; gradients of several backward passes are summed."""
         for request in self.gradient_requests:
             request.take(request.gradient)
 
     def forget_requests(self) -> None:
-        """Take the hooks off; gradients that come later are nobody's."""
+        """Remove the hooks; later gradients are ignored."""
         for request in self.gradient_requests:
             request.let_go()
         self.gradient_requests.clear()

@@ -1,4 +1,4 @@
 """Questions to the user: which model, may its code run, does the checkpoint fit, what should be edited.
 
-In: records (reports, captures). Out: records (`Load`, `Edit`) or a yes or no.
+In: records (reports, captures). Out: records (`Load`, `Edit`) or a confirmation.
 """

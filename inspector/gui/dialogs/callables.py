@@ -1,4 +1,4 @@
-"""What in a Python file could make a model, found by reading it: nothing of it runs."""
+"""The callables of a Python file that could make a model, found by parsing it: none of it runs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 MOST_BYTES = 4 << 20
 MAKERS = ("make", "build", "create", "get", "load", "model", "new")
-"""How functions that make something are called; `make_data` is called so too, and stands behind what says "model"."""
+"""Usual names of functions that make something; `make_data` matches too, and is listed after names with "model"."""
 NOT_MODELS = ("main", "train", "test", "eval", "run", "parse", "plot")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def callables(path: Path | str) -> list[str]:
-    """Names of functions and classes at the top level of a file, the likeliest to make a model first.
+    """Names of functions and classes at the top level of a file, the most likely to make a model first.
 
-    [] where there are none, or where the file cannot be read or parsed: the worker says why when it is opened.
+    [] where there are none, or where the file cannot be read or parsed: the worker reports why when it is opened.
     """
     file = Path(path).expanduser()
     try:
@@ -32,7 +32,8 @@ def callables(path: Path | str) -> list[str]:
 
 
 def _rank(node: Definition, module: bool, part: bool) -> int:
-    """How likely a definition makes the model, 0 the likeliest; of equals the last comes first: it uses the others."""
+    """How likely a definition makes the model, 0 the most likely;
+    of equals the last comes first, since it may use the others."""
     name = node.name.lower()
     if isinstance(node, ast.ClassDef):
         return (2 if part else 1) if module else 6
@@ -44,7 +45,7 @@ def _rank(node: Definition, module: bool, part: bool) -> int:
 
 
 def _modules(found: dict[str, Definition]) -> set[str]:
-    """Classes below torch's Module, as far as the file itself says it."""
+    """Classes below torch's Module, as far as the file itself shows it."""
     classes = {name: node for name, node in found.items() if isinstance(node, ast.ClassDef)}
     below: set[str] = set()
     for _ in classes:
@@ -58,9 +59,9 @@ def _is_module(base: ast.expr, known: set[str]) -> bool:
 
 
 def _used_inside(found: dict[str, Definition]) -> set[str]:
-    """Names that other definitions of the file speak of: a cell that a model is made of is not the model.
+    """Names that other definitions of the file use: a cell of which a model is made is not the model.
 
-    A file with a function `make` that calls the class `Model` says so of `Model`; then `make` comes first anyway.
+    In a file with a function `make` that calls the class `Model`, `Model` is among them; `make` comes first anyway.
     """
     used: set[str] = set()
     for name, node in found.items():

@@ -95,17 +95,17 @@ KEYS = (
     ("Ctrl+← →", "in Attention: the key before or after (Shift: ten)"),
     ("Home, End", "first and last step"),
     ("Space", "play the steps, stop"),
-    ("mouse over a plot", "the cursor goes there; a lag, a rank or a token is marked and read"),
+    ("mouse over a plot", "the cursor goes there; a lag, a rank or a token is marked and its values are shown"),
     ("wheel over a plot", "zoom along the steps; drag to move"),
-    ("Ctrl+0", "the whole sequence, and every plot as it was"),
-    ("Double-click", "on a token: another one there; on a row of States or Gates: hold that unit from there on"),
-    ("F9", "one panel gets the room of all, or all again"),
+    ("Ctrl+0", "the whole sequence, and every plot at its original range"),
+    ("Double-click", "on a token: replace it; on a row of States or Gates: clamp that unit from there on"),
+    ("F9", "one panel fills the window, or all again"),
     ("Enter in the text", "run it"),
     ("F5", "run again, or what was typed"),
     ("Esc", "cancel the run, or the opening of a model"),
     ("Ctrl+O", "open a capture, a packed one, a model, a checkpoint or a sequence"),
     ("Ctrl+M", "open a model"),
-    ("Ctrl+Shift+P", "do anything by its name"),
+    ("Ctrl+Shift+P", "find any action by its name"),
 )
 
 

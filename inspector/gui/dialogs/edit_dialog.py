@@ -1,4 +1,4 @@
-"""Changes to a run, put together from what the capture shows: hold a unit or a gate, change a token."""
+"""Changes to a run, chosen from what the capture shows: clamp a unit or a gate, change a token."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ KINDS = ("state", "gate")
 
 
 class EditDialog(QDialog):
-    """A list of edits, begun at the cursor's place, unit and step, or with what `name` says.
+    """A list of edits, begun at the cursor's place, unit and step, or for the channel `name`.
 
-    `name` is a channel ("rnn.l0:gate/forget") whose unit is to be held, or "input" for the token at the step.
+    `name` is a channel ("rnn.l0:gate/forget") whose unit is to be clamped, or "input" for the token at the step.
     """
 
     def __init__(
@@ -54,7 +54,8 @@ class EditDialog(QDialog):
         self.start.valueChanged.connect(self._say_token)
         self._begin(position, name)
         self._pending = bool(name)
-        """Whether the fields were asked for or touched since something was added: then they are meant too."""
+        """Whether the fields were requested or changed since the last edit was added:
+        then they count as an edit too."""
         for changed in (self.token.textChanged, *(box.valueChanged for box in (self.unit, self.start, self.stop))):
             changed.connect(self._touched)
         self.value.valueChanged.connect(self._touched)
@@ -73,7 +74,7 @@ class EditDialog(QDialog):
         self.token = QLineEdit()
 
     def _begin(self, position: Position, name: str) -> None:
-        """The fields as the cursor stands, the one that is still to be filled in under the keyboard."""
+        """The fields set from the cursor; the field that is still empty has the keyboard focus."""
         place, _, signal = name.partition(":")
         wanted = place if name else position.place
         if wanted in self.signals or wanted == INPUT:
@@ -110,7 +111,7 @@ class EditDialog(QDialog):
         buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)
         about = (
-            "The run is made twice, as it is and with the changes; the frame bar then shows either, or the difference."
+            "The model runs twice, unchanged and with the changes; the frame bar then shows either, or the difference."
         )
         self.about = plain_label(about)
         self.about.setWordWrap(True)
@@ -123,7 +124,7 @@ class EditDialog(QDialog):
         self.resize(460, 520)
 
     def say(self, sentence: str) -> None:
-        """Tell what is wrong with the changes in the list."""
+        """Show what is wrong with the changes in the list."""
         self.problem.setText(clean(sentence))
 
     @Slot(str)
@@ -138,16 +139,16 @@ class EditDialog(QDialog):
 
     @Slot(int)
     def _say_token(self, step: int) -> None:
-        """Say which token stands at the step now."""
+        """Show which token is at the step now."""
         now = f"instead of {token(self.tokens[step])}" if step < len(self.tokens) else "a number, or a token"
         self.token.setPlaceholderText(clean(f"what is put in, {now}"))
 
     def edit(self) -> Edit:
-        """The edit that the fields describe. Raises ValueError with one sentence."""
+        """The edit that the fields describe. Raises ValueError with a one-line message."""
         stop = self.stop.value() or None
         if self.place.currentText() == INPUT:
             if not self.token.text():
-                raise ValueError("Say which token is put in.")
+                raise ValueError("Enter the token that is put in.")
             return parse_edit(f"input={self.token.text()}@{self.start.value()}{f':{stop}' if stop else ''}")
         unit = None if self.unit.value() < 0 else self.unit.value()
         return Edit(
@@ -174,7 +175,7 @@ class EditDialog(QDialog):
 
     @Slot()
     def _accept(self) -> None:
-        """Run with what is in the list and what was filled in last, unless that is no edit."""
+        """Run with what is in the list and what was filled in last, unless that is not an edit."""
         if self._pending or not self.list.count():
             self._pending = True
             self._add()
@@ -183,7 +184,7 @@ class EditDialog(QDialog):
 
 
 def signals_of(capture: Capture) -> dict[str, dict[str, str]]:
-    """place → {signal: channel} of everything that can be held: states and gates by step and unit."""
+    """place → {signal: channel} of everything that can be clamped: states and gates by step and unit."""
     found: dict[str, dict[str, str]] = {}
     for channel in capture.channels.values():
         if channel.kind in KINDS and channel.dims == ("step", "unit"):

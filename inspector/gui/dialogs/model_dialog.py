@@ -78,14 +78,14 @@ class OpenModelDialog(QDialog):
         layout.addWidget(buttons)
 
     def fill(self, subject: str, checkpoint: str = "") -> None:
-        """Other fields: a Python file gets the callable that is likeliest to make a model."""
+        """Other fields: a Python file gets the callable that is most likely to make a model."""
         if subject:
             self._choose(subject)
         if checkpoint:
             self.checkpoint.setText(checkpoint)
 
     def say(self, sentence: str, details: str = "") -> None:
-        """Tell what is wrong, above the buttons; the details can be unfolded and copied."""
+        """Show what is wrong, above the buttons; the details can be unfolded and copied."""
         self.problem.setText(clean_block(sentence))
         self.problem.setVisible(bool(sentence))
         self.details.setPlainText(clean_block(details))
@@ -99,7 +99,7 @@ class OpenModelDialog(QDialog):
         self.resize(max(620, self.width()), 420 if shown else 0)
 
     def load(self) -> Load:
-        """The request that the fields make."""
+        """The request that the fields describe."""
         return Load(
             subject=self.subject.text().strip(), arguments=json.loads(self.arguments.text() or "{}"),
             checkpoint=self.checkpoint.text().strip(),
@@ -116,7 +116,7 @@ class OpenModelDialog(QDialog):
             self.accept()
 
     def _wrong(self) -> str:
-        """What is wrong with the fields, in one sentence, or ""."""
+        """What is wrong with the fields, as one line, or ""."""
         try:
             good = isinstance(json.loads(self.arguments.text() or "{}"), dict)
         except ValueError:
@@ -134,12 +134,12 @@ class OpenModelDialog(QDialog):
             return f"There is no file {where}."
         found = callables(file)
         has = f"{file.name} has {', '.join(found[:LISTED])}{' …' if len(found) > LISTED else ''}"
-        return f"Say which callable makes the model, as in {file.name}:{found[0]}; {has}." if found else (
-            f"Say which callable of {file.name} makes the model; nothing at its top level could be found that does."
+        return f"Name the callable that makes the model, as in {file.name}:{found[0]}; {has}." if found else (
+            f"Name the callable of {file.name} that makes the model; none was found at its top level."
         )  # fmt: skip
 
     def _choose(self, subject: str) -> None:
-        """Put a subject into its field, with the likeliest callable where none is named."""
+        """Put a subject into its field, with the most likely callable where none is named."""
         where, name = _parts(subject)
         found = callables(where) if where.endswith(".py") and not name else []
         self.subject.setText(f"{where}:{found[0]}" if found else subject)

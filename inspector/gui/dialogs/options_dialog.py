@@ -13,7 +13,7 @@ from inspector.records import Option
 
 
 class OptionsDialog(QDialog):
-    """Fields for the options, begun with the present values; wrong ones are told above the buttons."""
+    """Fields for the options, begun with the present values; errors are shown above the buttons."""
 
     def __init__(
         self, title: str, summary: str, options: Sequence[Option], values: Mapping[str, Any], parent: QWidget

@@ -24,7 +24,7 @@ ROWS_SEEN = 12
 
 
 class TrustDialog(QDialog):
-    """Lists the files that would run. Enter and Escape cancel: running is chosen on purpose."""
+    """Lists the files that would run. Enter and Escape cancel: running takes a deliberate click."""
 
     def __init__(self, asked: NeedsTrust, parent: QWidget | None = None) -> None:
         super().__init__(parent)

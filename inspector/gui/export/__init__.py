@@ -2,5 +2,5 @@
 
 figure_files   a panel's figure as PNG, SVG or PDF with vector text; its numbers as CSV or NPZ
 headless       the same from the command line, on machines without a display
-offscreen      a place where a panel is laid out at a size and never shown
+offscreen      lays out a panel at a size without showing it
 """

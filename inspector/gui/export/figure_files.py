@@ -15,7 +15,7 @@ from PySide6.QtSvg import QSvgGenerator
 
 from inspector.capture import CaptureError, csv_bytes, write_atomically
 from inspector.gui.panel.base import Panel
-from inspector.gui.panel.compared import in_words, named_data, number_title
+from inspector.gui.panel.compared import compared_runs, named_data, number_title
 from inspector.gui.panel.damaged import note_height, paint_note
 from inspector.gui.widgets.plain_text import clean
 
@@ -28,9 +28,10 @@ SCALE = 2.0
 
 
 def save_figure(panel: Panel, path: Path | str) -> Path:
-    """Write the panel's figure as its suffix says, with a note below it where something that it shows is damaged.
+    """Write the panel's figure in the format of the suffix, with a note below it where something that it shows is
+    damaged.
 
-    Raises CaptureError in one sentence.
+    Raises CaptureError with a one-line message.
     """
     target = Path(path)
     write_atomically(target, figure_bytes(panel, target))
@@ -38,7 +39,7 @@ def save_figure(panel: Panel, path: Path | str) -> Path:
 
 
 def figure_bytes(panel: Panel, target: Path) -> bytes:
-    """The panel's figure as the suffix of a file says. Raises CaptureError in one sentence."""
+    """The panel's figure in the format of a file's suffix. Raises CaptureError with a one-line message."""
     make = {".png": png_bytes, ".svg": svg_bytes, ".pdf": pdf_bytes}.get(target.suffix.lower())
     if make is None:
         raise CaptureError(
@@ -56,9 +57,9 @@ def _size(panel: Panel) -> QSizeF:
 def _paint(panel: Panel, painter: QPainter, size: QSizeF) -> None:
     """Draw the panel, below it a line where two runs are compared, and a note where something is damaged.
 
-    It lets go of the device whatever happens: Qt cannot free one that is being painted.
+    It always releases the device: Qt cannot free one that is being painted.
     """
-    words, note = clean(in_words(panel)), note_height(panel)
+    words, note = clean(compared_runs(panel)), note_height(panel)
     caption = CAPTION if words else 0.0
     bottom = size.height() - note
     try:
@@ -89,7 +90,7 @@ def picture(panel: Panel, scale: float = SCALE) -> QImage:
 
 
 def about(panel: Panel) -> dict[str, str]:
-    """What a file says of itself: panel, run, checkpoint."""
+    """The metadata of a file: panel, run, checkpoint."""
     found = {"Software": "inspector", "Title": panel.title}
     if panel.capture is not None:
         found["Run"] = panel.capture.start.title
@@ -97,13 +98,13 @@ def about(panel: Panel) -> dict[str, str]:
         made_by = panel.capture.start.meta.get("made_by")
         if isinstance(made_by, str):
             found["Made by"] = made_by
-    if in_words(panel):
-        found["Shown"] = in_words(panel)
+    if compared_runs(panel):
+        found["Shown"] = compared_runs(panel)
     return found
 
 
 def _title(panel: Panel) -> str:
-    """What a document is called: panel, run, and which runs are compared."""
+    """The title of a document: panel, run, and which runs are compared."""
     known = about(panel)
     return f"{panel.title}: {known.get('Run', '')}" + (f" ({known['Shown']})" if "Shown" in known else "")
 
@@ -161,9 +162,9 @@ def copy_figure(panel: Panel) -> None:
 
 
 def forget_clipboard() -> None:
-    """Let go of what was copied, before Qt ends: a clipboard that outlives the interpreter crashes the process.
+    """Release what was copied, before Qt ends: a clipboard that outlives the interpreter crashes the process.
 
-    Only where the display server would lose the contents anyway; Windows and macOS keep what was copied.
+    Only where the display server would lose the contents anyway; Windows and macOS keep the clipboard.
     """
     if QGuiApplication.platformName() not in ("windows", "cocoa"):
         QGuiApplication.clipboard().clear()
@@ -172,7 +173,7 @@ def forget_clipboard() -> None:
 def save_data(panel: Panel, path: Path | str) -> Path:
     """Write what the panel shows as numbers; what is not known is an empty cell, or True in a mask beside them.
 
-    Raises CaptureError in one sentence.
+    Raises CaptureError with a one-line message.
     """
     target = Path(path)
     found = named_data(panel, marked(panel, panel.data()))
@@ -191,7 +192,7 @@ def save_data(panel: Panel, path: Path | str) -> Path:
 
 
 def marked(panel: Panel, found: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """The same, whole channels masked where they are not known, whatever stands there instead."""
+    """The same, whole channels masked where they are not known, whatever their values are."""
     capture = panel.capture
     if capture is None:
         return found

@@ -22,18 +22,18 @@ def _application() -> object:
     from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
     from PySide6.QtWidgets import QApplication
 
-    def told(kind: QtMsgType, _where: QMessageLogContext, text: str) -> None:
-        if kind != QtMsgType.QtDebugMsg and "propagateSizeHints" not in text:  # nothing is ever resized by hand here
+    def on_message(kind: QtMsgType, _where: QMessageLogContext, text: str) -> None:
+        if kind != QtMsgType.QtDebugMsg and "propagateSizeHints" not in text:  # no window is resized here
             say(text, err=True)
 
-    qInstallMessageHandler(told)
+    qInstallMessageHandler(on_message)
     return QApplication.instance() or QApplication(["inspector"])
 
 
 def export_panel(
     path: Path | str, panel_key: str, frame: int, place: str, to: Path | str, *, damaged: bool = False
 ) -> tuple[Path, str]:
-    """Draw one panel of a capture into a file: (the file, what of the capture the figure lacks, in a sentence).
+    """Draw one panel of a capture into a file: (the file, what the figure lacks of the capture, as one line).
 
     Raises DamagedError where something that is drawn is damaged and `damaged` does not allow that, else CaptureError.
     """
@@ -57,7 +57,7 @@ def export_panel(
 
 
 def _draw(panel: Panel, target: Path, *, damaged: bool) -> str:
-    """Write a panel's figure; what it lacks, in a sentence, or "". Raises DamagedError or CaptureError."""
+    """Write a panel's figure; returns what it lacks, as one line, or "". Raises DamagedError or CaptureError."""
     from inspector.gui.export.figure_files import figure_bytes
     from inspector.gui.panel.damaged import damage_in
 
@@ -65,13 +65,13 @@ def _draw(panel: Panel, target: Path, *, damaged: bool) -> str:
     if panel.state != "figure":
         lost = summary([one for one in panel.capture.damage if one.anywhere])
         if lost and not damaged:
-            raise DamagedError(f"{panel.title} has nothing to show, perhaps because of what is damaged: {lost}")
+            raise DamagedError(f"{panel.title} has nothing to show, perhaps because of damaged data: {lost}")
         raise CaptureError(f"{panel.title} has nothing to show in this capture: {panel.hint}")
     figure = figure_bytes(panel, target)
     lost = summary(damage_in(panel))
     if lost and not damaged:
-        raise DamagedError(f"{panel.title} shows what is damaged: {lost}")
-    if lost:  # once more, for some of it may have been found only while it was painted
+        raise DamagedError(f"{panel.title} shows damaged data: {lost}")
+    if lost:  # once more, since some damage may have been found only while it was painted
         panel.redraw()
         figure = figure_bytes(panel, target)
     write_atomically(target, figure)

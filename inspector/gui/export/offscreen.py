@@ -1,4 +1,4 @@
-"""A place for panels that are drawn into files: laid out at a size, never shown."""
+"""Panels that are drawn into files: laid out at a size, never shown."""
 
 from __future__ import annotations
 

@@ -1,17 +1,18 @@
-"""What every panel is: a figure over a capture, a page for when there is nothing to show, a page for its own faults.
+"""The base of every panel: a figure over a capture, a page for when there is nothing to show, a page for its own
+errors.
 
 In: a capture (`capture/view.py`), the shared cursor and the steps in view. Out: a drawing, exact numbers under the
 cursor, numbers to be saved.
 
     base          Panel: choosing channels, drawing, readout
     registry      the registry of panels
-    figure        the picture itself, and a guard around its painting
+    figure        the figure itself, and a guard around its painting
     line_panel    what panels of lines over steps share
-    empty_page, availability   what is missing, why, and what would bring it
+    empty_page, availability   what is missing, why, and how to get it
     axis_choice   which of several step axes is shown
-    run_toggle    what of a difference of two runs can be shown
+    run_toggle    which part of a difference of two runs can be shown
     labelled      rows of a table by their names
-    edit_trigger  double-click on a row that can be held
+    edit_trigger  double-click on a row that can be clamped
 
 Begin reading with `base.py`, then `panels/jacobians.py`.
 """

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from inspector.capture import Capture
 from inspector.gui.state.cursor import Looking
-from inspector.gui.state.step_axes import axis_of, places_along, words_of
+from inspector.gui.state.step_axes import axis_names, axis_of, places_along
 from inspector.gui.state.step_range import AxisRange
 from inspector.gui.widgets.controls import chooser, set_options
 from inspector.gui.widgets.plain_text import clean
@@ -16,7 +16,7 @@ from inspector.records import STEP_DOMAIN, Channel
 
 
 class AxisChoice(QObject):
-    """The cursor and the range of a panel turn together to the axis that was chosen. `chosen()` by the user."""
+    """Switches cursor and range of a panel together to the chosen axis. `chosen()` when the user chooses."""
 
     chosen = Signal()
 
@@ -39,10 +39,10 @@ class AxisChoice(QObject):
         return [channel for channel in channels if axis_of(channel, places) == self.looking.axis]
 
     def settle(self, capture: Capture, frame: int, channels: Sequence[Channel]) -> None:
-        """Offer the axes of some channels where they are several, and turn to one of them."""
+        """Offer the axes of some channels where they are several, and switch to one of them."""
         places = self.places(capture)
         found = {axis_of(channel, places) for channel in channels}
-        words = words_of(capture, frame)
+        words = axis_names(capture, frame)
         self._offered = (*(axis for axis in words if axis in found), *sorted(found - set(words)))
         set_options(self.box, [clean(words.get(axis, axis)) for axis in self._offered])
         self.box.setVisible(len(found) > 1)
@@ -50,7 +50,7 @@ class AxisChoice(QObject):
             self.use(self.looking.axis if self.looking.axis in found else self._offered[0])
 
     def use(self, axis: str) -> None:
-        """Turn to an axis."""
+        """Switch to an axis."""
         if axis in self._offered:
             self.box.setCurrentIndex(self._offered.index(axis))
         if axis != self.looking.axis:
@@ -58,7 +58,7 @@ class AxisChoice(QObject):
             self.steps.use(axis)
 
     def turn_to(self, place: str, capture: Capture | None) -> bool:
-        """Turn to the axis of a place; whether that is another one."""
+        """Switch to the axis of a place; returns whether that is another one."""
         axis = self.places(capture).get(place, STEP_DOMAIN)
         if axis == self.looking.axis:
             return False
@@ -70,10 +70,10 @@ class AxisChoice(QObject):
         return clean(capture.axis(self.looking.axis, frame).title) if capture is not None else ""
 
     def prefix(self, capture: Capture | None, frame: int) -> str:
-        """What stands before a number at a step that is not the input's: "answer: "."""
+        """The prefix of a number at a step that is not the input's: "answer: "."""
         if capture is None or self.looking.axis == STEP_DOMAIN:
             return ""
-        return f"{clean(words_of(capture, frame).get(self.looking.axis, self.looking.axis))}: "
+        return f"{clean(axis_names(capture, frame).get(self.looking.axis, self.looking.axis))}: "
 
     @Slot(int)
     def _choose(self, index: int) -> None:

@@ -1,4 +1,5 @@
-"""What every panel is: a figure over a capture, an empty page that says what is missing, an error page of its own."""
+"""The base of every panel: a figure over a capture, an empty page that says what is missing, an error page of its
+own."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, readable
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.step_range import AxisRange, StepRange
-from inspector.gui.widgets.controls import caption, chooser, keep_room, measured, number, set_options
+from inspector.gui.widgets.controls import caption, chooser, measured, number, reserve_space, set_options
 from inspector.gui.widgets.plain_text import clean_block
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
@@ -40,43 +41,43 @@ KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 
 class Panel(QWidget):
-    """Base of all panels. A subclass says what it accepts and implements `update_contents`, which may raise."""
+    """Base of all panels. A subclass declares what it accepts and implements `update_contents`, which may raise."""
 
     key: ClassVar[str] = ""
     title: ClassVar[str] = ""
     hint: ClassVar[str] = ""
     tab_order: ClassVar[int] = 500
-    """Where it stands among the panels: from left to right, smaller ones first."""
+    """Position among the panels: from left to right, smaller ones first."""
     tab_row: ClassVar[Literal["upper", "lower"]] = "lower"
-    """The upper row shows what the model does, the lower one how gradients travel and what training sees."""
+    """The upper row shows what the model computes, the lower one gradients and training."""
     by_steps: ClassVar[bool] = True
-    """Whether what is over different step axes is kept apart: never two of them on one axis of a plot."""
+    """Whether channels over different step axes are separated: never two of them on one axis of a plot."""
     extra: ClassVar[tuple[str, ...]] = ()
     """Keys of quantities, not computed by default, that fill this panel; its empty page offers to compute them."""
     needs_height: ClassVar[int] = 180
-    """Pixels of height below which the picture scrolls instead of being squeezed."""
+    """Pixels of height below which the figure scrolls instead of shrinking."""
     wanted = Signal(tuple)
     """The user asks for `extra`."""
     editing = Signal(str)
-    """The user wants to hold the unit under the cursor, from its step on, in the channel of this name."""
+    """The user wants to clamp the unit under the cursor, from its step on, in the channel of this name."""
     drawn = Signal()
-    """The picture is another one: so are the numbers under the cursor."""
+    """The figure has changed, and so have the numbers under the cursor."""
 
     def __init__(self, cursor: Cursor, steps: StepRange, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.looking, self.steps, self.theme = Looking(cursor, parent=self), AxisRange(steps, self), theme
         self.capture: Capture | None = None
         self.source: Any = None
-        """What was given to be shown: the capture, or the difference of two of its frames."""
+        """The view to be shown: the capture, or the difference of two of its frames."""
         self._second: int | None = None
         self._drawn = 0
         self.plots: list[StepPlot] = []
-        self.read: set[tuple[str, int]] = set()  # (channel, frame) of all that the picture was drawn from
+        self.read: set[tuple[str, int]] = set()  # (channel, frame) of all from which the figure was drawn
         self.marked = Marks(self)
         self.needs: tuple[tuple[str, ...], ...] = ()
-        """What each of `extra` needs of a model (keys of records.NEEDS), as soon as the worker has told."""
+        """What each of `extra` needs of a model (keys of records.NEEDS), as soon as the worker has reported it."""
         self.computed = False
-        """Whether the run that is shown was asked for `extra`."""
+        """Whether `extra` was requested for the run that is shown."""
         self.setObjectName(f"panel-{self.key}")
         self.setAccessibleName(self.title)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -91,11 +92,11 @@ class Panel(QWidget):
         self.set_theme(theme)
 
     def _make_controls(self) -> None:
-        """The row above the picture, with the choice of whose steps are shown; `build` adds to it."""
+        """The row above the figure, with the choice of the step axis; `build` adds to it."""
         self.control_row = QWidget()
         self.controls = QHBoxLayout(self.control_row)
         self.controls.setContentsMargins(8, 2, 8, 2)
-        keep_room(self.control_row)
+        reserve_space(self.control_row)
         self.axes = AxisChoice(self.looking, self.steps, self)
         self.axes.chosen.connect(self._chosen_axis)
         self.whose = self.axes.box
@@ -107,13 +108,13 @@ class Panel(QWidget):
         guard_painting()
         self.figure = Figure(self._broken)
         self.figure.setFocusProxy(self)
-        EditHere(self.figure, self.held, self.pointed).asked.connect(self.editing)
+        EditHere(self.figure, self.clampable, self.pointed).asked.connect(self.editing)
         pointing = Pointing(self.figure)
         pointing.hovered.connect(self.pointed)
         pointing.clicked.connect(self.clicked)
 
     def _make_pages(self) -> None:
-        """The empty page, the picture and the error page, below the controls."""
+        """The empty page, the figure and the error page, below the controls."""
         self._empty = EmptyPage(self.hint)
         self._empty.asked.connect(lambda: self.wanted.emit(self.extra))
         self._error = QPlainTextEdit()
@@ -135,16 +136,16 @@ class Panel(QWidget):
         raise NotImplementedError
 
     def picture(self) -> QWidget:
-        """The widget that holds the picture: the figure, unless a subclass has something else (a table)."""
+        """The widget with the contents: the figure, unless a subclass has another one (a table)."""
         return self.figure
 
     def _page(self) -> QWidget:
-        """The picture; a figure scrolls where there is less height than it can be read at."""
+        """The contents; a figure scrolls where there is not enough height to read it."""
         picture = self.picture()
         return picture if picture is not self.figure else scrolled(self.figure, self.needs_height)
 
     def picture_size(self) -> QSize:
-        """The size at which the picture is laid out, seen whole or scrolled."""
+        """The size at which the contents are laid out, visible as a whole or scrolled."""
         return self.figure.size() if isinstance(self.stack.widget(1), QScrollArea) else self.stack.size()
 
     def build(self) -> None:
@@ -155,17 +156,17 @@ class Panel(QWidget):
         raise NotImplementedError
 
     def follow(self, new: Position, old: Position) -> None:
-        """The cursor moved; vertical lines have already followed."""
+        """The cursor moved; vertical lines have been moved already."""
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The mouse is over a plot, at data coordinates: the cursor goes there, or the place is marked in the plot."""
 
     def clicked(self, plot: Any, x: float, y: float) -> None:
-        """A plot was clicked, at data coordinates: the same, unless a subclass means more by it."""
+        """A plot was clicked, at data coordinates: the same, unless a subclass does more."""
         self.pointed(plot, x, y)
 
-    def held(self, plot: Any) -> Channel | None:
-        """The channel of units whose map a plot is, where a unit of it can be held at a value; else None."""
+    def clampable(self, plot: Any) -> Channel | None:
+        """The channel whose map of units a plot is, where a unit can be clamped; else None."""
         return None
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
@@ -173,11 +174,11 @@ class Panel(QWidget):
         return []
 
     def data(self) -> dict[str, Array]:
-        """What is shown, by channel name, for CSV and NPZ."""
+        """The values that are shown, by channel name, for CSV and NPZ."""
         return {}
 
     def add_choice(self, text: str, name: str) -> QComboBox:
-        """One more choice among the controls, under a short label; another choice draws the panel again."""
+        """One more choice among the controls, under a short label; a new choice draws the panel again."""
         box = chooser([], name)
         for widget in (caption(text), box):
             self.controls.addWidget(widget)
@@ -187,7 +188,7 @@ class Panel(QWidget):
     # -- capture and refreshing
 
     def set_capture(self, capture: Capture | None) -> None:
-        """Show another capture, or none; of a difference of two frames the second where nothing can be subtracted."""
+        """Show another capture, or none; for a difference of two frames the second where nothing can be subtracted."""
         self.source = capture
         self.capture, self._second = readable(capture, self.accepts)
         self.one_run.offer(capture, self._second)
@@ -202,7 +203,7 @@ class Panel(QWidget):
         self.redraw()
 
     def reset(self) -> None:
-        """Forget choices that belong to the capture before."""
+        """Reset choices that belong to the capture before."""
 
     @property
     def frame(self) -> int:
@@ -211,7 +212,7 @@ class Panel(QWidget):
 
     @property
     def differs(self) -> bool:
-        """Whether what is drawn is what one run changed against another."""
+        """Whether the difference of two runs is drawn."""
         return isinstance(self.source, Difference) and self._second is None
 
     def channels(self) -> list[Channel]:
@@ -234,12 +235,12 @@ class Panel(QWidget):
         self.redraw()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Keys and the player walk along the axis that is shown here."""
+        """Keys and the player move along the axis that is shown here."""
         self.looking.focus()
         super().focusInEvent(event)
 
     def _turned(self, place: str) -> bool:
-        """Turn to the steps of a place that is shown here; whether that changed anything."""
+        """Switch to the step axis of a place that is shown here; returns whether that changed anything."""
         if not self.by_steps or not any(channel.place == place for channel in self._filled()):
             return False
         turned = self.axes.turn_to(place, self.capture)
@@ -248,14 +249,14 @@ class Panel(QWidget):
         return turned
 
     def refresh(self, changed: frozenset[str]) -> None:
-        """Called from the session's tick when the capture has grown; draws only if a channel of ours has."""
+        """Called from the session's tick when the capture has grown; draws only if one of the panel's channels has."""
         if self.capture is None or not self.isVisibleTo(self.window()):
             return
         if any(name in self.capture.channels and self.accepts(self.capture.channels[name]) for name in changed):
             self.redraw()
 
     def redraw(self) -> None:
-        """Draw, or show the empty page, or the error page if drawing raises; the other panels go on."""
+        """Draw, or show the empty page, or the error page if drawing raises; other panels are not affected."""
         self._drawn += 1
         try:
             if self.by_steps and self.capture is not None:
@@ -273,12 +274,12 @@ class Panel(QWidget):
             self.follow(position, position)
             self._show_cursor(position.step)
             self.drawn.emit()
-        except Exception as fault:  # noqa: BLE001 - one panel may not take the window along
+        except Exception as fault:  # noqa: BLE001 - a failure of one panel must not affect the window
             self._show_error(str(fault), traceback.format_exc())
 
     def _show_error(self, fault: str, details: str) -> None:
         self._error.setPlainText(
-            clean_block(f"This panel could not be drawn; the others go on.\n\n{fault}\n\n{details}")
+            clean_block(f"This panel could not be drawn; the others still work.\n\n{fault}\n\n{details}")
         )
         self.stack.setCurrentIndex(2)
 
@@ -291,7 +292,7 @@ class Panel(QWidget):
         QTimer.singleShot(0, self, lambda: self._show_error(fault, details) if drawn == self._drawn else None)
 
     def say_computed(self, computed: bool) -> None:
-        """Whether the run that is shown was asked for `extra`, then or later."""
+        """Note whether `extra` was requested for the run that is shown, then or later."""
         if computed is not self.computed:
             self.computed = computed
             if self.state == "empty":
@@ -303,7 +304,7 @@ class Panel(QWidget):
         self.control_row.setVisible(False)
         if self.capture is not None and self.extra and not reasons:
             why = why_not(self.capture, self.needs)
-            done = "It was computed in this run, and nothing in this model is of that kind." if self.computed else ""
+            done = "It was computed in this run, but nothing in this model is of that kind." if self.computed else ""
             reasons = [reason for reason in (why or done,) if reason]
         self._empty.show_reasons(
             self.hint, reasons, offer=self.capture is not None and bool(self.extra) and not reasons
@@ -311,13 +312,13 @@ class Panel(QWidget):
         self.stack.setCurrentIndex(0)
 
     def know(self, entries: Sequence[Entry]) -> None:
-        """Take in what the worker says of the quantities in `extra`: what they need and what they cost."""
+        """Take the worker's entries of the quantities in `extra`: what they need and what they cost."""
         own = [entry for entry in entries if entry.key in self.extra]
         self.needs = tuple(entry.needs for entry in own)
-        self._empty.tell_cost("; ".join(entry.cost for entry in own if entry.cost))
+        self._empty.show_cost("; ".join(entry.cost for entry in own if entry.cost))
 
     def concerns(self, name: str) -> bool:
-        """Whether a refused channel would have been shown here."""
+        """Whether a channel that could not be computed would have been shown here."""
         return False
 
     @property
@@ -345,7 +346,7 @@ class Panel(QWidget):
                 plot.show_cursor(step)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Left and right walk the steps (with Shift by ten), Home and End jump, up and down change the unit."""
+        """Left and right move by steps (with Shift by ten), Home and End jump, up and down change the unit."""
         key, many = Qt.Key(event.key()), 10 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
         if key in KEYS:
             self.looking.advance(KEYS[key] * many)
@@ -354,16 +355,16 @@ class Panel(QWidget):
         elif key == Qt.Key.Key_End:
             self.looking.move(step=max(0, self.looking.length - 1))
         elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
-            self.walk(-many if key == Qt.Key.Key_Up else many)
+            self.move_by(-many if key == Qt.Key.Key_Up else many)
         else:
             super().keyPressEvent(event)
 
-    def walk(self, rows: int) -> None:
-        """Up and down: the next unit, unless a subclass means something else by it."""
+    def move_by(self, rows: int) -> None:
+        """Up and down: the next unit, unless a subclass uses them otherwise."""
         unit = self.looking.position.unit
         self.looking.move(unit=max(0, (unit if unit is not None else 0) + rows))
 
-    # -- looks and export
+    # -- appearance and export
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours for everything."""
@@ -377,14 +378,15 @@ class Panel(QWidget):
         """The labels of the steps of the frame shown."""
         return self.capture.labels(self.looking.axis, self.frame) if self.capture is not None else ()
 
-    def told(self) -> list[tuple[str, str]]:
-        """The readout under the shared cursor; what is not over the input's steps says so."""
+    def labelled_readout(self) -> list[tuple[str, str]]:
+        """The readout under the shared cursor;
+        values that are not over the input's steps are marked with their axis."""
         word = self.axes.prefix(self.capture, self.frame) if self.by_steps else ""
         rows = self.readout(self.looking.position)
         return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
 
     def changed(self, channel: Channel) -> str:
-        """What stands before a name that is not the channel's title, where its numbers are differences of two runs."""
+        """The prefix of a name that is not the channel's title, where its numbers are differences of two runs."""
         return "Δ " if self.differs and channel.compare == "difference" else ""
 
     def paint(self, painter: QPainter, rect: QRectF) -> None:

@@ -1,4 +1,4 @@
-"""Of which of two runs numbers and figures are, in words: a difference that is saved never looks like values."""
+"""Texts that say which of two runs numbers and figures belong to: a saved difference never looks like values."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from inspector.gui.panel.base import Panel
 
 Array = npt.NDArray[Any]
 DIFFERENCE, RATIO, DERIVED = "difference", "ratio", "of_difference"
-"""Second minus first, or second by first, as each channel says; and what was found in a difference."""
+"""Second minus first, or second divided by first, as each channel declares; and results found in a difference."""
 LABEL = 60
-"""Letters of a frame's label that are said."""
+"""Letters of a frame's label that are shown."""
 
 
 def meaning(source: Difference, name: str) -> str:
-    """What the numbers of a name are: those of a channel, or of a part of one ("attn:attention head 3")."""
+    """The meaning of the numbers of a name: those of a channel, or of a part of one ("attn:attention head 3")."""
     known = [channel for channel in source.capture.channels.values() if name.startswith(channel.name)]
     if not known:
         return DERIVED
@@ -25,7 +25,7 @@ def meaning(source: Difference, name: str) -> str:
 
 
 def named_data(panel: Panel, found: dict[str, Array]) -> dict[str, Array]:
-    """What a panel shows (`found`), by names that say of which runs it is where the capture has two."""
+    """The values that a panel shows (`found`), by names that contain the runs where the capture has two."""
     source = panel.source
     if not isinstance(source, Difference):
         return found
@@ -40,15 +40,15 @@ def named_data(panel: Panel, found: dict[str, Array]) -> dict[str, Array]:
 
 
 def number_title(panel: Panel) -> str:
-    """The heading of a column with all numbers of a panel: "value", or what they are of two runs."""
+    """The heading of a column with all numbers of a panel: "value", or which runs they compare."""
     if not panel.differs:
         return "value"
     kinds = {meaning(panel.source, name) for name in panel.data()} - {DERIVED}
     return " or ".join(sorted(kinds)) or "value"
 
 
-def in_words(panel: Panel) -> str:
-    """Of which runs a panel is, for a title or a caption; "" where there is only one."""
+def compared_runs(panel: Panel) -> str:
+    """Which runs a panel shows, for a title or a caption; "" where there is only one."""
     source = panel.source
     if not isinstance(source, Difference):
         return ""
@@ -61,7 +61,7 @@ def in_words(panel: Panel) -> str:
     )
 
 
-def in_short(panel: Panel) -> str:
+def compared_runs_short(panel: Panel) -> str:
     """The same in a few letters, for a heading."""
     source = panel.source
     if not isinstance(source, Difference):

@@ -1,4 +1,4 @@
-"""What of a picture is damaged, said where the picture is: below it in a file, above it in the window."""
+"""Notes on what is damaged in a figure: below it in a file, above it in the window."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARGIN = 8.0
 
 
 def damage_in(panel: Panel) -> tuple[Damage, ...]:
-    """What is lost, or may be, of that which a panel has drawn."""
+    """What is lost, or may be, of the data that a panel has drawn."""
     if panel.capture is None or panel.state == "empty":
         return ()
     found = panel.capture.damage
@@ -38,7 +38,7 @@ def note_height(panel: Panel) -> float:
 
 
 def paint_note(panel: Panel, painter: QPainter, rect: QRectF) -> None:
-    """The note, a line each, cut at the edge."""
+    """Draw the note, one line for each damage, cut at the edge."""
     metrics = QFontMetricsF(panel.font())
     painter.fillRect(rect, QColor(panel.theme.window))
     painter.setFont(panel.font())
@@ -50,7 +50,7 @@ def paint_note(panel: Panel, painter: QPainter, rect: QRectF) -> None:
 
 
 class PanelNote(QObject):
-    """A line above a panel's picture, there while something that is drawn is damaged: also where nothing is hatched."""
+    """A line above a panel's figure, visible while something drawn is damaged, also where nothing is hatched."""
 
     def __init__(self, panel: Panel) -> None:
         super().__init__(panel)
@@ -64,7 +64,7 @@ class PanelNote(QObject):
         panel.stack.currentChanged.connect(self.show)
 
     def show(self, *_: object) -> None:
-        """What is damaged now."""
+        """Show what is damaged now."""
         found = damage_in(self.panel)
         self.label.setVisible(bool(found))
         if found:

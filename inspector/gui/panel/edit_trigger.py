@@ -1,4 +1,4 @@
-"""Editing from a picture: a double-click, or the menu of the right button, on a row that can be held."""
+"""Editing from a figure: a double-click, or the menu of the right button, on a row that can be clamped."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from inspector.records import Channel
 class EditHere(QObject):
     """`asked(channel)` when the unit and step under the mouse are to be edited.
 
-    `held(plot)` gives the channel whose map a plot is, or None; `pointed(plot, x, y)` moves the cursor there.
+    `clampable(plot)` gives the channel whose map a plot is, or None; `pointed(plot, x, y)` moves the cursor there.
     """
 
     asked = Signal(str)
 
     def __init__(
-        self, figure: Figure, held: Callable[[Any], Channel | None], pointed: Callable[[Any, float, float], None]
+        self, figure: Figure, clampable: Callable[[Any], Channel | None], pointed: Callable[[Any, float, float], None]
     ) -> None:
         super().__init__(figure)
-        self.figure, self.held, self.pointed = figure, held, pointed
+        self.figure, self.clampable, self.pointed = figure, clampable, pointed
         self.menu: QMenu | None = None
         figure.scene().sigMouseClicked.connect(self._clicked)
 
@@ -36,7 +36,7 @@ class EditHere(QObject):
         if not (event.double() and button == Qt.MouseButton.LeftButton) and button != Qt.MouseButton.RightButton:
             return
         plot = plot_at(self.figure, event.scenePos())
-        channel = None if plot is None else self.held(plot)
+        channel = None if plot is None else self.clampable(plot)
         if channel is None:
             return
         self.pointed(plot, *data_at(plot, event.scenePos()))

@@ -11,19 +11,19 @@ from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
 from inspector.records import Refusal
 
 MOST_REASONS, MOST_NAMES = 4, 4
-WHAT = "Computes this of the run that is shown and of those to come; Run ▸ Compute also lists all such quantities"
+WHAT = "Computes this for the run that is shown and for later ones; Run ▸ Compute also lists all such quantities"
 
 
 class EmptyPage(QWidget):
-    """Sentences in the middle, and a button where something more can be computed. `asked()` when it is pressed."""
+    """Lines of text in the middle, and a button where something more can be computed. `asked()` when it is pressed."""
 
     asked = Signal()
 
     def __init__(self, hint: str) -> None:
         super().__init__()
-        self.words: QLabel = plain_label(hint)
-        self.words.setWordWrap(True)
-        self.words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.label: QLabel = plain_label(hint)
+        self.label.setWordWrap(True)
+        self.label.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.button = QPushButton("Compute it")
         self.button.setToolTip(WHAT)
         self.button.clicked.connect(self.asked)
@@ -32,27 +32,27 @@ class EmptyPage(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(32, 8, 32, 8)
         layout.addStretch(1)
-        layout.addWidget(self.words)
+        layout.addWidget(self.label)
         layout.addSpacing(8)
         layout.addWidget(self.button, alignment=middle)
         layout.addStretch(1)
 
-    def tell_cost(self, cost: str) -> None:
-        """Say on the button what computing it costs."""
+    def show_cost(self, cost: str) -> None:
+        """Show the cost of the computation on the button."""
         self.button.setToolTip(tooltip(f"{WHAT}. Cost: {cost}" if cost else WHAT))
 
     def text(self) -> str:
-        """What is said."""
-        return self.words.text()
+        """The text that is shown."""
+        return self.label.text()
 
     def show_reasons(self, hint: str, reasons: Sequence[str], *, offer: bool) -> None:
-        """The hint, then what was refused with its reason; `offer` shows the button."""
-        self.words.setText("\n\n".join([hint, *map(clean, reasons)]))
+        """The hint, then the reasons why channels are missing; `offer` shows the button."""
+        self.label.setText("\n\n".join([hint, *map(clean, reasons)]))
         self.button.setVisible(offer)
 
 
 def refused(refusals: Iterable[Refusal]) -> list[str]:
-    """One line a reason, with the first channels that were refused for it."""
+    """One line for each reason, with the first channels that are missing because of it."""
     found: dict[str, list[str]] = {}
     for refusal in refusals:
         found.setdefault(refusal.reason, []).append(refusal.channel)

@@ -1,7 +1,7 @@
-"""The picture of a panel, and the guard of its painting.
+"""The figure of a panel, and the guard of its painting.
 
-An exception in the `paint` of a graphics item crosses Qt's C++ on its way out, with painters left open: the process
-ends with a segmentation fault. Here no such exception leaves Python; the panel that owns the item is told instead.
+An exception in the `paint` of a graphics item passes through Qt's C++ code and leaves painters open: the process ends
+with a segmentation fault. Here no such exception leaves Python; it is reported to the panel that owns the item.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QScrollArea
 
-Told = Callable[[str, str], None]
+Report = Callable[[str, str], None]
 GUARDED = "_guarded"
 
 
 class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
-    """A layout of plots that leaves the keyboard to its panel, and says what could not be painted."""
+    """A layout of plots that leaves the keyboard to its panel, and reports what could not be painted."""
 
-    def __init__(self, told: Told) -> None:
-        self._told = told
+    def __init__(self, report: Report) -> None:
+        self._report = report
         self.fault = ""
-        """What could not be painted, in a sentence; text, for a traceback would keep painters alive."""
+        """What could not be painted, as one line; only text, since a traceback would keep painters alive."""
         super().__init__()
         self.ci.layout.setContentsMargins(4, 4, 4, 4)
         self.ci.layout.setSpacing(4)
 
     def paint_into(self, painter: QPainter, rect: QRectF, ground: str) -> str:
-        """Draw the scene, on a ground of a colour, into any paint device, vectors as vectors; what failed, or ""."""
+        """Draw the scene, on a background colour, into any paint device, vectors as vectors; returns what failed, or
+        ""."""
         painter.fillRect(rect, QColor(ground))
         self.scene().prepareForPaint()
         self.fault = ""
@@ -44,10 +45,10 @@ class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
     def failed(self, fault: BaseException) -> None:
         """Something in this figure raised while it was painted."""
         self.fault = str(fault) or type(fault).__name__
-        self._told(self.fault, "".join(traceback.format_exception(fault)))
+        self._report(self.fault, "".join(traceback.format_exception(fault)))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the scene; what raises outside the items is told too."""
+        """Paint the scene; errors outside the items are reported too."""
         try:
             super().paintEvent(event)
         except Exception as fault:  # noqa: BLE001 - it may not reach Qt
@@ -59,7 +60,7 @@ class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
 
 
 def scrolled(figure: Figure, height: int) -> QScrollArea:
-    """A figure in an area that scrolls where there is less height than it can be read at."""
+    """A figure in an area that scrolls where there is not enough height to read it."""
     figure.setMinimumHeight(height)
     area = QScrollArea()
     area.setWidgetResizable(True)
@@ -71,7 +72,7 @@ def scrolled(figure: Figure, height: int) -> QScrollArea:
 
 
 def guard_painting() -> None:
-    """Guard `paint` of every class of graphics items there is by now, pyqtgraph's and those of panels; idempotent."""
+    """Guard `paint` of every existing class of graphics items, pyqtgraph's and those of panels; idempotent."""
     for kind in _below(GraphicsItem):
         paint = kind.__dict__.get("paint")
         if paint is not None and not hasattr(paint, GUARDED):
@@ -90,14 +91,14 @@ def _guarded(paint: Callable[..., None]) -> Callable[..., None]:
         try:
             paint(item, painter, *rest)
         except Exception as fault:  # noqa: BLE001 - it may not reach Qt
-            _tell(item, fault)
+            _report(item, fault)
 
     setattr(safely, GUARDED, True)
     return safely
 
 
-def _tell(item: Any, fault: BaseException) -> None:
-    """The figure that shows the item; the fault of an item that is in none goes where faults of slots go."""
+def _report(item: Any, fault: BaseException) -> None:
+    """Report to the figure that shows the item; the error of an item that is in none goes where errors of slots go."""
     scene = item.scene()
     figures = [view for view in scene.views() if isinstance(view, Figure)] if scene is not None else []
     if not figures:

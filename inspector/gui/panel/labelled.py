@@ -1,4 +1,4 @@
-"""Rows of a table by their names, and its columns by their numbers: a quantity may order its statistics in any way."""
+"""Rows of a table by their names, and its columns by their numbers: a quantity may order its statistics freely."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Array = npt.NDArray[Any]
 
 
 def find_row(channel: Channel, name: str, dim: str = "statistic") -> int | None:
-    """Where a name stands along an axis of a channel; None where there is none."""
+    """The position of a name along an axis of a channel; None where there is none."""
     names = channel.labels.get(dim, ())
     return names.index(name) if name in names else None
 
 
 def row_of(channel: Channel, name: str, dim: str = "statistic") -> int:
-    """The same, of a name that must be there. Raises CaptureError."""
+    """The same, for a name that must exist. Raises CaptureError."""
     found = find_row(channel, name, dim)
     if found is None:
         known = ", ".join(channel.labels.get(dim, ())) or "no names"

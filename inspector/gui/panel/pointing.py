@@ -23,7 +23,7 @@ def plot_at(figure: Figure, position: QPointF) -> Any:
 
 
 def data_at(plot: Any, position: QPointF) -> tuple[float, float]:
-    """(x, y) of a position of the scene in the data of what is there; NaN for an axis that has no place there."""
+    """(x, y) of a position of the scene in the data of what is there; NaN for an axis that has no position there."""
     if hasattr(plot, "data_at"):
         x, y = plot.data_at(plot.mapFromScene(position))
         return float(x), float(y)
@@ -32,10 +32,10 @@ def data_at(plot: Any, position: QPointF) -> tuple[float, float]:
 
 
 class Pointing(QObject):
-    """`hovered(plot, x, y)` for the newest place of the mouse, `clicked(plot, x, y)` for a click of the left button.
+    """`hovered(plot, x, y)` for the newest position of the mouse, `clicked(plot, x, y)` for a click of the left button.
 
     The scene's own signal of moves drops those that follow each other within 10 ms, the last one too: the cursor would
-    stay behind the mouse. Here only moves that are already overtaken are dropped.
+    lag behind the mouse. Here only moves that are already outdated are dropped.
     """
 
     hovered = Signal(object, float, float)
@@ -46,12 +46,12 @@ class Pointing(QObject):
         self.figure = figure
         self._newest = QPointF()
         self._waiting = QTimer(self, interval=0, singleShot=True)
-        self._waiting.timeout.connect(self._tell)
+        self._waiting.timeout.connect(self._emit_newest)
         figure.viewport().installEventFilter(self)
         figure.scene().sigMouseClicked.connect(self._click)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Note where the mouse is; nothing is kept from the figure."""
+        """Note where the mouse is; the figure still gets every event."""
         if event.type() == QEvent.Type.MouseMove and isinstance(event, QMouseEvent):
             self._newest = self.figure.mapToScene(event.position().toPoint())
             if not self._waiting.isActive():
@@ -59,7 +59,7 @@ class Pointing(QObject):
         return False
 
     @Slot()
-    def _tell(self) -> None:
+    def _emit_newest(self) -> None:
         self._emit(self.hovered, self._newest)
 
     @Slot(object)
@@ -77,7 +77,7 @@ class Pointing(QObject):
 
 
 class Marks(QObject):
-    """What is marked on axes that the shared cursor does not know (a lag, a rank, K), by plot; `changed()`."""
+    """Marked positions on axes that the shared cursor does not have (a lag, a rank, K), by plot; `changed()`."""
 
     changed = Signal()
 
@@ -102,6 +102,6 @@ class Marks(QObject):
         self.changed.emit()
 
     def clear(self) -> None:
-        """Mark nothing any more."""
+        """Remove all marks."""
         for plot in list(self._at):
             self.set(plot, None)

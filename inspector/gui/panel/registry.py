@@ -1,6 +1,6 @@
 """The registry of panels: one file each in `gui/panels`; they match channels by kind and dims, never by name.
 
-A panel says on its class where it stands: `tab_order` among all, and `tab_row`, the upper or the lower one.
+A panel declares its position on its class: `tab_order` among all, and `tab_row`, the upper or the lower one.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ PANELS: Registry[type[Panel]] = Registry("panels", "inspector.gui.panels")
 
 
 def ordered() -> list[tuple[str, type[Panel]]]:
-    """All panels in the order in which they stand, as each of them says; of equal ones by key."""
+    """All panels in the order that they declare; equal ones by key."""
     return sorted(PANELS.items(), key=lambda item: (item[1].tab_order, item[0]))

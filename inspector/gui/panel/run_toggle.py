@@ -1,4 +1,4 @@
-"""What of a difference of two runs a panel can show: what was subtracted, or else one run or the other, in turns."""
+"""What a panel can show of a difference of two runs: what was subtracted, or else one run or the other, alternately."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from inspector.capture import Difference
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.records import Channel
 
-RUNS = ("edited run", "run as it was")
-WHY = "What this panel shows belongs to one run and does not subtract: turn from one to the other to see what changed"
+RUNS = ("edited run", "original run")
+WHY = "What this panel shows belongs to one run and cannot be subtracted: switch between the two to see what changed"
 
 
 class RunChoice(QComboBox):
-    """Which of two runs a panel shows that cannot show their difference. `turned(frame)`."""
+    """The choice between two runs, in a panel that cannot show their difference. `turned(frame)`."""
 
     turned = Signal(int)
 
@@ -31,7 +31,7 @@ class RunChoice(QComboBox):
         self.hide()
 
     def offer(self, source: Any, second: int | None) -> None:
-        """Seen only where `second` is shown in the place of a difference; it is what is shown first."""
+        """Visible only where `second` is shown instead of a difference; it is shown first."""
         self.setVisible(second is not None)
         if second is not None:
             self._frames = second, source.first
@@ -43,7 +43,7 @@ class RunChoice(QComboBox):
 
 
 def readable(source: Any, accepts: Callable[[Channel], bool]) -> tuple[Any, int | None]:
-    """(what to read, None), or of a difference with something of one run that is accepted (its capture, the frame)."""
+    """(what to read, None), or, for a difference with an accepted channel of one run only, (its capture, the frame)."""
     if not isinstance(source, Difference):
         return source, None
     apart = any(channel.compare == "separate" and accepts(channel) for channel in source.capture.channels.values())

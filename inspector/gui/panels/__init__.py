@@ -1,1 +1,1 @@
-"""The registry of panels: one file each. A panel accepts channels by kind and axes, never by name."""
+"""The registry of panels: one file for each panel. A panel accepts channels by kind and axes, never by name."""

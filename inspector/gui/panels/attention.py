@@ -47,7 +47,7 @@ class Attention(Panel):
         )
 
     def concerns(self, name: str) -> bool:
-        """Refused maps."""
+        """Maps that could not be computed."""
         return ":attention" in name
 
     def build(self) -> None:
@@ -81,7 +81,7 @@ class Attention(Panel):
         layout.setRowStretchFactor(1, 1)
         self.plots = [self.row.plot, self.strip]
         self._large = ("", 0)
-        """The place and head that are drawn large."""
+        """The place and head that are shown large."""
         self._thumbnails: dict[str, tuple[int, list[npt.NDArray[np.uint8]]]] = {}
 
     def reset(self) -> None:
@@ -125,7 +125,7 @@ class Attention(Panel):
         maps = self.maps()
         rows = [self._row_of(channel) for channel in maps]
         self.atlas.set_maps([channel.place for channel in maps], rows, self._gaps_of_all(maps))
-        layout = self.figure.ci.layout  # statistics without maps, which may be too large to keep, take the whole width
+        layout = self.figure.ci.layout  # statistics without maps, which may be too large to store, take the whole width
         layout.setColumnMaximumWidth(0, UNBOUNDED if maps else 0.0)
         layout.setRowMaximumHeight(0, UNBOUNDED if maps else 0.0)
         set_options(self.which, [channel.title for channel in self.statistics()])
@@ -143,7 +143,7 @@ class Attention(Panel):
         return known[1]
 
     def _filled_block(self, channel: Channel, head: int) -> Array:
-        """The weights of a head, 0 where they are not known: NaN there would say that the model made it."""
+        """The weights of a head, 0 where they are not known: NaN there would mean that the model made it."""
         assert self.capture is not None
         block: Array = self.capture.block(channel.name, self.frame, (slice(head, head + 1),))[0]
         if self.capture.holes(channel.name, self.frame):
@@ -189,7 +189,7 @@ class Attention(Panel):
         causal = weights.shape[0] == weights.shape[1] > 1 and not np.nan_to_num(np.triu(weights, 1)).any()
         top = float(np.nanmax(shown)) if np.isfinite(shown).any() else 1.0
         if causal:
-            shown[np.triu_indices(len(shown), 1)] = -np.inf  # those keys were never looked at
+            shown[np.triu_indices(len(shown), 1)] = -np.inf  # no query attends to those keys
         levels = Levels(0.0, top or 1.0, "attention", masked=causal, root=True)
         if self.differs:
             levels = replace(levels_of(weights, "diverging", None), masked=causal)
@@ -200,7 +200,7 @@ class Attention(Panel):
         self.query_axis.set_names(names if len(names) == weights.shape[0] else ())
 
     def _gaps_of_all(self, maps: list[Channel]) -> dict[tuple[int, int], tuple[Gaps, tuple[int, int]]]:
-        """(layer, head) → (what is not known of the map, its numbers of keys and queries), where that is something."""
+        """(layer, head) → (what is not known of the map, its numbers of keys and queries), where there is something."""
         assert self.capture is not None
         found = {}
         for layer, channel in enumerate(maps):
@@ -220,7 +220,7 @@ class Attention(Panel):
         return gaps_of(self.capture, channel.name, self.frame, x=2, y=1, at={0: self.head()})
 
     def _key_names(self) -> tuple[str, ...]:
-        """The labels of the keys: a decoder may look at the input from the steps of its answer."""
+        """The labels of the keys: a decoder may attend to the input from the steps of its output."""
         channel = self._map()
         if channel is None or self.capture is None:
             return ()
@@ -243,7 +243,7 @@ class Attention(Panel):
 
     def follow(self, new: Position, old: Position) -> None:
         """Another head is drawn large; the query and key are marked."""
-        if (self.place(), self.head()) != self._large:  # drawn again, a map that was zoomed into would be left
+        if (self.place(), self.head()) != self._large:  # drawing again would reset the zoom of a map
             set_options(self.which, [channel.title for channel in self.statistics()])
             self._draw_head()
         self.row.plot.show_cursor(new.key)
@@ -266,7 +266,7 @@ class Attention(Panel):
         self.looking.move(**changes)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """With Ctrl, left and right walk the keys (with Shift too by ten); without, the queries as everywhere."""
+        """With Ctrl, left and right move by keys (with Shift too by ten); without, by queries as everywhere."""
         key, modifiers = Qt.Key(event.key()), event.modifiers()
         channel = self._map()
         if key not in KEYS or not modifiers & Qt.KeyboardModifier.ControlModifier or channel is None:
@@ -278,7 +278,7 @@ class Attention(Panel):
         now = self.looking.position.key
         self.looking.move(key=0 if now is None else min(max(0, now + KEYS[key] * many), last))
 
-    def walk(self, rows: int) -> None:
+    def move_by(self, rows: int) -> None:
         """Up and down: the next head."""
         self.looking.move(head=max(0, self.head() + rows))
 

@@ -1,4 +1,5 @@
-"""BPTT: what every step's use of a parameter owes to every step's loss, its sum by lag, and the check on the sum."""
+"""BPTT: the contribution of every step's loss to the gradient of every step's use of a parameter, its sum by lag, and
+the check on the sum."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ Array = npt.NDArray[Any]
 MAP, LAG = ("step", "source"), ("statistic", "lag")
 FIRST = "weight_hh"
 DECADES = 8.0
-"""What is shown of a map below its largest entry: farther down nothing can be seen beside the rest."""
+"""Decades that are shown of a map below its largest entry: smaller entries would not be visible beside the rest."""
 NAMES, ERROR = ("norm of the sum", "sum of the norms"), "standard error"
 
 
@@ -39,7 +40,7 @@ class Bptt(Panel):
     tab_order = 120
     key, title = "bptt", "BPTT"
     hint = (
-        "Backpropagation through time, itemised: how much each step's use of a parameter owes to each step's loss. "
+        "Backpropagation through time, itemised: what each step's loss contributes to each step's use of a parameter. "
         "Needs a recurrent layer and a loss."
     )
 
@@ -52,7 +53,7 @@ class Bptt(Panel):
         return channel.kind == "bptt" and channel.dims in (MAP, LAG)
 
     def concerns(self, name: str) -> bool:
-        """Refused items."""
+        """Items that could not be computed."""
         return ":bptt" in name
 
     def build(self) -> None:
@@ -116,7 +117,7 @@ class Bptt(Panel):
         return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
 
     def sentence(self) -> str:
-        """What the map adds up to, in words."""
+        """The sum of the map, as text."""
         return sum_verdict(self.scalar("check_error")).sentence
 
     def _draw_map(self, channel: Channel | None) -> None:
@@ -158,7 +159,7 @@ class Bptt(Panel):
         self.plot.set_title(self.parts(), "" if channel.method == "exact" else channel.method)
 
     def parts(self) -> str:
-        """How much of the gradient is immediate, in words."""
+        """How much of the gradient is immediate, as text."""
         parts = (self.scalar(name) for name in ("total_norm", "immediate_norm", "immediate_cosine"))
         return immediate_part(*parts).sentence
 
@@ -212,7 +213,7 @@ class Bptt(Panel):
 
 
 def floored(values: Array, channel: Channel) -> Levels:
-    """Levels of a logarithmic map that end a few decades below its largest entry, and say what lies beyond."""
+    """Levels of a logarithmic map that end a few decades below its largest entry, and count what lies beyond."""
     levels = replace(levels_of(values, channel.scale, channel.limits), masked=True)
     if not levels.log:
         return levels

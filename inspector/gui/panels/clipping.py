@@ -1,4 +1,4 @@
-"""Clipping: the gradient of every parameter, and in words what a threshold that is dragged would do to it."""
+"""Clipping: the gradient of every parameter, and the effect of a threshold that can be dragged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROWS: dict[tuple[str, ...], tuple[str, ...]] = {
 SHOWN = ("factor by norm, min(1, c / ‖g‖)", "cosine after cutting by value", "share of entries cut by value")
 CELLS = 1200
 NAME, ABOVE_NAMES, MOST_NAMES = 14, 120, 60
-"""Pixels that a parameter's name and all the rest need; more names than this become numbers."""
+"""Pixels for a parameter's name and for all the rest; the number of names above which they become numbers."""
 FARTHEST = 30.0
 """Decades from 1 to which a threshold can be dragged."""
 
@@ -44,7 +44,7 @@ class Clipping(Panel):
     tab_order = 170
     key, title = "clipping", "Clipping"
     hint = (
-        "The gradient of every parameter and what clipping it, by norm or by value, would do to this run. The model "
+        "The gradient of every parameter and the effect of clipping it, by norm or by value, in this run. The model "
         "needs a loss for it; the share of clipped training steps needs a history.json beside the checkpoint."
     )
 
@@ -56,11 +56,11 @@ class Clipping(Panel):
         return channel.kind == "clipping" and channel.dims in (NORMS, BY_VALUE, HISTORY)
 
     def concerns(self, name: str) -> bool:
-        """Refused gradients of parameters."""
+        """Gradients of parameters that could not be computed."""
         return ":clipping" in name
 
     def build(self) -> None:
-        """What a threshold does; the norms of training; the parameters."""
+        """The effect of a threshold; the norms of training; the parameters."""
         self.threshold = math.nan
         self._make_plots()
         self._make_marks()
@@ -136,7 +136,7 @@ class Clipping(Panel):
             legend.set_theme(theme)
 
     def of_dims(self, dims: tuple[str, ...]) -> Channel | None:
-        """The channel of a shape."""
+        """The channel with these dims."""
         return next((channel for channel in self.channels() if channel.dims == dims), None)
 
     def values(self, dims: tuple[str, ...]) -> Array | None:
@@ -170,7 +170,7 @@ class Clipping(Panel):
         return np.array(sorted(by_frame)).T if len(by_frame) > 1 else None
 
     def update_contents(self) -> None:
-        """Everything, with the threshold that training used or 1 to begin with."""
+        """Everything, with the threshold that training used, or 1, at first."""
         if not math.isfinite(self.threshold):
             used = self.scalar("used")
             self.threshold = used if math.isfinite(used) and used > 0 else 1.0
@@ -255,7 +255,7 @@ class Clipping(Panel):
         self.set_threshold(10 ** min(FARTHEST, max(-FARTHEST, float(mark.value()))))
 
     def set_threshold(self, threshold: float) -> None:
-        """Show what another threshold c > 0 would do, in words and with both lines at it."""
+        """Show the effect of another threshold c > 0, as text and with both lines at it."""
         self.threshold = threshold
         for mark in (self.line, self.level):
             mark.blockSignals(True)
@@ -274,12 +274,12 @@ class Clipping(Panel):
         return float(table[1, at]), float(table[2, at])
 
     def on_this_run(self) -> tuple[str, str]:
-        """What the threshold would do to the gradient of this run, in two lines."""
+        """The effect of the threshold on the gradient of this run, in two lines."""
         norm = self.scalar("gradient_norm")
         if not math.isfinite(norm) or self.values(BY_VALUE) is None:
             return f"threshold {self.threshold:.3g}", "the gradient of this run is not finite"
         factor = min(1.0, self.threshold / norm) if norm > 0 else 1.0
-        by_norm = f"scaled by {factor:.3g}" if factor < 1 else "as it is"
+        by_norm = f"scaled by {factor:.3g}" if factor < 1 else "unchanged"
         share, cosine = self.by_value()
         by_value = f"{percent(share)} cut, cosine {fixed(cosine, 3)}" if share else "nothing cut"
         return f"threshold c = {self.threshold:.3g}, ‖g‖ = {norm:.3g}", f"by norm {by_norm}; by value {by_value}"
@@ -290,7 +290,7 @@ class Clipping(Panel):
         return None if noted is None else clipped_steps(noted[1], self.threshold)
 
     def on_training(self) -> str:
-        """What the threshold would have done during training."""
+        """The effect that the threshold would have had during training."""
         noted = self.noted_norms()
         return "" if noted is None else clipping_verdict(noted[1], self.threshold, self.scalar("used")).sentence
 
@@ -318,7 +318,7 @@ class Clipping(Panel):
         return "1" if channel is None else channel.unit
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
-        """The parameter that is marked, the threshold and what it does."""
+        """The parameter that is marked, the threshold and its effect."""
         if self.state != "figure":
             return []
         rows = [
@@ -332,7 +332,7 @@ class Clipping(Panel):
         return rows
 
     def data(self) -> dict[str, Array]:
-        """All that is shown, and the iterations of what was noted."""
+        """All that is shown, and the iterations of the training log."""
         assert self.capture is not None
         found = {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
         return {**found, **coordinates(self.capture, self.channels(), "iteration", self.frame)}

@@ -69,7 +69,7 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
         self.vb.setXRange(-0.5, max(1, len(names)) - 0.5, padding=0)
 
     def fit(self, *rows: Array) -> None:
-        """The range of all rows; on a logarithmic axis the line 1 is not forced in, unless it is the middle."""
+        """The range of all rows; on a logarithmic axis the line 1 is not forced into view, unless it is the middle."""
         values = np.concatenate([np.ravel(row) for row in rows])
         values = values[np.isfinite(values)]
         if len(values):
@@ -80,7 +80,7 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
 
 
 def brief(names: tuple[str, ...]) -> list[str]:
-    """Names without what all of them begin with: "rnn.l0 / rnn.l1" becomes "l0/l1"."""
+    """Names without their common prefix: "rnn.l0 / rnn.l1" becomes "l0/l1"."""
     parts = [name.split(" / ") for name in names]
     words = [part.split(".") for pair in parts for part in pair]
     most = min((len(word) for word in words), default=1) - 1
@@ -112,7 +112,7 @@ class Depth(Panel):
         return channel.kind == "depth" and channel.dims in SHAPES
 
     def concerns(self, name: str) -> bool:
-        """Refused quantities over layers."""
+        """Quantities over layers that could not be computed."""
         return name.startswith("layers:")
 
     def build(self) -> None:
@@ -150,7 +150,7 @@ class Depth(Panel):
         super().set_theme(theme)
 
     def of(self, dims: tuple[str, ...], *, log: bool = True) -> Channel | None:
-        """The first channel of this shape whose axis runs like this."""
+        """The first channel with these dims and this kind of axis."""
         found = (c for c in self.channels() if c.dims == dims and (c.scale in LOGARITHMIC) is log)
         return next(found, None)
 
@@ -160,7 +160,7 @@ class Depth(Panel):
         return self.capture.array(channel.name, self.frame)
 
     def update_contents(self) -> None:
-        """What there is; a model without a loss has sizes only."""
+        """The channels that exist; a model without a loss has sizes only."""
         self._draw_gradient(self.of(("statistic", "layer")))
         self._draw_ratio(self.of(("layer",)))
         self._draw_size(self.of(("layer",), log=False))
@@ -186,7 +186,7 @@ class Depth(Panel):
         mean, low, high = rows_of(channel, logarithm(values), "mean", "p10", "p90")
         x = np.arange(len(mean))
         for item in (self.band, self.low, self.high):
-            item.setVisible(not self.differs)  # ratios of quantiles are no band
+            item.setVisible(not self.differs)  # ratios of quantiles are not a band
         self.gradient.show(mean)
         self.low.setData(x, low)
         self.high.setData(x, high)
@@ -253,7 +253,7 @@ class Depth(Panel):
         self.looking.move(step=round(x), **place)
 
     def clicked(self, plot: Any, x: float, y: float) -> None:
-        """In a plot over layers or modules the one that is clicked becomes the cursor's place."""
+        """In a plot over layers or modules a clicked one becomes the cursor's place."""
         shapes = {self.gradient: ("statistic", "layer"), self.parameters: ("statistic", "module")}
         of_rms = self.of(("layer",), log=False) if plot is self.rms else None
         channel = self.of(shapes[plot]) if plot in shapes else of_rms

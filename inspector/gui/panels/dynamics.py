@@ -1,4 +1,4 @@
-"""Dynamics: Lyapunov exponents as they converge, and the way of the state past its fixed points."""
+"""Dynamics: Lyapunov exponents as they converge, and the trajectory of the state with its fixed points."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.plane import WAY_COLOURS, Plane
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.rankplot import RankPlot
+from inspector.gui.widgets.summary_text import SummaryText
 from inspector.gui.widgets.theme import Theme
-from inspector.gui.widgets.words import Words
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -51,11 +51,11 @@ class Dynamics(Panel):
         return channel.dims in AXES.get(channel.kind, ())
 
     def concerns(self, name: str) -> bool:
-        """Refused exponents, trajectories or fixed points."""
+        """Exponents, trajectories or fixed points that could not be computed."""
         return any(word in name for word in (":lyapunov", ":trajectory", ":fixed_points"))
 
     def build(self) -> None:
-        """Convergence above the final spectrum, the plane of two components on the right, words below."""
+        """Convergence above the final spectrum, the plane of two components on the right, text below."""
         self.where = chooser([], "Place in the model")
         self.across, self.up = chooser([], "Component across"), chooser([], "Component up")
         for text, box in (("Layer", self.where), ("Across", self.across), ("Up", self.up)):
@@ -63,7 +63,7 @@ class Dynamics(Panel):
             self.controls.addWidget(box)
             box.currentTextChanged.connect(self._chosen if box is self.where else self.redraw)
         self.held_input, self.held_caption = (
-            chooser([], "Input that is held at the fixed points"),
+            chooser([], "Constant input at the fixed points"),
             caption("Held input"),
         )
         for widget in (self.held_caption, self.held_input):
@@ -72,12 +72,12 @@ class Dynamics(Panel):
         self.running = Fan(self.steps, self.theme, label="nats a step", symbol="λ", log=False, level=0.0)
         self.ranks = RankPlot(self.theme, label="nats a step", bottom="exponent", log=False, level=0.0)
         self.plane = Plane(self.theme)
-        self.bar, self.words = ColourBar(self.theme), Words(self.theme)
+        self.bar, self.summary = ColourBar(self.theme), SummaryText(self.theme)
         self.figure.addItem(self.running.plot, row=0, col=0)
         self.figure.addItem(self.ranks, row=1, col=0)
         self.figure.addItem(self.plane, row=0, col=1, rowspan=2)
         self.figure.addItem(self.bar, row=0, col=2, rowspan=2)
-        self.figure.addItem(self.words, row=2, col=0, colspan=3)
+        self.figure.addItem(self.summary, row=2, col=0, colspan=3)
         grid = self.figure.ci.layout
         for column in (0, 1):
             grid.setColumnStretchFactor(column, 1)
@@ -91,7 +91,7 @@ class Dynamics(Panel):
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
-        for part in (self.running, self.plane, self.words):
+        for part in (self.running, self.plane, self.summary):
             part.set_theme(theme)
         self.bar.theme = theme
         super().set_theme(theme)
@@ -122,7 +122,7 @@ class Dynamics(Panel):
         self._draw_running()
         self._draw_spectrum()
         self._draw_plane()
-        self.words.set_text(self.sentence())
+        self.summary.set_text(self.sentence())
 
     def _draw_running(self) -> None:
         channel = self.of("lyapunov", "step", "exponent")
@@ -211,7 +211,7 @@ class Dynamics(Panel):
         return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
 
     def sentence(self) -> str:
-        """What the exponents and the fixed points say, in words."""
+        """A summary of the exponents and the fixed points."""
         parts = []
         values, channel = self.values("lyapunov", "exponent"), self.of("lyapunov", "exponent")
         if values is not None and channel is not None and len(values):
@@ -221,7 +221,7 @@ class Dynamics(Panel):
             if values[0] > 0 and not math.isnan(dimension):
                 parts.append(f"Kaplan–Yorke dimension {dimension:.3g}")
         if self.of("fixed_point", "statistic", "point") is not None:
-            parts.append(self._said_of_points())
+            parts.append(self._points_summary())
         refused = f"{self.where.currentText()}:fixed_points"
         reasons = [r.reason for r in self.capture.refusals if r.channel == refused] if self.capture is not None else []
         parts += [reason.removesuffix(".") for reason in reasons[-1:]]
@@ -229,18 +229,18 @@ class Dynamics(Panel):
         parts += [c.method for c in shown if c is not None and c.method != "exact"]
         return "; ".join(parts) + ("." if parts else "")
 
-    def _said_of_points(self) -> str:
+    def _points_summary(self) -> str:
         stable = self.marks()[1]
-        held = f", held: {self.held_input.currentText()}" if self.held_input.count() else ""
+        held = f", constant input: {self.held_input.currentText()}" if self.held_input.count() else ""
         if not len(stable):
             return f"no fixed or slow point was found{held}"
         far = f", {self.outside} of them outside the view" if self.outside else ""
-        far += "" if len(self.way) else ", drawn where the trajectory is computed too"
+        far += "" if len(self.way) else ", shown where the trajectory is computed too"
         count = int(stable.sum())
         return f"{count} stable (filled) and {len(stable) - count} unstable (open) fixed or slow points{held}{far}"
 
     def follow(self, new: Position, old: Position) -> None:
-        """Another place shows its dynamics; the step is ringed in the plane."""
+        """Another place shows its dynamics; the step gets a ring in the plane."""
         if new.place != old.place and self.where.findText(new.place) >= 0:
             self.where.setCurrentText(new.place)
         step = new.step

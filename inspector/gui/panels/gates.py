@@ -1,4 +1,4 @@
-"""Gates: one heatmap a gate on a shared step axis, and how saturated each unit of each gate is."""
+"""Gates: one heatmap for each gate on a shared step axis, and how saturated each unit of each gate is."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Gates(Panel):
         return channel.kind == "gate" and channel.dims == ("step", "unit")
 
     def concerns(self, name: str) -> bool:
-        """Refused gates."""
+        """Gates that could not be computed."""
         return ":gate" in name or name.endswith(":candidate")
 
     def build(self) -> None:
-        """A column of maps, made when it is known how many gates there are; the scatter on the right."""
+        """A column of maps, made when the number of gates is known; the scatter on the right."""
         self.where = chooser([], "Place in the model")
         self.controls.addWidget(caption("Layer"))
         self.controls.addWidget(self.where)
@@ -139,9 +139,9 @@ class Gates(Panel):
         return np.stack(rows_of(self.capture.channels[f"{channel.name}/saturation"], saturation, *SATURATION))
 
     def before_and_after(self, channel: Channel) -> tuple[Array | None, Array | None]:
-        """(3, unit) saturation of a gate in the run as it was and in the one that is shown; the first of two runs only.
+        """(3, unit) saturation of a gate in the original run and in the one that is shown; the first of two runs only.
 
-        Shares of two runs are drawn side by side and never subtracted: what is asked is where a unit's dot went.
+        Shares of two runs are drawn side by side and never subtracted: the question is where a unit's dot moved.
         """
         if not self.differs:
             found = self.saturation(channel)
@@ -157,7 +157,7 @@ class Gates(Panel):
             self.scatter.removeItem(item)
         self.key_lines.clear()
         self.dots, self.moves = [], []
-        title = "saturation; line: from where it was" if self.differs else "saturation, a dot a unit"
+        title = "saturation; line: from the original run" if self.differs else "saturation, a dot a unit"
         self.scatter.setTitle(title, color=self.theme.text, size="9pt")
         for index, channel in enumerate(gates):
             before, after = self.before_and_after(channel)
@@ -212,7 +212,7 @@ class Gates(Panel):
                 found = float(np.nanmin(away)), int(np.nanargmin(away))
         return found[1] if found is not None and found[0] <= NEAR else None
 
-    def held(self, plot: Any) -> Channel | None:
+    def clampable(self, plot: Any) -> Channel | None:
         """The gate whose map it is."""
         return self.shown()[self.plots.index(plot)] if plot in self.plots else None
 

@@ -22,5 +22,5 @@ class Gradients(CurvePanel):
         return channel.kind == "gradient" and channel.dims == ("step",)
 
     def concerns(self, name: str) -> bool:
-        """Refused gradients."""
+        """Gradients that could not be computed."""
         return ":gradient" in name

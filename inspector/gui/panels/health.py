@@ -1,4 +1,4 @@
-"""Health: what every captured tensor consists of, NaN and infinity first."""
+"""Health: counts of the kinds of numbers in every captured tensor, NaN and infinity first."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Health(Panel):
 
     @staticmethod
     def heading(name: str) -> str:
-        """A column's name as a person reads it."""
+        """A column's name as it is shown."""
         return {"-inf": "−∞", "+inf": "+∞", "nan": "NaN", FIRST_BAD: "first bad step"}.get(name, name)
 
     @staticmethod
@@ -90,7 +90,7 @@ class Health(Panel):
 
     @staticmethod
     def shown(name: str, value: int | None) -> str:
-        """A count as it is written."""
+        """A count as it is shown."""
         if value is None:
             return "?"
         return "none" if name == FIRST_BAD and value < 0 else f"{value:,}"
@@ -110,12 +110,12 @@ class Health(Panel):
         assert self.capture is not None
         step = counts.get(FIRST_BAD)
         place = {"place": channel.place} if self._in_the_model(channel.place) else {}
-        own = "" if channel.place.startswith("input.") else STEP_DOMAIN  # an input of no steps has no cursor
+        own = "" if channel.place.startswith("input.") else STEP_DOMAIN  # an input without steps has no cursor
         axis = places_along(self.capture).get(channel.place, own)
         self.looking.move(**place, steps={axis: step} if axis and step is not None and step >= 0 else {})
 
     def _in_the_model(self, place: str) -> bool:
-        """Whether a place is one of the model's: what it reads ("input.NAME") and says is at none that panels show."""
+        """Whether a place is one of the model's: inputs ("input.NAME") and outputs are at none that panels show."""
         assert self.capture is not None
         if place.partition(".")[0] not in ("input", "output"):
             return True

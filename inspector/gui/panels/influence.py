@@ -1,4 +1,4 @@
-"""Influence: natural or vanished? What inputs still do to the loss by lag, beside the gradient that should tell."""
+"""Influence: natural or vanished? The influence of inputs on the loss by lag, beside the gradient."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.sentence import Sentence
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.wrapped_text import WrappedText
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -34,8 +34,8 @@ class Influence(Panel):
     tab_order = 150
     key, title = "influence", "Influence"
     hint = (
-        "Natural or vanished? Inputs are replaced and the change of each later loss is drawn by lag, beside the "
-        "gradient. What a model has not learned to use shows no influence."
+        "Natural or vanished? Inputs are replaced and the change of each later loss is plotted by lag, beside the "
+        "gradient. Inputs that a model has not learned to use show no influence."
     )
 
     extra = ("influence",)
@@ -47,11 +47,11 @@ class Influence(Panel):
         return channel.kind == "influence" and channel.dims == ("statistic", "lag")
 
     def concerns(self, name: str) -> bool:
-        """Refused curves."""
+        """Curves that could not be computed."""
         return name.startswith(("input:influence", "input:gradient"))
 
     def build(self) -> None:
-        """One plot, and a line that says how it was measured."""
+        """One plot, and a line with the method."""
         self.plot = StepPlot(None, self.theme, label="share of the reference lag", bottom="lag in steps")
         self.plot.setAxisItems({"left": LogAxis()})
         self.plot.getAxis("left").setWidth(58)
@@ -65,8 +65,8 @@ class Influence(Panel):
         for mark in self.marks:
             self.plot.addItem(mark, ignoreBounds=True)
         self.lines: dict[str, pg.PlotDataItem] = {}
-        self.said, self.method = Sentence(self.theme), Sentence(self.theme, lines=3, points=8, muted=True)
-        for row, item in enumerate((self.said, self.plot, self.method)):
+        self.verdict, self.method = WrappedText(self.theme), WrappedText(self.theme, lines=3, points=8, muted=True)
+        for row, item in enumerate((self.verdict, self.plot, self.method)):
             self.figure.addItem(item, row=row, col=0)
         self.plots = [self.plot]
 
@@ -79,7 +79,7 @@ class Influence(Panel):
         for edge in (self.low, self.high):
             edge.setPen(pg.mkPen(theme.series[0] + "60", width=0.4))
         self.band.setBrush(pg.mkBrush(theme.series[0] + "38"))
-        self.said.theme = self.method.theme = theme
+        self.verdict.theme = self.method.theme = theme
         self.legend.set_theme(theme)
         for index, line in enumerate(self.lines.values()):
             line.setPen(pg.mkPen(theme.series[index % len(theme.series)], width=1.8))
@@ -124,7 +124,7 @@ class Influence(Panel):
         self.plot.vb.setYRange(max(min(low), DEEPEST) - 0.2, max(high) + 0.1, padding=0)
         self.plot.vb.setXRange(0, max(1, found[channels[0].signal].shape[1] - 1), padding=0.01)
         self.plot.setLabel("left", f"share of the value at lag {zero}")
-        self.said.set_text(self.sentence(found, zero))
+        self.verdict.set_text(self.sentence(found, zero))
         methods = [
             f"{channel.title}: {channel.method}" for channel in channels if channel.signal != "influence/divergence"
         ]
@@ -190,13 +190,13 @@ class Influence(Panel):
 
 
 def relative(mean: Array, reference: int) -> Array:
-    """A curve in units of its value at the reference lag; as it is where that is nothing."""
+    """A curve in units of its value at the reference lag; unchanged where that is 0."""
     size = float(mean[reference]) if reference < len(mean) else math.nan
     return mean / size if size > 0 and math.isfinite(size) else mean
 
 
 def seen(shares: Array) -> tuple[Array, Array]:
-    """(lags, log10) where there is something to draw: lags that no pair of steps has are left out."""
+    """(lags, log10) of the points that can be drawn: lags that no pair of steps has are left out."""
     values = logarithm(shares)
     lag = np.flatnonzero(np.isfinite(values))
     return lag, values[lag]

@@ -22,5 +22,5 @@ class Jacobians(CurvePanel):
         return channel.kind == "jacobian" and channel.dims == ("step",)
 
     def concerns(self, name: str) -> bool:
-        """Refused norms."""
+        """Norms that could not be computed."""
         return ":jacobian/" in name

@@ -1,4 +1,5 @@
-"""Lags: how a change of the state is felt so many steps later, its band and horizon, and the map behind the mean."""
+"""Lags: how much a change of the state changes it so many steps later, its band and horizon, and the map of which that
+is the mean."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class Lags(Panel):
 
     tab_order = 100
     key, title = "lags", "Lags"
-    hint = "Norms of products of step Jacobians by lag: how far back the past is still felt. Needs a recurrent layer."
+    hint = "Norms of products of step Jacobians by lag: how far back a state has an effect. Needs a recurrent layer."
 
     needs_height = 300
 
@@ -49,7 +50,7 @@ class Lags(Panel):
         )
 
     def concerns(self, name: str) -> bool:
-        """Refused products or maps."""
+        """Products or maps that could not be computed."""
         return "jacobian/lag" in name or "gradient/lag" in name
 
     def build(self) -> None:
@@ -104,13 +105,13 @@ class Lags(Panel):
         norms = self.capture.array(channel.name, self.frame)
         values = np.clip(logarithm(norms), FLOOR, -FLOOR)
         lag = np.arange(values.shape[1])
-        beyond = np.where(np.isposinf(norms), -FLOOR, values)  # what is infinite leaves the plot at its top
+        beyond = np.where(np.isposinf(norms), -FLOOR, values)  # infinite values leave the plot at its top
         centre, edges = row_of(channel, "mean"), [find_row(channel, name) for name in ("p10", "p90")]
         self.mean.setData(lag, beyond[centre])
         for item, row in zip((self.low, self.high), edges, strict=True):
             item.setData(*((lag, beyond[row]) if row is not None else ([], [])))
         for item in (self.band, self.low, self.high):
-            item.setVisible(not self.differs and None not in edges)  # ratios of quantiles are no band
+            item.setVisible(not self.differs and None not in edges)  # ratios of quantiles are not a band
         self._fit(values, values[centre], centred=is_centred([channel]))
         self.plot.label_left(label_of([channel], NORM))
         self.plot.vb.setXRange(0, max(1, values.shape[1] - 1), padding=0)
@@ -121,7 +122,7 @@ class Lags(Panel):
         self.plot.set_title(self.sentence(channel, values[centre], horizon))
 
     def _fit(self, values: Array, mean: Array, *, centred: bool) -> None:
-        """All of the mean in view, and of its band what is not far below; `centred` has 1 in the middle."""
+        """All of the mean in view, and its band as far as it is not far below; `centred` has 1 in the middle."""
         finite, mean = values[np.isfinite(values)], mean[np.isfinite(mean)]
         if len(finite):
             lowest = float(mean.min()) - 2 if len(mean) else -math.inf
@@ -132,13 +133,13 @@ class Lags(Panel):
         """The lag at which the mean passes 10⁻³ or 10³; NaN if it does not."""
         assert self.capture is not None
         if self.differs:
-            return math.nan  # of a ratio of two runs there is none
+            return math.nan  # a ratio of two runs has none
         wanted = f"{channel.place}:jacobian/lag_horizon"
         frame = self.capture.frame_of(channel.name, self.frame)
         return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
 
     def sentence(self, channel: Channel, mean: Array, horizon: float) -> str:
-        """What the curve says, in words; `mean` are logarithms."""
+        """A summary of the curve; `mean` are logarithms."""
         if self.differs:
             return f"{channel.place}: {channel.title}"
         return f"{channel.place}: {lag_verdict(mean, horizon).sentence} ({channel.method})"
@@ -153,7 +154,7 @@ class Lags(Panel):
         levels = replace(levels_of(values, channel.scale, channel.limits), masked=True)
         shown = np.array(values, dtype=np.float64)
         if channel.dims == ("step", "source"):
-            shown[np.triu(np.ones(shown.shape, dtype=bool), 1)] = -np.inf  # the future cannot be felt
+            shown[np.triu(np.ones(shown.shape, dtype=bool), 1)] = -np.inf  # later steps have no effect on earlier ones
         elif channel.dims == ("start", "lag"):
             shown[np.isnan(shown) & self._beyond(channel, shown.shape)] = -np.inf
         gaps = gaps_of(self.capture, channel.name, self.frame, x=1, y=0)
@@ -167,14 +168,14 @@ class Lags(Panel):
         self.row.plot.step_axis.set_names(self.step_names() if channel.dims[1] == "source" else ())
 
     def _name_rows(self, channel: Channel) -> None:
-        """Starts may be thinned out: their steps stand at the rows, not the numbers of the rows."""
+        """Not every step may be a start: rows are labelled with their steps, not with their numbers."""
         starts = self._starts(channel) if channel.dims == ("start", "lag") else []
         every = max(1, -(-len(starts) // MOST_STARTS))
         ticks = [[(row, str(starts[row])) for row in range(0, len(starts), every)]]
         self.row.plot.getAxis("left").setTicks(ticks if starts else None)
 
     def _beyond(self, channel: Channel, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
-        """(start, lag) True where the sequence ends before the lag: there is nothing, rather than a NaN."""
+        """(start, lag) True where the sequence ends before the lag: no value exists there, which is not a NaN."""
         starts = np.array(self._starts(channel))
         last = self.steps.length - 1
         room = starts if channel.place.endswith(".reverse") else last - starts
@@ -189,7 +190,7 @@ class Lags(Panel):
         return [int(name) for name in names] or list(range(self.capture.extent(channel.name, self.frame)[0]))
 
     def _steps_of(self, channel: Channel, row: int, column: int) -> tuple[int, int]:
-        """(step where it is felt, step where it came from) of an entry of a map."""
+        """(step of the effect, step of the change) of an entry of a map."""
         if channel.dims != ("start", "lag"):
             return row, column
         start = self._starts(channel)[row]
@@ -213,7 +214,7 @@ class Lags(Panel):
         return next((c for c in self.of_kind("map") if c.title == self.which.currentText()), None)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
-        """Over the curve a lag is marked; over the map the cursor goes to the step and to where it came from."""
+        """Over the curve a lag is marked; over the map the cursor goes to the step of the effect and of the change."""
         if plot is self.plot:
             self.marked.set(plot, max(0, round(x)))
             return

@@ -1,4 +1,5 @@
-"""Gate openers: which inputs open a gate, what a unit keeps over a span, how long it remembers, and that in words."""
+"""Gate openers: which inputs open a gate, what a unit retains over a span, how long it remembers, and a summary as
+text."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import numpy.typing as npt
 from PySide6.QtWidgets import QSpinBox
 
 from inspector.analysis.gate_summary import gate_sentence, memory_sentence, timescale_sentence
-from inspector.analysis.retention import LIMIT, at_step, largest_of, look
+from inspector.analysis.retention import LIMIT, at_step, largest_of, retention_over
 from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
 from inspector.gui.panel.labelled import row_of, rows_of
 from inspector.gui.panel.registry import PANELS
@@ -20,8 +21,8 @@ from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.marks import Marks
 from inspector.gui.widgets.numbers import fixed
 from inspector.gui.widgets.quantise import Levels
-from inspector.gui.widgets.sentences import Sentences
 from inspector.gui.widgets.source import glance, overview_of
+from inspector.gui.widgets.text_columns import TextColumns
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.tokenbars import TokenBars
 from inspector.records import Channel
@@ -32,7 +33,7 @@ MEAN, ONE = "all units", "one unit"
 LONGEST_SPAN, FIRST_SPAN = 512, 10
 LEAST = ("1", "3", "10", "30")
 WHICH = "The mean of all units, or the unit under the cursor"
-SEEN = "Tokens that are seen at least so many times"
+SEEN = "Tokens that occur at least so many times"
 WANTED = {
     ("opener", ("token", "unit")), ("opener", ("feature", "unit")), ("opener", ("token",)),
     ("memory", ("step", "unit")), ("memory", ("statistic", "unit")), ("gate", ("step", "unit")),
@@ -47,7 +48,7 @@ class Openers(Panel):
     tab_order, tab_row = 40, "upper"
     key, title = "openers", "Gate openers"
     hint = (
-        "Which inputs open each gate, what a unit keeps over a span of steps, its memory timescale, and runs of "
+        "Which inputs open each gate, what a unit retains over a span of steps, its memory timescale, and runs of "
         "long-term memory. Needs a gated layer (LSTM, GRU, or gates of your own)."
     )
 
@@ -55,17 +56,17 @@ class Openers(Panel):
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
-        """Openers, memory, gates, and what is known of units in steps or in shares."""
+        """Openers, memory, gates, and statistics of units in steps or in shares."""
         if channel.kind == "unit" and channel.unit != "step" and "left" not in channel.labels.get("statistic", ()):
             return False
         return (channel.kind, channel.dims) in WANTED
 
     def concerns(self, name: str) -> bool:
-        """Refused openers or gates."""
+        """Openers or gates that could not be computed."""
         return ":gate" in name
 
     def build(self) -> None:
-        """Bars above; retention and histogram below; sentences at the bottom."""
+        """Bars above; retention and histogram below; text at the bottom."""
         self.where, self.which = chooser([], "Place in the model"), chooser([], "Which gate")
         self.units, self.least = chooser([MEAN, ONE], WHICH), chooser(list(LEAST), SEEN)
         self.span = QSpinBox()
@@ -73,7 +74,7 @@ class Openers(Panel):
         self.span.setValue(FIRST_SPAN)
         self.span.setSuffix(" steps")
         self.span.setAccessibleName("Span of the retention in steps")
-        self.span.setToolTip("Retention at a step: what is left there of the state this many steps before")
+        self.span.setToolTip("Retention at a step: the share that is left there of the state this many steps before")
         for name, widget in (
             ("Layer", self.where), ("Gate", self.which), ("of", self.units), ("seen ≥", self.least),
             ("Retention", self.span),
@@ -91,8 +92,8 @@ class Openers(Panel):
         self.kept.plot.addItem(self.marks)
         self.scales = LogHistogram(self.theme, label="units", bottom="memory timescale τ in steps")
         self.figure.addItem(self.scales.plot, row=1, col=2)
-        self.words = Sentences(self.theme)
-        self.figure.addItem(self.words, row=2, col=0, colspan=3)
+        self.summary = TextColumns(self.theme)
+        self.figure.addItem(self.summary, row=2, col=0, colspan=3)
         layout = self.figure.ci.layout
         for column, stretch in ((0, 3), (1, 0), (2, 2)):
             layout.setColumnStretchFactor(column, stretch)
@@ -104,8 +105,8 @@ class Openers(Panel):
         """Other colours."""
         for part in (self.kept, self.bars, self.scales, self.marks):
             part.set_theme(theme)
-        self.words.theme = theme
-        self.words.update()
+        self.summary.theme = theme
+        self.summary.update()
         super().set_theme(theme)
 
     def _chosen(self, place: str) -> None:
@@ -115,7 +116,7 @@ class Openers(Panel):
     # -- what there is
 
     def channels(self) -> list[Channel]:
-        """What is shown; shares of units alone, of a layer without gates, are nothing to show."""
+        """The channels that are shown; shares of units alone, of a layer without gates, are not shown."""
         found = super().channels()
         return found if any(c.kind != "unit" or c.unit == "step" for c in found) else []
 
@@ -132,8 +133,8 @@ class Openers(Panel):
         """The one that is chosen."""
         return next((c for c in self.tables() if c.title == self.which.currentText()), None)
 
-    def keeping(self) -> tuple[Channel, bool] | None:
-        """(gate that keeps the state, True if 1 keeps), as the capture says, or None."""
+    def memory_gate(self) -> tuple[Channel, bool] | None:
+        """(gate that carries the state over, True if 1 keeps it), as the capture has it, or None."""
         assert self.capture is not None
         for gate in self.of("gate", ("step", "unit")):
             frame = self.capture.frame_of(gate.name, self.frame)
@@ -149,7 +150,7 @@ class Openers(Panel):
     # -- drawing
 
     def update_contents(self) -> None:
-        """Bars, retention, histogram and words of the chosen place."""
+        """Bars, retention, histogram and text of the chosen place."""
         known = {c.place: None for c in self.channels() if c.kind in ("opener", "gate", "memory")}
         set_options(self.where, list(known) or list(dict.fromkeys(c.place for c in self.channels())))
         set_options(self.which, [channel.title for channel in self.tables()])
@@ -157,7 +158,7 @@ class Openers(Panel):
         self._draw_bars()
         self._draw_retention()
         self._draw_timescales()
-        self._draw_words(self.looking.position.unit)
+        self._draw_summary(self.looking.position.unit)
 
     def sorted_table(self) -> tuple[list[str], Array, list[int], float]:
         """(names, values sorted from the most opening, occurrences, mean over all steps) of the chosen table."""
@@ -209,7 +210,7 @@ class Openers(Panel):
 
     def _draw_retention(self) -> None:
         assert self.capture is not None
-        found = self.keeping()
+        found = self.memory_gate()
         for item in (self.kept.plot, self.kept.bar):
             item.setVisible(found is not None)
         if found is None:
@@ -223,12 +224,12 @@ class Openers(Panel):
             return capture.block(gate.name, frame, (slice(first, stop), slice(None)))
 
         def overview(cut: tuple[int, int], cells: int) -> tuple[Array, Array]:
-            values = look(read, steps, units, cut, span, high=high, backward=backward)
+            values = retention_over(read, steps, units, cut, span, high=high, backward=backward)
             seen = largest_of(values, cells)
             return seen, seen
 
         levels = Levels(0.0, 1.0, masked=True, root=True)
-        glance(self.capture, gate, frame)  # reads it all: what is damaged is known before it is drawn
+        glance(self.capture, gate, frame)  # reads it all, so that damage is known before it is drawn
         before, after = (0, span - 1) if backward else (span - 1, 0)
         gaps = gaps_of(self.capture, gate.name, frame).reaching(before, after, steps)
         self.kept.show(overview, steps, units, levels, "1", self.capture.revision(gate.name, frame), gaps=gaps)
@@ -271,16 +272,16 @@ class Openers(Panel):
         long = f"sequence: {self.steps.length:,} step{'' if self.steps.length == 1 else 's'}"
         self.scales.show(values, float(self.steps.length), long, title)
 
-    def _draw_words(self, unit: int | None) -> None:
+    def _draw_summary(self, unit: int | None) -> None:
         chosen = 0 if unit is None else unit
-        columns = [(f"{self.where.currentText()}, mean of all units", self.sentences(None))]
-        columns.append((f"unit {chosen}", self.sentences(chosen)))
-        self.words.set_columns([(heading, lines) for heading, lines in columns if lines])
+        columns = [(f"{self.where.currentText()}, mean of all units", self.summary_lines(None))]
+        columns.append((f"unit {chosen}", self.summary_lines(chosen)))
+        self.summary.set_columns([(heading, lines) for heading, lines in columns if lines])
 
-    def sentences(self, unit: int | None) -> list[str]:
-        """What the numbers say of one unit, or of the layer as a whole."""
+    def summary_lines(self, unit: int | None) -> list[str]:
+        """A summary of the numbers of one unit, or of the layer as a whole."""
         assert self.capture is not None
-        keeping = self.keeping()
+        keeping = self.memory_gate()
         lines = []
         for gate in self.of("gate", ("step", "unit")):
             name = f"{gate.name}/saturation"
@@ -292,7 +293,7 @@ class Openers(Panel):
                 left, right = (row.mean() if unit is None else row[unit] for row in both)
                 keeps = float(keeping[1]) if keeping is not None and keeping[0].name == gate.name else None
                 lines.append(gate_sentence(gate.signal, float(left), float(right), keeps))
-        lines += self._memory_words(unit)
+        lines += self._memory_lines(unit)
         scales = self.timescales()
         if scales is not None and len(scales) and (unit is None or unit < len(scales)):
             tau = float(np.median(scales)) if unit is None else float(scales[unit])
@@ -300,7 +301,7 @@ class Openers(Panel):
             lines.append(said if unit is not None else f"median unit: {said}")
         return lines
 
-    def _memory_words(self, unit: int | None) -> list[str]:
+    def _memory_lines(self, unit: int | None) -> list[str]:
         channel = next(iter(self.of("memory", ("statistic", "unit"))), None)
         values = self.values(channel)
         if channel is None or values is None or (unit is not None and unit >= values.shape[1]):
@@ -312,7 +313,7 @@ class Openers(Panel):
             best = int(longest.argmax())
             held = int((runs > 0).sum())
             return [
-                f"{held} of {values.shape[1]} units hold long-term memory",
+                f"{held} of {values.shape[1]} units have long-term memory",
                 f"longest in unit {best}: {memory_sentence('', *(float(row[best]) for row in rows))}",
             ]
         return [memory_sentence(condition, *(float(row[unit]) for row in rows))]
@@ -320,12 +321,12 @@ class Openers(Panel):
     # -- cursor, readout, numbers
 
     def follow(self, new: Position, old: Position) -> None:
-        """Another place shows its gates; another unit its bars, its row and its sentences."""
+        """Another place shows its gates; another unit its bars, its row and its text."""
         if new.place != old.place and self.where.findText(new.place) >= 0:
             self.where.setCurrentText(new.place)
         self.kept.show_row(new.unit)
         if new.unit != old.unit:
-            self._draw_words(new.unit)
+            self._draw_summary(new.unit)
             if self.units.currentText() == ONE:
                 self._draw_bars()
 
@@ -334,7 +335,7 @@ class Openers(Panel):
         if plot is self.bars.plot:
             self.marked.set(plot, self.bars.at(x), round(x))
             return
-        found = self.keeping() if self.capture is not None else None
+        found = self.memory_gate() if self.capture is not None else None
         if plot is self.kept.plot and found is not None and self.capture is not None:
             units = self.capture.extent(found[0].name, self.frame)[1]
             self.looking.move(step=round(x), unit=min(max(0, round(y)), units - 1), place=self.where.currentText())
@@ -350,7 +351,7 @@ class Openers(Panel):
             if names and i is not None:
                 times = f" (×{counts[i]:,})" if counts else ""
                 rows.append((f"{self.which.currentText()}, {what}", f"{names[i]!r}: {number(values[i])}{times}"))
-        found = self.keeping() if self.capture is not None else None
+        found = self.memory_gate() if self.capture is not None else None
         if found is None or position.unit is None or self.capture is None:
             return rows
         kept = self.retention_at(position.step, position.unit)
@@ -363,9 +364,10 @@ class Openers(Panel):
         return rows
 
     def retention_at(self, step: int | None, unit: int) -> float | None:
-        """What a unit holds at a step of what it held a span before; None where the span leaves the sequence."""
+        """The share of a unit's state that is left at a step from one span before;
+        None where the span leaves the sequence."""
         assert self.capture is not None
-        found = self.keeping()
+        found = self.memory_gate()
         if found is None or step is None:
             return None
         gate, high = found

@@ -23,7 +23,7 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 MOST_TEXTS = 600
 LEAST_WIDTH, LEAST_HEIGHT = 16, 11
-"""Pixels of a cell from which on its token can be read."""
+"""Pixels of a cell from which its token can be read."""
 
 
 @PANELS.register("outputs")
@@ -42,7 +42,7 @@ class Outputs(Panel):
         return channel.kind == "output" and channel.dims in (("step",), ("step", "rank"))
 
     def concerns(self, name: str) -> bool:
-        """Refused outputs."""
+        """Outputs that could not be computed."""
         return name.startswith("output:")
 
     def build(self) -> None:
@@ -65,7 +65,7 @@ class Outputs(Panel):
             self.redraw()
 
     def lines(self) -> list[Channel]:
-        """What is drawn as lines."""
+        """The channels that are drawn as lines."""
         return [channel for channel in self.channels() if channel.dims == ("step",)]
 
     def ranked(self) -> tuple[Channel | None, Channel | None]:
@@ -75,7 +75,7 @@ class Outputs(Panel):
         return values, next((channel for channel in tables if channel.value_domain), None)
 
     def summary(self) -> str:
-        """Mean loss and perplexity over all sequences of the run, where they are known; of two runs both."""
+        """Mean loss and perplexity over all sequences of the run, where they are known; for two runs both."""
         assert self.capture is not None
         frames = [self.capture.frame_of(self.channels()[0].name, self.frame)]
         if self.differs:
@@ -99,7 +99,7 @@ class Outputs(Panel):
         self.curves.plot.set_title(self.summary())
         self.curves.show(self.capture, lines, self.frame, self.steps.bounds)
         values, tokens = self.ranked()
-        there = values is not None and not self.differs  # the likeliest of two runs are not the same tokens
+        there = values is not None and not self.differs  # the most probable tokens of two runs are not the same
         for item in (self.row.plot, self.row.bar):
             item.setVisible(there)
         if values is None or not there:
@@ -167,12 +167,12 @@ class Outputs(Panel):
 
 
 def named(names: Sequence[str], one: Any, otherwise: str) -> str:
-    """The token of an id; "?" where the id is not known, and something else where it has no name."""
+    """The token of an id; "?" where the id is not known, and `otherwise` where it has no name."""
     if np.ma.is_masked(one):
         return "?"
     return token(names[one]) if 0 <= one < len(names) else otherwise
 
 
 def round_to(value: float) -> float:
-    """Four digits of it, for a title."""
+    """The number with four digits, for a title."""
     return float(f"{value:.4g}")

@@ -26,15 +26,15 @@ KINDS = ("path", "mask")
 BY_LAG = (("statistic", "lag"), ("lag",))
 EXACT = "exact; every start"
 MOST_STEPS = 1000
-"""Steps from which on one cell of the picture may stand for several."""
+"""Steps from which one cell of the image may represent several."""
 MOST_ROWS = 128
-"""Rows of a mask that are told apart; more units are averaged, since the largest of many would always be open."""
+"""Rows of a mask that are shown separately; more units are averaged, since of many units one is always open."""
 PRODUCT = "product"
 SPOKEN = 20
-"""The lag of which the title speaks, where the sequence is long enough."""
+"""The lag in the title, where the sequence is long enough."""
 NAMED = (1, 10, 100)
 COLOURS = {"path/lag_direct": 0, "path/lag_difference": 1, "path/lag_whole": 3, "path/retention_band": 2}
-"""Colours by lag: the direct path and the others have those that they have step by step."""
+"""Colours by lag: the direct path and the others have the same colours as in the plots by step."""
 ROW = 150
 """Pixels of height that a plot needs."""
 
@@ -57,7 +57,7 @@ class Paths(Panel):
         return channel.kind in KINDS and channel.dims in wanted
 
     def concerns(self, name: str) -> bool:
-        """Refused paths or masks."""
+        """Paths or masks that could not be computed."""
         return ":path" in name or ":mask" in name
 
     def build(self) -> None:
@@ -100,7 +100,7 @@ class Paths(Panel):
         return [channel for channel in self.shown(("step",)) if (channel.scale in LOGARITHMIC) is log]
 
     def update_contents(self) -> None:
-        """Every picture that the chosen place has."""
+        """Every plot that the chosen place has."""
         set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
         self._draw_curves()
         mask = next(iter(self.shown(("step", "unit"))), None)
@@ -116,7 +116,7 @@ class Paths(Panel):
         self._arrange(shown)
 
     def _arrange(self, rows: list[tuple[Any, int]]) -> None:
-        """Only the plots that show something take room."""
+        """Only the plots that show something take space."""
         if rows == self._rows:
             return
         for plot, _ in self._rows:
@@ -171,7 +171,7 @@ class Paths(Panel):
         for channel, values in found:
             mean = values if values.ndim == 1 else values[row_of(channel, "mean")]
             edges = [None if self.differs else find_row(channel, name) for name in ("p10", "p90")]
-            low, high = (None if row is None else values[row] for row in edges)  # ratios of quantiles are no band
+            low, high = (None if row is None else values[row] for row in edges)  # ratios of quantiles are not a band
             curves.append(LagCurve(channel.title, mean, low, high, COLOURS.get(channel.signal)))
         shown = [channel for channel, _ in found]
         self.lags.show(curves, centred=is_centred(shown))
@@ -182,14 +182,14 @@ class Paths(Panel):
             self.lags.plot.set_title(self.sentence(curves) + (" (estimated)" if estimated else ""))
 
     def sentence(self, curves: list[LagCurve]) -> str:
-        """What the first curves say at one lag, in words."""
+        """A summary of the first curves at one lag."""
         lag = min(SPOKEN, *(len(one.mean) - 1 for one in curves))
         said = ", ".join(f"{one.title} {one.mean[lag]:.2g}" for one in curves[:3])
         unit = ", ×" if self.differs else ""
         return f"{self.where.currentText()}: {lag} step{'' if lag == 1 else 's'} on{unit}, {said}"
 
-    def mask_word(self, value: float) -> str:
-        """Whether a unit is open, or what an edit did to it."""
+    def mask_state(self, value: float) -> str:
+        """Whether a unit is open, or how an edit changed it, as a word."""
         if np.isnan(value):
             return "NaN"
         if self.differs:
@@ -228,7 +228,7 @@ class Paths(Panel):
         self.looking.move(**changes)
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
-        """The paths of the step, whether the unit is open there, and what the unit keeps over some lags."""
+        """The paths of the step, whether the unit is open there, and what the unit retains over some lags."""
         rows = self._at_lag()
         step, unit = position.step, position.unit
         if self.capture is None or step is None:
@@ -244,7 +244,7 @@ class Paths(Panel):
                 value = self.capture.block(channel.name, self.frame, (slice(step, step + 1), slice(unit, unit + 1)))[
                     0, 0
                 ]
-                rows.append((f"unit {unit} [{step}]", self.mask_word(value)))
+                rows.append((f"unit {unit} [{step}]", self.mask_state(value)))
         kept = self._retention(unit)
         if kept is not None:
             lags = [lag for lag in NAMED if lag < len(kept)]

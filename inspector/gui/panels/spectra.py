@@ -1,4 +1,4 @@
-"""Spectra: singular values of the step Jacobian as a fan, eigenvalues beside the unit circle, and what they say."""
+"""Spectra: singular values of the step Jacobian as a fan, eigenvalues beside the unit circle, and a summary."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from inspector.gui.widgets.fan import Fan, subscript
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plane import Plane
 from inspector.gui.widgets.rankplot import RankPlot
+from inspector.gui.widgets.summary_text import SummaryText
 from inspector.gui.widgets.theme import Theme
-from inspector.gui.widgets.words import Words
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -50,11 +50,11 @@ class Spectra(Panel):
         )  # fmt: skip
 
     def concerns(self, name: str) -> bool:
-        """Refused spectra."""
+        """Spectra that could not be computed."""
         return "singular_values" in name or "eigenvalues" in name or ":weight" in name
 
     def build(self) -> None:
-        """The fan above the singular values of the chosen matrix, the complex plane on the right, words below."""
+        """The fan above the singular values of the chosen matrix, the complex plane on the right, text below."""
         self.where, self.which = chooser([], "Place in the model"), chooser([], "Which matrix")
         for widget in (caption("Layer"), self.where, caption("Matrix"), self.which):
             self.controls.addWidget(widget)
@@ -64,11 +64,11 @@ class Spectra(Panel):
         self.fan = Fan(self.steps, self.theme, label="singular value", symbol="σ", log=True, level=0.0)
         self.ranks = RankPlot(self.theme, label="singular value", bottom="rank", log=True, level=0.0)
         self.plane = Plane(self.theme, circle=True, labels=("Re λ", "Im λ"))
-        self.words = Words(self.theme)
+        self.summary = SummaryText(self.theme)
         self.figure.addItem(self.fan.plot, row=0, col=0)
         self.figure.addItem(self.ranks, row=1, col=0)
         self.figure.addItem(self.plane, row=0, col=1, rowspan=2)
-        self.figure.addItem(self.words, row=2, col=0, colspan=2)
+        self.figure.addItem(self.summary, row=2, col=0, colspan=2)
         grid = self.figure.ci.layout
         for column, share in ((0, 5), (1, 4)):
             grid.setColumnStretchFactor(column, share)
@@ -81,7 +81,7 @@ class Spectra(Panel):
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
-        for part in (self.fan, self.plane, self.words):
+        for part in (self.fan, self.plane, self.summary):
             part.set_theme(theme)
         super().set_theme(theme)
 
@@ -98,7 +98,7 @@ class Spectra(Panel):
         return [c for c in self.channels() if c.dims == dims and c.place == self.where.currentText()]
 
     def matrices(self) -> dict[str, Channel]:
-        """What the complex plane can show, by the name in the list."""
+        """The matrices that the complex plane can show, by the name in the list."""
         found = {c.title.removesuffix(": eigenvalues"): c for c in self.of_dims("eigenvalue", "part")}
         return found | {f"{c.title}, cursor": c for c in self.of_dims("step", "eigenvalue", "part")}
 
@@ -151,7 +151,7 @@ class Spectra(Panel):
         return np.stack([values[:, row_of(channel, part, "part")] for part in PARTS], -1), title
 
     def as_stored(self, channel: Channel) -> Array:
-        """(eigenvalue, part) of a matrix, or of the step that is shown, as they lie in the capture."""
+        """(eigenvalue, part) of a matrix, or of the step that is shown, as they are in the capture."""
         assert self.capture is not None
         if channel.dims[0] != "step":
             return self.capture.array(channel.name, self.frame)
@@ -160,7 +160,7 @@ class Spectra(Panel):
         return found
 
     def singular_values(self) -> Array:
-        """Singular values of the matrix that is shown, as many as were kept."""
+        """Singular values of the matrix that is shown, as many as were stored."""
         channel = self.matrix()
         assert self.capture is not None
         if channel is None:
@@ -177,7 +177,7 @@ class Spectra(Panel):
         return np.zeros(0) if own is None else self.capture.array(own.name, self.frame)
 
     def ranks_shown(self, count: int) -> Array:
-        """The ranks of those singular values: of a Jacobian not all may have been kept."""
+        """The ranks of those singular values: for a Jacobian not all may have been stored."""
         channel = self.matrix()
         fan = next(iter(self.of_dims("step", "rank")), None)
         names = (
@@ -198,10 +198,10 @@ class Spectra(Panel):
         if len(singular):
             self.ranks.show_values(singular, self.ranks_shown(len(singular)))
             self.ranks.set_title(f"singular values of {self.symbol()}")
-        self.words.set_text("\n".join(filter(None, (self.sentence(values, singular), self.note))))
+        self.summary.set_text("\n".join(filter(None, (self.sentence(values, singular), self.note))))
 
     def symbol(self) -> str:
-        """What the matrix is called."""
+        """The name of the matrix."""
         channel = self.matrix()
         if channel is None:
             return ""
@@ -218,7 +218,7 @@ class Spectra(Panel):
         return {k: v for k, v in (found | {"γσ₁": bound}).items() if not math.isnan(v)}
 
     def sentence(self, values: Array, singular: Array) -> str:
-        """What the chosen matrix is like, in words."""
+        """A summary of the chosen matrix."""
         channel = self.matrix()
         if channel is None or not len(values):
             return ""

@@ -39,7 +39,7 @@ class States(Panel):
         return channel.kind == "state" and channel.dims == ("step", "unit")
 
     def concerns(self, name: str) -> bool:
-        """Refused hidden or cell states."""
+        """Hidden or cell states that could not be computed."""
         return name.rpartition(":")[2] in ("h", "c")
 
     def build(self) -> None:
@@ -153,7 +153,7 @@ class States(Panel):
                 changes["unit"] = self.unit_at(round(y))
         self.looking.move(**changes)
 
-    def held(self, plot: Any) -> Channel | None:
+    def clampable(self, plot: Any) -> Channel | None:
         """The state whose map it is."""
         return self.chosen() if plot is self.row.plot else None
 

@@ -1,4 +1,4 @@
-"""Training: what it noted beside the checkpoint, one plot above the other over the training iterations."""
+"""Training: the training log beside the checkpoint, one plot above the other over the training iterations."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from inspector.records import ITERATION_DOMAIN, Channel
 Array = npt.NDArray[Any]
 CELLS = 1200
 HEIGHT, MOST_PLOTS = 130, 12
-"""Pixels that a plot needs, and plots that are drawn."""
+"""Pixels for each plot, and the number of plots that are drawn."""
 WIDE = 20.0
-"""A plot whose numbers are all positive and span more than this has a logarithmic axis."""
+"""A plot whose numbers are all positive and span more than this factor has a logarithmic axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: the plot it belongs to, what its curve is called there ("" where it is alone), and its numbers."""
+    """One column: its plot, the name of its curve there ("" where it is alone), and its numbers."""
 
     group: str
     name: str
@@ -45,14 +45,14 @@ class Column:
 class Training(Panel):
     """(statistic, iteration) channels of kind "training", over axes whose coordinates number the iterations.
 
-    The cursor walks along the axis of the longest table.
+    The cursor moves along the axis of the longest table.
     """
 
     tab_order = 180
     key, title = "training", "Training"
     hint = (
-        "Loss, gradient norm and whatever else training noted in a history.json beside the checkpoint, over the "
-        "training iterations. A dashed line stands at this checkpoint."
+        "Loss, gradient norm and whatever else training logged in a history.json beside the checkpoint, over the "
+        "training iterations. A dashed line marks this checkpoint."
     )
     by_steps = False
 
@@ -62,18 +62,18 @@ class Training(Panel):
         return channel.kind == "training" and channel.dims == ("statistic", "iteration")
 
     def concerns(self, name: str) -> bool:
-        """A refused history."""
+        """A training log that could not be read."""
         return name.endswith(":training")
 
     def build(self) -> None:
-        """Plots are made for the columns that there are."""
+        """Plots are made for the columns that exist."""
         self.looking.axis = ITERATION_DOMAIN
         self.groups: tuple[str, ...] = ()
         self.made: list[tuple[StepPlot, Legend, pg.InfiniteLine]] = []
-        """Every plot that was ever needed; another capture hides some of them. A plot that is taken out of the picture
-        and let go of while its legend still hangs in it ends the process."""
+        """Every plot that was ever needed; another capture hides some of them. A plot that is removed and released
+        while its legend is still in it crashes the process."""
         self.numbers: Array = np.zeros(0)
-        """The iteration at each position of the axis that the cursor walks along."""
+        """The iteration at each position of the axis along which the cursor moves."""
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -83,7 +83,7 @@ class Training(Panel):
         super().set_theme(theme)
 
     def columns(self) -> list[Column]:
-        """Every column of every table; what stands before a colon in its name says into which plot it goes."""
+        """Every column of every table; the part of its name before a colon is its plot."""
         assert self.capture is not None
         found = []
         for channel in self.channels():
@@ -95,7 +95,7 @@ class Training(Panel):
         return found
 
     def _follow_axis(self) -> None:
-        """Look along the axis of the longest table."""
+        """Follow the axis of the longest table."""
         assert self.capture is not None
         capture, frame = self.capture, self.frame
         longest = max(self.channels(), key=lambda channel: int(capture.extent(channel.name, frame)[1]))
@@ -103,7 +103,7 @@ class Training(Panel):
         self.numbers = series(capture, longest, frame)[0]
 
     def update_contents(self) -> None:
-        """One plot a group, all over the same iterations."""
+        """One plot for each group, all over the same iterations."""
         self._follow_axis()
         columns = self.columns()
         groups = tuple(dict.fromkeys(column.group for column in columns))[:MOST_PLOTS]
@@ -134,7 +134,7 @@ class Training(Panel):
         return [line for _, _, line in self.made[: len(self.groups)]]
 
     def _arrange(self, groups: tuple[str, ...]) -> None:
-        """As many plots as groups, the last with the word of the axis."""
+        """As many plots as groups, the last with the axis title."""
         assert self.capture is not None
         word = clean(self.capture.axis(self.looking.axis, self.frame).title)
         while len(self.made) < len(groups):
@@ -172,7 +172,7 @@ class Training(Panel):
         low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 1.0)
         room = max(0.06 * (high - low), 1e-3 * abs(high), 1e-9)
         plot.vb.setYRange(low - room, high + room, padding=0)
-        plot.getAxis("left").setRange(low - room, high + room)  # a new axis hears of changes only
+        plot.getAxis("left").setRange(low - room, high + room)  # a new axis is notified of changes only
 
     def _set_axis(self, plot: StepPlot, log: bool) -> None:
         if isinstance(plot.getAxis("left"), LogAxis) is not log:
@@ -213,7 +213,7 @@ class Training(Panel):
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """Every column at the cursor's iteration, else at this checkpoint, else at the end of training.
 
-        Of what was measured less often, the last before it.
+        For columns measured less often, the last value before it.
         """
         if self.state != "figure":
             return []
@@ -237,7 +237,7 @@ class Training(Panel):
 
 
 def thinned(steps: Array, values: Array) -> tuple[Array, Array]:
-    """A curve as it is, or its minima and maxima in cells where there are more points than can be told apart."""
+    """A curve as it is, or its minima and maxima in cells where there are more points than can be distinguished."""
     if len(values) <= 2 * CELLS:
         return steps, values
     starts = np.linspace(0, len(values), CELLS, endpoint=False).astype(int)

@@ -1,4 +1,4 @@
-"""Truncation: what truncated backpropagation through time would lose, by K; the smallest K overall and at each step."""
+"""Truncation: the error of truncated backpropagation through time, by K; the smallest K overall and at each step."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Truncation(Panel):
     tab_order = 130
     key, title = "truncation", "Truncation"
     hint = (
-        "What truncated backpropagation through time would lose if each loss were sent back only K − 1 steps. Needs a "
+        "The error of truncated backpropagation through time, where each loss goes back only K − 1 steps. Needs a "
         "recurrent layer and a loss."
     )
 
@@ -51,7 +51,7 @@ class Truncation(Panel):
         return channel.kind == "truncation" and channel.dims in (CURVE, BY_STEP)
 
     def concerns(self, name: str) -> bool:
-        """Refused truncations."""
+        """Truncations that could not be computed."""
         return ":truncation" in name
 
     def build(self) -> None:
@@ -61,7 +61,7 @@ class Truncation(Panel):
         self.error = StepPlot(None, self.theme, label="relative error", bottom="", log=True)
         self.error.setAxisItems({"left": LogAxis()})
         self.error.getAxis("left").setWidth(58)
-        self.rest = StepPlot(None, self.theme, label="share", bottom="K: steps of each loss's way back", log=True)
+        self.rest = StepPlot(None, self.theme, label="share", bottom="K: steps that each loss goes back", log=True)
         for plot in (self.error, self.rest):
             plot.vb.setMouseEnabled(False, False)
         self.rest.vb.setXLink(self.error.vb)
@@ -145,14 +145,14 @@ class Truncation(Panel):
         self.error.set_title(f"{channel.place}, {channel.title}", self.sentence(channel, ks, cost))
 
     def smallest(self, channel: Channel, tolerance: int) -> float:
-        """The smallest K within a tolerance, as the engine found it; NaN where there is none."""
+        """The smallest K within a tolerance, as the engine computed it; NaN where there is none."""
         assert self.capture is not None
         wanted = f"{channel.name}/smallest_k_{TOLERANCES[tolerance][1].split()[0]}_percent"
         frame = self.capture.frame_of(channel.name, self.frame)
         return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
 
     def sentence(self, channel: Channel, ks: Array, cost: Array) -> str:
-        """What the curves say, in words."""
+        """A summary of the curves."""
         smallest = [(text, self.smallest(channel, n)) for n, (_, text) in enumerate(TOLERANCES)]
         return truncation_verdict(ks, cost, smallest).sentence
 
@@ -203,7 +203,7 @@ class Truncation(Panel):
         return rows
 
     def _at_k(self, channel: Channel | None) -> list[tuple[str, str]]:
-        """What a truncation to the K that is marked would lose and cost."""
+        """Error and cost of a truncation to the K that is marked."""
         if channel is None or self.capture is None:
             return []
         at = self.marked.at(self.error, self.capture.extent(channel.name, self.frame)[1])

@@ -1,4 +1,4 @@
-"""Units: brush a range of steps, see which units are on exactly there, and where else they are on together."""
+"""Units: select a range of steps, see which units are on exactly there, and where else they are on together."""
 
 from __future__ import annotations
 
@@ -9,19 +9,8 @@ import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtWidgets import QDoubleSpinBox, QSpinBox
 
-from inspector.analysis.unit_matching import (
-    MOST_SPANS,
-    Match,
-    Span,
-    choose,
-    find_spans,
-    longest_range,
-    neighbourhood,
-    row_label,
-    score_units,
-    states_of,
-    word_at,
-)
+from inspector.analysis.unit_matching import MOST_SPANS, Match, Span, longest_range, row_label, word_at
+from inspector.analysis.unit_search import Found, search
 from inspector.capture.pyramid import reduce_rows, shrink
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
 from inspector.gui.panel.registry import PANELS
@@ -39,11 +28,11 @@ Array = npt.NDArray[Any]
 SEARCH_BYTES = 1 << 30
 """The part of a channel that is searched for other spans: all of 100,000 steps of 2,000 units."""
 LIVE_BYTES = 16 << 20
-"""What is searched at every tick while a run goes on; larger channels are searched when it has ended."""
-LISTED, CONTEXT, AXIS = 8, 40, 96
+"""The size that is searched at every tick during a run; larger channels are searched when it has ended."""
+CONTEXT, AXIS = 40, 96
 ROW, AROUND_ROWS, ABOVE_AND_BELOW = 15, 62, 240
 """Pixels of height of a unit's row, of the map's title and axis, and of all the rest."""
-"""Units that are listed at least, steps of text around a passage, and the width of the axis with the units."""
+"""Steps of text around a passage, and the width of the axis with the units."""
 BEGIN, END = "First step of the range", "Last step of the range"
 
 
@@ -84,7 +73,7 @@ class Units(Panel):
         self.steps.changed.connect(self._in_view)
 
     def _make_boxes(self) -> None:
-        """Which state, from which value on a unit is on, and the range."""
+        """The state, the threshold above which a unit is on, and the range."""
         self.which = chooser([], "Which state or gate")
         self.threshold = QDoubleSpinBox(decimals=2, singleStep=0.05, minimum=0.0, maximum=1e6)
         self.begin, self.end = QSpinBox(), QSpinBox()
@@ -117,11 +106,22 @@ class Units(Panel):
         self._range: tuple[int, int] | None = None
         self._default_for = ""
         self._key: Any = None
-        self.matches: list[Match] = []
-        self.searched: list[Match] = []
-        self.spans: list[Span] = []
-        self._values: Array = np.zeros((0, 0))
-        self._offset = 0
+        self.found = Found()
+
+    @property
+    def matches(self) -> list[Match]:
+        """The units that are listed."""
+        return self.found.matches
+
+    @property
+    def searched(self) -> list[Match]:
+        """The first of them, which are searched for together."""
+        return self.found.searched
+
+    @property
+    def spans(self) -> list[Span]:
+        """The passages at which they are on together."""
+        return self.found.spans
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -168,7 +168,7 @@ class Units(Panel):
             self._show_range()
 
     def _show_range(self) -> None:
-        """The range in its three controls, none of which may tell it back."""
+        """Show the range in its three controls, without signals from them."""
         assert self._range is not None
         first, last = self._range
         for box, value in ((self.begin, first), (self.end, last)):
@@ -207,47 +207,15 @@ class Units(Panel):
         self._draw_spans(channel)
 
     def _find(self, channel: Channel) -> None:
-        """Units of the range and their spans elsewhere, unless nothing that they depend on has changed."""
+        """Find units of the range and their spans elsewhere, unless nothing on which they depend has changed."""
         assert self.capture is not None and self._range is not None
         revision = self.capture.revision(channel.name, self.frame)
         key = (channel.name, self.frame, revision, self._range, self.threshold.value(), self.capture.stop is None)
         if key == self._key:
             return
         self._key = key
-        first, last = self._range
-        steps, units = self.capture.extent(channel.name, self.frame)
-        start, stop = neighbourhood(first, last, steps)
-        values = self.capture.block(channel.name, self.frame, (slice(start, stop),))
-        inside, signed = slice(first - start, last + 1 - start), channel.limits != (0, 1)
-        scored = score_units(values, inside, self.threshold.value(), signed=signed)
-        self.searched = choose(scored)
-        self.matches = scored[: max(LISTED, len(self.searched))]
-        begin, end = self._searched(steps, units * values.itemsize)
-        self._offset = begin
-        self._values = self.columns(channel, begin, end)
-        found = find_spans(self.on(self._values), last - first + 1, (first - begin, last - begin))
-        self.spans = [Span(s.first + begin, s.last + begin, s.share, s.score) for s in found]
-
-    def _searched(self, steps: int, row_bytes: int) -> tuple[int, int]:
-        """(begin, end) of the steps that are searched: all, or as many around the range as the budget allows."""
-        assert self._range is not None and self.capture is not None
-        budget = LIVE_BYTES if self.capture.stop is None else SEARCH_BYTES
-        many = max(self._range[1] - self._range[0] + 1, budget // max(1, row_bytes))
-        begin = max(0, min(self._range[0] - many // 2, steps - many))
-        return begin, min(steps, max(begin + many, self._range[1] + 1))
-
-    def on(self, values: Array) -> npt.NDArray[np.bool_]:
-        """(t, m) which of the searched units are on, from the values of all that are listed."""
-        return states_of(values[:, : len(self.searched)], self.searched, self.threshold.value())
-
-    def columns(self, channel: Channel, begin: int, end: int) -> Array:
-        """(t, m) values of the listed units."""
-        assert self.capture is not None
-        parts = [
-            self.capture.block(channel.name, self.frame, (slice(begin, end), slice(match.unit, match.unit + 1)))
-            for match in self.matches
-        ]
-        return np.concatenate(parts, axis=1)
+        most = LIVE_BYTES if self.capture.stop is None else SEARCH_BYTES
+        self.found = search(self.capture, channel, self.frame, self._range, self.threshold.value(), most)
 
     def _draw_units(self, channel: Channel) -> None:
         assert self.capture is not None and self._range is not None
@@ -274,8 +242,9 @@ class Units(Panel):
     def _overview(self, cut: tuple[int, int], cells: int) -> tuple[Array, Array]:
         """Minima and maxima of the chosen units over some steps; NaN where nothing was read."""
         start, stop = cut
-        values = self._values[max(0, start - self._offset) : max(0, stop - self._offset)]
-        ahead = min(max(0, self._offset - start), stop - start)
+        offset = self.found.offset
+        values = self.found.values[max(0, start - offset) : max(0, stop - offset)]
+        ahead = min(max(0, offset - start), stop - start)
         padded = np.full((stop - start, values.shape[1]), np.nan, values.dtype)
         padded[ahead : ahead + len(values)] = values
         return shrink(padded, padded, (cells, values.shape[1]))
@@ -283,13 +252,17 @@ class Units(Panel):
     def _draw_together(self) -> None:
         """The share of the chosen units that is on, over the steps in view."""
         low, high = self.steps.bounds
-        first = max(self._offset, int(low))
-        values = self._values[first - self._offset : max(0, int(high) + 2 - self._offset)]
-        share = self.on(values).mean(1)
+        first = max(self.found.offset, int(low))
+        share = self.found.share(slice(first - self.found.offset, max(0, int(high) + 2 - self.found.offset)))
         factor = max(1, -(-len(share) // POINTS))
         highest = reduce_rows(share, factor, np.maximum)
         x = first + np.arange(len(highest)) * factor + (factor - 1) / 2
         self.line.setData(x, highest, **lone(highest))
+        channel = self.chosen()
+        if channel is not None and self.capture is not None:
+            gaps = gaps_of(self.capture, channel.name, self.frame)
+            units = [match.unit for match in self.searched]
+            self.together.mark_gaps(gaps.of_rows(units) if units else gaps)
         for shade, span in zip(self.shades, [*self.spans, *[None] * len(self.shades)], strict=False):
             shade.setVisible(span is not None)
             if span is not None:
@@ -299,10 +272,12 @@ class Units(Panel):
         assert self.capture is not None
         names, many = self.step_names(), len(self.searched)
         steps, _ = self.capture.extent(channel.name, self.frame)
-        where = "" if len(self._values) == steps else (
-            f" (steps {self._offset:,} to {self._offset + len(self._values) - 1:,} of {steps:,} searched)"
-        )  # fmt: skip
-        if not self.spans:
+        offset, read, lost = self.found.offset, len(self.found.values), self.found.unknown_steps()
+        where = f" (steps {offset:,} to {offset + read - 1:,} of {steps:,} searched)" if read < steps else ""
+        where += f"; {lost:,} step{'' if lost == 1 else 's'} not known" if lost else ""
+        if not self.searched:
+            title = "none of the chosen steps is known: no unit can be matched"
+        elif not self.spans:
             title = f"nowhere else are most of these {many} units on together{where}" if many > 1 else (
                 f"nowhere else is this unit on{where}"
             )  # fmt: skip
@@ -353,7 +328,7 @@ class Units(Panel):
             changes |= {"unit": self.matches[round(y)].unit, "place": self.which.currentText().rpartition(":")[0]}
         self.looking.move(**changes)
 
-    def walk(self, rows: int) -> None:
+    def move_by(self, rows: int) -> None:
         """Up and down: the next of the chosen units."""
         units = [match.unit for match in self.matches]
         unit = self.looking.position.unit
@@ -372,16 +347,15 @@ class Units(Panel):
             value = self.capture.block(channel.name, self.frame, (slice(step, step + 1), slice(unit, unit + 1)))[0, 0]
             what = f"{self.changed(channel)}{channel.signal}[{step}, {unit}]  {channel.place}"
             rows.append((what, f"{measured(value, channel.unit)}, {self.word(value)}"))
-        if 0 <= step - self._offset < len(self._values) and self.searched:
-            on = self.on(self._values[step - self._offset : step - self._offset + 1])
-            rows.append((f"searched units that are on [{step}]", f"{int(on.sum())} of {len(self.searched)}"))
+        if 0 <= step - self.found.offset < len(self.found.values) and self.searched:
+            rows.append((f"searched units that are on [{step}]", self.found.how_many(step)))
         for match in self.matches:
             if match.unit == unit:
                 rows.append((f"F1 of unit {unit} in the range", number(match.f1)))
         return rows
 
     def word(self, value: float) -> str:
-        """Whether a value is beyond the threshold, to which side."""
+        """Whether a value is beyond the threshold, and on which side, as text."""
         if np.isnan(value):
             return "neither on nor off"
         if value > self.threshold.value():
@@ -391,8 +365,10 @@ class Units(Panel):
         return "on, negative" if signed and value < -self.threshold.value() else "off"
 
     def data(self) -> dict[str, Array]:
-        """The units (unit, sign, F1, exact, searched), and the spans (first, last, share on, score)."""
+        """The units (unit, sign, F1, exact, searched), the spans (first, last, share on, score), and the share on."""
+        listed = [[m.unit, m.sign, m.f1, m.exact, m in self.searched] for m in self.matches]
         return {
-            "units": np.array([[m.unit, m.sign, m.f1, m.exact, m in self.searched] for m in self.matches]),
+            "units": np.array(listed, np.float64).reshape(-1, 5),
             "spans": np.array([[s.first, s.last, s.share, s.score] for s in self.spans]).reshape(-1, 4),
+            "on": np.ma.masked_invalid(self.found.share()),
         }

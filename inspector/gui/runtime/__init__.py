@@ -1,1 +1,2 @@
-"""The process that the window runs in: display, garbage collection, exception hooks. Nothing here knows the window."""
+"""The process that the window runs in: display, garbage collection, exception hooks. Nothing here depends on the
+window."""

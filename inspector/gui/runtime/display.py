@@ -1,4 +1,4 @@
-"""What this machine can show, found out without loading Qt."""
+"""Whether this machine has a display, found out without loading Qt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where faults of the window itself go: the log, and one dialog whose details can be copied; nothing vanishes."""
+"""Where errors of the window itself are shown: the log, and one dialog whose details can be copied; none is lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def install(show: Callable[[Log, str], None], note: Callable[[Log], None], close
             return
         details = "".join(traceback.format_exception(kind, fault, trace))
         say_details(details)
-        sentence = f"A fault in the window: {fault}. The log has the details; nothing captured is lost."
+        sentence = f"An error in the window: {fault}. The log has the details; nothing captured is lost."
         show(Log(details, "error", "window"), sentence)
 
     def from_thread(arguments: threading.ExceptHookArgs) -> None:

@@ -1,7 +1,7 @@
-"""Python's garbage is collected in Qt's thread only.
+"""Python's garbage collection runs in Qt's thread only.
 
-A collection runs in whatever thread allocates when its turn comes. If that is the thread that reads the worker's pipe,
-Qt objects caught in reference cycles die there, and their timers with them: a warning at best, else a crash.
+A collection runs in whatever thread happens to allocate when it is due. If that is the thread that reads the worker's
+pipe, Qt objects in reference cycles are deleted there, with their timers: a warning at best, else a crash.
 """
 
 from __future__ import annotations

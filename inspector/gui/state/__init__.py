@@ -1,9 +1,9 @@
-"""What the window holds that is not a widget: the session, the cursor, the steps in view, what is remembered.
+"""The state of the window without widgets: the session, the cursor, the steps in view, the settings.
 
-session      what a user asks for; it builds on work (what goes on now) and answers (what follows from the worker's)
+session      the user's requests; built on work (the present activity) and answers (handling of the worker's records)
 connection   the worker, opening the model that is open or being opened, shown the capture and the run that made it
 cursor       step, place, unit, head: moved by any panel, followed by all
-step_axes    which step axes a capture has, how long they are and what they are called
+step_axes    which step axes a capture has, their lengths and their names
 step_range   the steps in view, of every axis
 player       moves the cursor by itself
 settings     what is remembered between starts

@@ -1,4 +1,4 @@
-"""What a worker answers and what follows from it; an answer to an older request changes nothing."""
+"""Handles the answers of a worker; an answer to an older request changes nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Answers:
             self._worker_ended(event, changes)
         elif isinstance(event, Loaded):
             self._opened(event, newest, changes)
-        elif isinstance(event, Failure) and (newest or not event.generation):  # 0: the worker knows of no request
+        elif isinstance(event, Failure) and (newest or not event.generation):  # 0: belongs to no request
             self._failed(event, changes)
         elif isinstance(event, NeedsTrust) and newest:
             self._needs_trust(event, changes)
@@ -39,18 +39,20 @@ class Answers:
             self._finished(event, changes)
 
     def waiting(self) -> tuple[Load | None, Wanted | None]:
-        """What waited for the user's word: a model and what is to run on it, or the run in which it came up."""
+        """What waited for the user's confirmation:
+        a model and what is to run on it, or the run in which it was needed."""
         if self.models.pending is not None:
             return self.models.pending, self.models.then
         return self.models.load, self._asked()
 
     def _asked(self) -> Wanted | None:
-        """The run that was asked for last."""
+        """The run that was requested last."""
         asked = self.work.shown.asked
         return Wanted(asked.request.input, asked.request.edits) if asked is not None else None
 
     def _opened(self, event: Loaded, newest: bool, changes: Changes) -> None:
-        """A model is open in the worker, or would be if the user agreed; perhaps nobody waits for it any more."""
+        """A model is open in the worker, or will be once the user confirms;
+        the request may have been cancelled meanwhile."""
         work, load = self.work, self.models.take(event.generation)
         if load is None and newest and work.running and self.models.load is not None:
             self._edited(event, changes)
@@ -70,7 +72,7 @@ class Answers:
             work.begin_run(then)
 
     def _edited(self, event: Loaded, changes: Changes) -> None:
-        """The run found its model's code edited, and the worker has opened it anew."""
+        """The run found its model's code edited, and the worker has opened it again."""
         if not event.needs_consent:
             self.models.loaded, changes.loaded = event, event
             return
@@ -81,16 +83,16 @@ class Answers:
         """A checkpoint does not fit its model: the user is asked."""
         changes.consent = event
         self.models.ask("The checkpoint was not loaded")
-        self.work.finish("The checkpoint does not fit whole.")
+        self.work.finish("The checkpoint does not fit completely.")
 
     def _needs_trust(self, event: NeedsTrust, changes: Changes) -> None:
         """Code would run that was not agreed to: the user is asked, and a model that is open stays open."""
         self.models.take(event.generation)
         if self.models.pending is not None:
             self.models.ask("The code was not run")
-        self.work.finish(event.message)
+        self.work.finish(_waits(event))
         changes.untrusted = event
-        changes.lines.append(Log(event.message, "warning"))
+        changes.lines.append(Log(_waits(event), "warning"))
 
     def _finished(self, event: Finished, changes: Changes) -> None:
         if event.stop.status == "done" and self.work.question:
@@ -122,7 +124,7 @@ class Answers:
         changes.lines += [Log(text, "error") for text in (event.message, event.details) if text]
 
     def _run_refused(self, event: Failure, changes: Changes) -> None:
-        """What was to be run could not be: the run that is shown stays what is run again."""
+        """The requested run was not possible: the run that is shown remains the one that can be repeated."""
         asked = self.work.shown.asked
         if asked is None or not self.work.running or self.work.question or event.kind != "input":
             return
@@ -137,3 +139,10 @@ class Answers:
         changes.not_opened = self.work.not_opened(ended.sentence)
         changes.failure = Failure(message=ended.sentence, kind="worker")
         changes.lines.append(Log(ended.sentence, "error"))
+
+
+def _waits(asked: NeedsTrust) -> str:
+    """What the question is about, while nobody has answered it."""
+    others = f" (and {len(asked.files) - 1} more)" if len(asked.files) > 1 else ""
+    what = "changed since you agreed to run it" if asked.files[0].what == "changed" else "is code"
+    return f"{asked.files[0].path} {what}{others}; it waits for your answer."

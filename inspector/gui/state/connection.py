@@ -1,4 +1,4 @@
-"""The worker of a session: it is started, ended without anybody waiting for it, and what it says is kept for a tick."""
+"""The worker of a session: it is started, ended without blocking, and its records wait for the next tick."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from inspector.transport.inbox import MOST_LINES, Inbox
 
 TICK_LINES = 500
 FLOOD_SECONDS = 0.1
-"""Between two looks at what is printed, where there is more of it than one look takes: nobody reads that anyway."""
+"""Seconds between two reads of printed lines, where there are more than one read takes: no user can read them that
+fast."""
 ENDING_PATIENCE = 0.5
-"""Seconds that a worker which hangs gets after each of: a word, SIGTERM, SIGKILL."""
+"""Seconds that a worker which hangs gets after each of: a Quit request, SIGTERM, SIGKILL."""
 LAST_PATIENCE = 3.0
 """Seconds that closing waits at most for a worker that is still being ended."""
 
@@ -30,22 +31,22 @@ class Connection:
         self._inbox = Inbox()
         self._printed_at = 0.0
         self._left: list[Log] = []
-        """What a worker said before another took its place."""
+        """Records of a worker before another replaced it."""
         self._ending: list[threading.Thread] = []
 
     @property
     def alive(self) -> bool:
-        """Whether there is a worker that can be asked."""
+        """Whether there is a worker that takes requests."""
         return self.worker is not None and self.worker.alive
 
     def start(self) -> bool:
-        """Start a worker where none is alive, and say whether that was so."""
+        """Start a worker where none is alive; returns whether that was the case."""
         if self.alive:
             return False
         self.state = "starting"
         self._left += [*self._inbox.lines(MOST_LINES), *self._inbox.begun()]
         self._inbox.close()
-        self._inbox = inbox = Inbox()  # what another worker still says is not of this one
+        self._inbox = inbox = Inbox()  # records of the previous worker must not be taken for this one's
         self.worker = self._make(inbox.on_record, inbox.on_output, inbox.on_exit)
         self.worker.start()
         return True
@@ -82,7 +83,7 @@ class Connection:
         return self._inbox.record()
 
     def lines(self) -> list[Log]:
-        """What was printed, some of it, and while there is much of it not at every tick."""
+        """Some of the printed lines; where there are many, not at every tick."""
         left, self._left = self._left, []
         now = time.monotonic()
         if now < self._printed_at:

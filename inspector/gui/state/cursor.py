@@ -1,7 +1,7 @@
 """The shared cursor: a step on every axis, place, unit and head, moved from any panel and followed by all.
 
-A run has a step axis for every sequence in it (the input, a second input, the answer, the layers of a stack). Who shows
-one of them looks through `Looking`, for which the step on that axis is the step.
+A run has a step axis for every sequence in it (the input, a second input, the answer, the layers of a stack). A panel
+that shows one of them uses a `Looking`, for which `step` is the position along that axis.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from inspector.records import STEP_DOMAIN
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where the user looks. None means: nowhere in particular.
+    """The selected position. None means: nothing selected.
 
     Attributes:
         frame: index of the frame of the capture; -1 for the newest.
         place: channel place ("rnn.l0"); "" for the whole model.
         step: position along `axis` (of the query, for attention).
         unit: hidden unit; head: attention head; key: key position of an attention map, or source step of a matrix.
-        axis: the step axis that is looked along.
+        axis: the step axis of `step`.
         elsewhere: the position along every other axis that has one, by the axis' name.
     """
 
@@ -52,7 +52,7 @@ class Position:
         return self.steps.get(axis)
 
     def along(self, axis: str) -> Position:
-        """The same position, looked at along another axis."""
+        """The same position, seen along another axis."""
         if axis == self.axis:
             return self
         others = {name: step for name, step in self.steps.items() if name != axis}
@@ -74,7 +74,7 @@ class Cursor(QObject):
         self._lengths: dict[str, int] = {}
         self._focus = STEP_DOMAIN
         self._pulled: dict[str, int] = {}
-        """Where the cursor was on an axis before a sequence that is still growing was too short for it."""
+        """The cursor's position on an axis where a sequence that is still growing is too short for it."""
 
     @property
     def position(self) -> Position:
@@ -87,17 +87,17 @@ class Cursor(QObject):
         return self.length_of(STEP_DOMAIN)
 
     def length_of(self, axis: str) -> int:
-        """Number of steps that the cursor can walk over on an axis; 0 where there is no such axis."""
+        """Number of steps of an axis; 0 where there is no such axis."""
         return self._lengths.get(axis, 0)
 
     def set_length(self, steps: int, axis: str = STEP_DOMAIN) -> None:
-        """Tell how long one axis is."""
+        """Set the length of one axis."""
         self.set_lengths({**self._lengths, axis: steps})
 
     def set_lengths(self, lengths: Mapping[str, int]) -> None:
-        """Tell the axes there are and how long they are; a step beyond an end is pulled back until that is farther.
+        """Set the axes and their lengths; a step beyond an end moves to the end until the sequence is long enough.
 
-        So a run that is made again, with an edit for example, is looked at where the one before was.
+        So the cursor stays at its position when a run is made again, with an edit for example.
         """
         before, self._lengths = self._lengths, {axis: max(0, length) for axis, length in lengths.items()}
         for axis in dict.fromkeys((*before, *self._lengths)):
@@ -126,23 +126,23 @@ class Cursor(QObject):
         return step if step is None or not length else min(max(0, int(step)), length - 1)
 
     def advance(self, steps: int, axis: str = STEP_DOMAIN) -> None:
-        """Walk some steps forward or back on an axis, from its first step if there is none yet."""
+        """Move some steps forward or back on an axis, from its first step if there is none yet."""
         self.move(steps={axis: (self._position.at(axis) or 0) + steps})
 
     def focus(self, axis: str) -> None:
-        """What has the keyboard shows this axis: keys and the player walk along it from now on."""
+        """The focused widget shows this axis: keys and the player move along it from now on."""
         self._focus = axis
 
     @property
     def focused(self) -> str:
-        """The axis that keys and the player walk along: the one in focus, else the first that has steps."""
+        """The axis along which keys and the player move: the one in focus, else the first that has steps."""
         if self.length_of(self._focus):
             return self._focus
         return next((axis for axis, length in self._lengths.items() if length), STEP_DOMAIN)
 
 
 class Looking(QObject):
-    """The shared cursor as somebody sees it who shows one axis: `step` is the position along that.
+    """The shared cursor for a view of one axis: `step` is the position along that.
 
     It is used as a Cursor is.
     """
@@ -162,7 +162,7 @@ class Looking(QObject):
 
     @property
     def length(self) -> int:
-        """Number of steps that can be walked over here."""
+        """Number of steps of the axis."""
         return self.cursor.length_of(self.axis)
 
     def move(self, **changes: Any) -> None:
@@ -171,11 +171,11 @@ class Looking(QObject):
         self.cursor.move(**{**changes, "steps": {**changes.get("steps", {}), **own}})
 
     def advance(self, steps: int) -> None:
-        """Walk some steps forward or back, from the first step if there is none yet."""
+        """Move some steps forward or back, from the first step if there is none yet."""
         self.cursor.advance(steps, self.axis)
 
     def focus(self) -> None:
-        """What has the keyboard looks along here."""
+        """The focused widget shows this axis."""
         self.cursor.focus(self.axis)
 
     @Slot(object, object)

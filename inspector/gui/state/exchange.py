@@ -31,23 +31,23 @@ Make = Callable[[Callable[[Any], None], Callable[[str, str], None], Callable[[An
 
 @dataclass(slots=True)
 class Changes:
-    """What one tick brought: channels with new data, log lines, and whether the rest of the state moved."""
+    """The changes of one tick: channels with new data, log lines, and whether the rest of the state changed."""
 
     channels: frozenset[str] = frozenset()
     another_capture: bool = False
     state: bool = False
     lines: list[Log] = field(default_factory=list)
     begun: tuple[Log, ...] = ()
-    """Lines that have begun and not ended, as far as they have come."""
+    """Lines that have begun and not ended, as far as they were printed."""
     failure: Failure | None = None
     consent: Loaded | None = None
     untrusted: NeedsTrust | None = None
     loaded: Loaded | None = None
     computed: bool = False
-    """More was computed of the run that is shown."""
+    """More was computed for the run that is shown."""
     needs_run: str = ""
-    """Why what was asked of the run that is shown needs a new one."""
+    """Why the requested quantities need a new run."""
     not_opened: Load | None = None
-    """The model that could not be opened, or was not in the end; the one before is open still."""
+    """The model that could not be, or was not, opened; the one before is still open."""
     refused: Run | None = None
-    """The run that could not be made as it was asked for; what was shown before is shown still."""
+    """The run that was not possible as requested; what was shown before is still shown."""

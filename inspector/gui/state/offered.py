@@ -1,4 +1,4 @@
-"""What can be opened and run, as the entries of the worker's registries say; little until the worker has told."""
+"""What can be opened and run, by the entries of the worker's registries; little until the worker has reported them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from inspector.records import Catalog, Entry
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """Answers of the catalogue, without Qt. Nothing here knows an entry by its name."""
+    """Look-ups in the catalogue, without Qt. Nothing here refers to an entry by its name."""
 
     catalog: Catalog | None = None
 

@@ -17,21 +17,21 @@ class Wanted:
 
 
 class Opening:
-    """A model that is being opened takes the place of the one that is open only once it is open itself."""
+    """A model that is being opened replaces the one that is open only once it is open itself."""
 
     def __init__(self) -> None:
         self.load: Load | None = None
         """How the model that is open was opened; a worker that is started again opens it again."""
         self.loaded: Loaded | None = None
-        """What the worker said of the model that is open in it."""
+        """The worker's record of the model that is open in it."""
         self.pending: Load | None = None
-        """The model that is being opened, or waits for the user's word."""
+        """The model that is being opened, or waits for the user's confirmation."""
         self.then: Wanted | None = None
         """What is run as soon as that model is open."""
         self.waiting = False
-        """Whether what is being opened waits for the user's word."""
+        """Whether what is being opened waits for the user's confirmation."""
         self.if_refused = ""
-        """What a no of the user means, in words."""
+        """The consequence if the user declines, as text."""
         self.why = ""
         """Why a worker had to be started again, until its model is open again."""
         self._asked: dict[int, Load] = {}
@@ -39,7 +39,7 @@ class Opening:
         """Code that may run, whose agreement could not be remembered for other windows."""
 
     def begin(self, load: Load, then: Wanted | None, generation: int) -> tuple[Load, str]:
-        """Another model is to be opened: the request, and what is wrong with the list of code that may run, or ""."""
+        """Another model is to be opened: the request, and what is wrong with the list of trusted code, or ""."""
         self.pending = self._asked[generation] = replace(load, generation=generation)
         self.then, self.waiting = then, False
         known, problem = agreed_files()
@@ -54,30 +54,30 @@ class Opening:
 
     @property
     def still(self) -> str:
-        """What is open all the same, to be added to a sentence."""
+        """What is still open, to be added to a message."""
         return f"; {self.loaded.title or self.loaded.subject} is still open" if self.loaded is not None else ""
 
     def take(self, generation: int) -> Load | None:
-        """The request that an answer belongs to; None where nobody waits for it any more, or a run was answered."""
+        """The request that an answer belongs to; None where the request was cancelled, or the answer is to a run."""
         return self._asked.pop(generation, None)
 
     def ask(self, if_refused: str) -> None:
-        """What is being opened waits for the user's word."""
+        """What is being opened waits for the user's confirmation."""
         self.waiting, self.if_refused = True, if_refused
 
     def over(self) -> Load | None:
-        """Nothing is being opened any more; what was."""
+        """Nothing is being opened any more; returns what was."""
         pending, self.pending = self.pending, None
         self.then, self.waiting = None, False
         return pending
 
     def another_worker(self) -> None:
-        """What was asked of a worker that is gone is not answered."""
+        """Requests to a worker that has ended are not answered."""
         self._asked.clear()
         self.loaded = None
 
     def remember(self, asked: NeedsTrust) -> str:
-        """The code that was asked about may run; why that could not be written down, or ""."""
+        """The code may run; returns why that could not be stored, or ""."""
         files = {file.path: file.sha256 for file in asked.files}
         try:
             agree(files)

@@ -1,4 +1,4 @@
-"""Walks an axis by itself, one step after the other."""
+"""Moves along an axis by itself, one step after the other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Player(QObject):
         self._timer.start()
 
     def stop(self) -> None:
-        """Stand still."""
+        """Stop moving."""
         self._timer.stop()
 
     def _at_end(self) -> bool:

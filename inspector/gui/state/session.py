@@ -1,4 +1,4 @@
-"""What a user asks of a window, without Qt: open a model or a capture, run, run again, cancel; and the tick."""
+"""The requests of a user, without Qt: open a model or a capture, run, run again, cancel; and the tick."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from inspector.gui.state.work import Work
 from inspector.records import Edit, InputSpec, Load, Log, NeedsTrust, split_request
 
 CANCEL_PATIENCE = 2.0
-"""Seconds that a model may go on after a cancel; then its worker is ended."""
+"""Seconds that a model may continue after a cancel; then its worker is ended."""
 TICK_SECONDS = 0.008
-"""What a tick may spend on records: half of the time between two ticks."""
+"""Seconds that a tick may spend on records: half of the time between two ticks."""
 LOG_LINES = 5_000
 
 
 class Session(Work):
-    """One window's work. Every method is called in one thread; the worker's threads only fill a queue."""
+    """The session of one window. Every method is called in one thread; the worker's threads only fill a queue."""
 
     def __init__(self, make_worker: Make, runs: Path | None = None) -> None:
         self.runs = (
@@ -48,7 +48,8 @@ class Session(Work):
     def open_capture(self, path: Path | str) -> None:
         """Show a capture from disk. Raises CaptureError."""
         self.shown.open(Path(path))
-        self.sentence = ""
+        self.sentence = f"{Path(path).name} is shown."
+        self._seconds = 0.0  # how long the run of another capture took
 
     def open_subject(self, load: Load, then: InputSpec | None = None, edits: tuple[Edit, ...] = ()) -> None:
         """Open a model; its first example, or `then`, runs as soon as it is open. Until then the one before stays."""
@@ -58,19 +59,19 @@ class Session(Work):
         self.begin_opening(load, Wanted(then if then is not None else InputSpec(), edits))
 
     def agree(self) -> None:
-        """Load what fits of the checkpoint that was asked about."""
+        """Load what fits of the checkpoint, as the user confirmed."""
         if self.opening is not None:
             self._open_agreed(partial=True)
 
     def agree_to_code(self, asked: NeedsTrust) -> None:
-        """The code that was asked about may run: remember it, and go on with what waits for it."""
+        """The code may run: remember it, and continue with what waits for it."""
         problem = self.models.remember(asked)
         if problem:
             self.note(Log(problem, "warning"))
         self._open_agreed()
 
     def _open_agreed(self, partial: bool = False) -> None:
-        """Open a model after the user's word, and make the run that waits for it, if there is one."""
+        """Open a model after the user's confirmation, and make the run that waits for it, if there is one."""
         load, then = self._answers.waiting()
         if load is None:
             return
@@ -81,9 +82,11 @@ class Session(Work):
             self.begin_opening(load, None)
 
     def refuse(self) -> None:
-        """Do not open what was asked about: a checkpoint that does not fit, or code that is not to run."""
+        """Do not open it: a checkpoint that does not fit, or code that must not run."""
         if self.models.waiting:
             self.not_opened(f"{self.models.if_refused}{self.models.still}.")
+        elif not self.busy:  # a run came to the code
+            self.sentence = "The code was not run."
 
     # -- running
 
@@ -117,7 +120,7 @@ class Session(Work):
             self.sentence = f"{what}: choose or type a sequence and press Enter."
         elif made is not None and made.subject == self.subject:
             self.run(made.request.input, made.request.edits)
-        else:  # of another model that was open
+        else:  # a run of another model that was open
             self.run(InputSpec())
 
     def run_with(self, made: Made, edits: tuple[Edit, ...]) -> None:
@@ -125,10 +128,10 @@ class Session(Work):
         if made.subject == self.subject:
             self.run(made.request.input, edits)
         else:
-            self.sentence = f"That was a run of {made.subject}, which is not open any more."
+            self.sentence = f"That was a run of {made.subject}, which is no longer open."
 
     def analyse(self, keys: tuple[str, ...]) -> None:
-        """Compute quantities of the run that is shown, which need not run again; where it has to, it does."""
+        """Compute quantities for the run that is shown, without a new run where that is possible."""
         made = self.again_possible
         if made is None or self.busy or not self.connection.alive or self.loaded is None:
             self.again()
@@ -136,7 +139,8 @@ class Session(Work):
             self.begin_question(made, keys)
 
     def cancel(self) -> None:
-        """Stop the run, or the opening; what came so far stays. A model that does not let go loses its worker."""
+        """Stop the run, or the opening; what was captured so far stays.
+        The worker of a model that does not stop is ended."""
         if self.busy and not self.cancelling:
             self.interrupt()
             self.cancelled_at = time.monotonic()
@@ -144,7 +148,7 @@ class Session(Work):
 
     @property
     def again_possible(self) -> Made | None:
-        """The run that is shown, where the model that is open made it; else None."""
+        """The run that is shown, where it is of the model that is open; else None."""
         made = self.shown.current
         return made if made is not None and made.subject == self.subject else None
 
@@ -152,6 +156,12 @@ class Session(Work):
     def can_run_again(self) -> bool:
         """Whether the run that is shown was made by the model that is open."""
         return self.again_possible is not None
+
+    @property
+    def runs_another(self) -> str:
+        """The model that a sequence would run on, where what is shown was not made by it in this window; else ""."""
+        another = self.capture is not None and self.subject and not self.can_run_again
+        return Path(self.subject).name if another else ""
 
     @property
     def spec(self) -> InputSpec:
@@ -167,7 +177,7 @@ class Session(Work):
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """Keys of the quantities beyond the default ones that the run that is shown was asked for, then or later."""
+        """Keys of quantities beyond the default ones that were requested for the shown run, then or later."""
         made = self.shown.current
         requests = (*made.request.also, *self.shown.later) if made is not None else ()
         return tuple(split_request(request)[0] for request in requests)
@@ -175,9 +185,9 @@ class Session(Work):
     # -- the tick
 
     def tick(self) -> Changes:
-        """Take in what the worker said and what the capture gained. Called about sixty times a second.
+        """Take the worker's records and what was added to the capture. Called about sixty times a second.
 
-        Of what was printed only so much is taken that the window keeps its pace.
+        Only so many printed lines are taken that the window stays responsive.
         """
         changes = Changes()
         end = time.monotonic() + TICK_SECONDS
@@ -201,14 +211,14 @@ class Session(Work):
         self.models.loaded, changes.state = None, True
         if self.opening is None:
             self.finish("")
-            self.start_again("The model did not stop, so its worker was ended; what was captured so far is kept.")
+            self.start_again("The model did not stop, so its worker was ended; what was captured so far is stored.")
             return
         again = self.models.again
         changes.not_opened = self.not_opened("Opening the model was cancelled. Open a model first.")
         if self.models.load is None:
             self.start_worker()
         elif again:
-            self.start_worker()  # the model that was open does not open any more: once more on demand only
+            self.start_worker()  # the model that was open does not open any more: it is tried again on request only
             self.sentence = f"Opening {self.subject} was cancelled; F5 opens it again."
         else:
             self.start_again("Opening the model was cancelled.")

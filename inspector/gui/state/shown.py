@@ -1,4 +1,4 @@
-"""Which capture is shown and which run of this window made it; which run was asked for last and may be shown next."""
+"""Which capture is shown and which run of this window made it; which run was requested last and may be shown next."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from inspector.records import Edit, Run
 
 KEPT_RUNS = 20
 CHECK_SECONDS = 0.003
-"""How long a tick goes on checking pages that nobody has drawn yet."""
+"""Seconds for which a tick checks pages that are not drawn yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A run that this window asked for, and the model that it was asked of, as that was named."""
+    """A run that this window requested, and the name of its model as it was given."""
 
     request: Run
     subject: str
@@ -25,40 +25,40 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class RefusedEdits:
-    """Changes that the worker refused, and its sentence about them."""
+    """Changes that the worker rejected, and its message about them."""
 
     edits: tuple[Edit, ...] = ()
     sentence: str = ""
 
 
 class Shown:
-    """The capture on screen. A run that was refused, or ended before it captured anything, takes nothing from it."""
+    """The capture on screen. A run that was rejected, or ended before it captured anything, does not change it."""
 
     def __init__(self, folder: Path) -> None:
         self.capture: Capture | None = None
         self.made: Made | None = None
         """The run that made what is shown; None for a capture that was opened from disk."""
         self.asked: Made | None = None
-        """The run that was asked for last; it is shown as soon as it has written anything."""
+        """The run that was requested last; it is shown as soon as it has written anything."""
         self.refused = RefusedEdits()
-        """Changes to what is shown that could not be made; to be corrected rather than typed again."""
+        """Changes to the shown run that were not possible; to be corrected rather than typed again."""
         self.later: tuple[str, ...] = ()
-        """Quantities that were computed of what is shown after its run had ended."""
+        """Quantities that were computed for the shown run after it had ended."""
         self._kept = KeptRuns(folder)
 
     def next_path(self) -> Path:
-        """Where the next run goes; old runs that no window shows make room."""
+        """The folder of the next run; old runs that no window shows are removed."""
         path = self._kept.next_path()
         self._kept.prune(KEPT_RUNS)
         return path
 
     def ask(self, made: Made) -> None:
-        """A run was asked for: no window removes what it writes."""
+        """A run was requested: no window removes what it writes."""
         self.asked = made
         self._hold()
 
     def open(self, path: Path) -> None:
-        """Show a capture from disk. Raises CaptureError, and shows what it showed before."""
+        """Show a capture from disk. Raises CaptureError, and then still shows the capture before."""
         self._hold(path)  # before it is opened: from then on no window removes it
         try:
             capture = open_capture(path)
@@ -77,11 +77,11 @@ class Shown:
 
     @property
     def current(self) -> Made | None:
-        """The run that can be made once more: the one that is shown, or where nothing is shown the last one."""
+        """The run that can be repeated: the one that is shown, or where nothing is shown the last one."""
         return self.made if self.capture is not None else self.asked
 
     def watch(self, changes: Changes) -> None:
-        """Take in what was written since: the first pages of a run, or more of what is shown."""
+        """Take what was written since: the first pages of a run, or more of what is shown."""
         path = self.asked.request.path if self.asked is not None else ""
         if path and (self.capture is None or str(self.capture.path) != path):
             try:
@@ -89,7 +89,7 @@ class Shown:
                     self._show(open_capture(path), self.asked)
                     changes.another_capture = changes.state = True
             except CaptureError:
-                pass  # it is being made: the next tick looks again
+                pass  # it is being made: the next tick tries again
         if self.capture is not None and not changes.another_capture:
             self._grow(self.capture, changes)
 
@@ -109,7 +109,7 @@ class Shown:
         self._hold()
 
     def _hold(self, *also: Path) -> None:
-        """Say to other windows that what is shown, what runs and what is about to be opened is not to be removed."""
+        """Tell other windows not to remove what is shown, what runs and what is about to be opened."""
         shown = [self.capture.path] if self.capture is not None else []
         asked = [Path(self.asked.request.path)] if self.asked is not None else []
         self._kept.hold((*shown, *asked, *also))

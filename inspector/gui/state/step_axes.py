@@ -1,4 +1,4 @@
-"""The step axes of a capture: which there are, how long they are, what they are called, and what lies along which."""
+"""The step axes of a capture: their lengths, their names, and the channels along each."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from inspector.capture import Capture
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
 
 WALKED = ("step", "query")
-"""Dims along which the cursor walks; keys and sources are looked at from them."""
+"""Dims along which the cursor moves; keys and sources are selected from them."""
 COUNTED = (*WALKED, "iteration")
-"""Dims that have a cursor. Iterations have no strip: no part of the model runs over them, their panel walks them."""
+"""Dims that have a cursor. Iterations have no strip: no part of the model runs over them; only their panel moves along
+them."""
 SHORT = {STEP_DOMAIN: "input", ANSWER_DOMAIN: "answer"}
 
 
@@ -20,7 +21,7 @@ def own_axis(channel: Channel) -> str:
 
 
 def places_along(capture: Capture) -> Mapping[str, str]:
-    """Place → the axis of its channels, so that what has no steps itself (a mean over all of them) is shown with them.
+    """Place → the axis of its channels, so that a channel without steps (a mean over all of them) is shown with them.
 
     Where a place has several, the one that is not the input's.
     """
@@ -38,9 +39,9 @@ def axis_of(channel: Channel, places: Mapping[str, str]) -> str:
 
 
 def lengths_of(capture: Capture, frame: int = -1) -> dict[str, int]:
-    """Every axis of a frame that the cursor walks along, the input's and the answer's first, and its number of steps.
+    """Every axis of a frame along which the cursor moves, the input's and the output's first, and its number of steps.
 
-    That is the length of the longest channel over it: a run that goes on has fewer than its description says.
+    That is the length of the longest channel over it: a run in progress has fewer than its description says.
     """
     lengths: dict[str, int] = {}
     for channel in capture.channels.values():
@@ -52,8 +53,8 @@ def lengths_of(capture: Capture, frame: int = -1) -> dict[str, int]:
     return {axis: lengths[axis] for axis in dict.fromkeys(order) if axis in lengths}
 
 
-def words_of(capture: Capture, frame: int = -1) -> dict[str, str]:
-    """A short word for every axis: "input", "answer", "layer"; the whole name where two would be called the same."""
+def axis_names(capture: Capture, frame: int = -1) -> dict[str, str]:
+    """A short name for every axis: "input", "answer", "layer"; the full name where two would have the same."""
     titles = {axis: capture.axis(axis, frame).title for axis in lengths_of(capture, frame)}
     short = {axis: SHORT.get(axis, title.removesuffix(" step")) for axis, title in titles.items()}
     words = list(short.values())

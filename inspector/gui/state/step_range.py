@@ -13,7 +13,7 @@ from inspector.records import STEP_DOMAIN
 
 
 class StepRange(QObject):
-    """`changed(low, high)` tells the visible range in steps (edges, so a whole sequence is −0.5 … n−0.5)."""
+    """`changed(low, high)` has the visible range in steps (edges, so a whole sequence is −0.5 … n−0.5)."""
 
     changed = Signal(float, float)
 
@@ -25,7 +25,7 @@ class StepRange(QObject):
         self._beside: dict[str, StepRange] = {}
 
     def along(self, axis: str) -> StepRange:
-        """The range of another axis, kept beside that of the input, which is this one; made when first asked for."""
+        """The range of another axis, stored beside that of the input, which is this one; made on first request."""
         if axis == STEP_DOMAIN:
             return self
         if axis not in self._beside:
@@ -38,7 +38,7 @@ class StepRange(QObject):
         return {STEP_DOMAIN: self, **self._beside}
 
     def set_lengths(self, lengths: Mapping[str, int]) -> None:
-        """Tell how long every axis is; those that are not named have no steps."""
+        """Set the length of every axis; those that are not named have no steps."""
         for axis in dict.fromkeys((STEP_DOMAIN, *self._beside, *lengths)):
             self.along(axis).set_length(lengths.get(axis, 0))
 
@@ -83,7 +83,7 @@ class StepRange(QObject):
 
 
 class AxisRange(StepRange):
-    """The shared range of one axis, which is another one from time to time."""
+    """The shared range of one axis, which can be switched."""
 
     def __init__(self, steps: StepRange, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -102,7 +102,7 @@ class AxisRange(StepRange):
             self.changed.emit(*self.bounds)
 
     def along(self, axis: str) -> StepRange:
-        """The shared range of an axis, whatever is followed here."""
+        """The shared range of an axis, whichever axis is followed here."""
         return self.shared.along(axis)
 
     @property

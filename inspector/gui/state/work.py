@@ -1,4 +1,4 @@
-"""What a session is at: the worker, the model, the capture, and the one thing that goes on now."""
+"""The state of a session: the worker, the model, the capture, and the present activity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inspector.records import Analyse, Cancel, Catalog, Load, Loaded, Log, Progr
 
 
 class Work:
-    """At most one thing goes on: a model is being opened, or the one that is open runs."""
+    """At most one activity at a time: a model is being opened, or the one that is open runs."""
 
     def __init__(self, make_worker: Make, runs: Path) -> None:
         self.connection, self.models, self.shown = Connection(make_worker), Opening(), Shown(runs)
@@ -24,21 +24,21 @@ class Work:
         self.running = False
         self.sentence = ""
         self.generation = 0
-        """The number of the newest request; answers to older ones come too late."""
+        """The number of the newest request; answers to older ones are ignored."""
         self.cancelled_at: float | None = None
         self.also: tuple[str, ...] = ()
         """Requests for quantities beyond the default ones: keys, with options after `@`."""
         self.states_of: Callable[[str], Mapping[str, tuple[str, ...]]] = lambda _subject: {}
-        """What the user named as the states of a subject's hand-written cells."""
+        """The variables that the user named as the states of a subject's hand-written cells."""
         self.question: tuple[str, ...] = ()
-        """The quantities that are being computed of the run that is shown; () while anything else goes on."""
+        """The quantities that are being computed for the run that is shown; () during any other activity."""
         self._started_at = self._seconds = 0.0
 
-    # -- what is there
+    # -- the present state
 
     @property
     def worker(self) -> Worker | None:
-        """The worker that is asked now."""
+        """The present worker."""
         return self.connection.worker
 
     @property
@@ -53,17 +53,17 @@ class Work:
 
     @property
     def loaded(self) -> Loaded | None:
-        """What the worker said of the model that is open in it."""
+        """The worker's record of the model that is open in it."""
         return self.models.loaded
 
     @property
     def opening(self) -> Load | None:
-        """The model that is being opened, or waits for the user's word."""
+        """The model that is being opened, or waits for the user's confirmation."""
         return self.models.pending
 
     @property
     def subject(self) -> str:
-        """What model is open, as it was named; "" for none."""
+        """The name of the open model, as it was given; "" for none."""
         return self.models.load.subject if self.models.load is not None else ""
 
     @property
@@ -73,16 +73,16 @@ class Work:
 
     @property
     def waited_for(self) -> bool:
-        """Whether the user waits for what goes on, so that buttons offer to cancel it.
+        """Whether the user waits for the present activity, so that buttons offer to cancel it.
 
-        A model that is opened again by itself, in a worker that was started again, keeps nobody waiting: a run that
-        is asked for meanwhile comes after it. Esc cancels that too.
+        A model that is opened again by itself, in a worker that was started again, does not count: a run that is
+        requested meanwhile comes after it. Esc cancels it too.
         """
         return self.busy and not (self.models.again and self.models.then is None)
 
     @property
     def cancelling(self) -> bool:
-        """Whether what goes on was cancelled and has not stopped yet."""
+        """Whether the present activity was cancelled and has not stopped yet."""
         return self.cancelled_at is not None
 
     @property
@@ -90,7 +90,7 @@ class Work:
         """How long the present run, or opening, has taken, or the last one took."""
         return time.monotonic() - self._started_at if self.busy else self._seconds
 
-    # -- what is begun and ended
+    # -- beginning and ending
 
     def start_worker(self) -> None:
         """Start a worker, or another after one died; the window is usable meanwhile."""
@@ -98,7 +98,7 @@ class Work:
             self.models.another_worker()
 
     def start_again(self, why: str = "") -> None:
-        """A fresh worker with the model that was open; nothing runs until it is asked for."""
+        """A fresh worker with the model that was open; nothing runs until it is requested."""
         self.start_worker()
         self.models.why = why
         if self.models.load is not None:
@@ -128,7 +128,7 @@ class Work:
         self.connection.send(request)
 
     def begin_question(self, made: Made, keys: tuple[str, ...]) -> None:
-        """Ask the worker for quantities of a run that has ended, on what it kept of that."""
+        """Ask the worker for quantities of a run that has ended, from its stored trace."""
         self.generation += 1
         self.running, self.progress, self.cancelled_at = True, None, None
         self._started_at = time.monotonic()
@@ -136,12 +136,12 @@ class Work:
         self.connection.send(Analyse(path=made.request.path, quantities=keys, generation=self.generation))
 
     def _also(self) -> tuple[str, ...]:
-        """What was asked for beyond the default quantities, as far as the worker knows it."""
+        """The requested quantities beyond the default ones, as far as the worker has them."""
         known = {entry.key for entry in self.catalog.quantities} if self.catalog is not None else set()
         return tuple(request for request in self.also if split_request(request)[0] in known)
 
     def interrupt(self) -> None:
-        """Tell the worker that what goes on is to stop."""
+        """Tell the worker to stop the present activity."""
         if self.busy:
             self.connection.send(Cancel())
 
@@ -152,7 +152,7 @@ class Work:
         self.sentence = sentence
 
     def not_opened(self, sentence: str) -> Load | None:
-        """Nothing is being opened any more; what was."""
+        """Nothing is being opened any more; returns what was."""
         pending = self.models.over()
         self.finish(sentence)
         return pending

@@ -1,7 +1,7 @@
-"""Reusable pictures and controls: they know nothing of runs, workers or files on disk.
+"""Reusable plot items and controls, independent of runs, workers and files on disk.
 
-In: arrays, labels, levels. Out: pictures with axes and a readout. Heat maps and strips paint only what is in view, at
-the resolution of the screen, from a level of detail that `widgets/source.py` asks of the data.
+In: arrays, labels, levels. Out: plot items with axes and a readout. Heat maps and strips paint only what is in view, at
+the resolution of the screen, from a level of detail that `widgets/source.py` requests from the data.
 
 Begin reading with `stepplot.py` and `heatmap.py`.
 """

@@ -23,7 +23,7 @@ HEADER = 20.0
 
 
 def thumbnail(weights: Array, size: int = CELL) -> npt.NDArray[np.uint8]:
-    """A map (query, key) as (size, size) colour indices on a square-root scale; maxima of each cell, NaN kept."""
+    """A map (query, key) as (size, size) colour indices on a square-root scale; maxima of each cell, NaN preserved."""
     rows, columns = (_starts(n, size) for n in weights.shape)
     small = np.maximum.reduceat(np.maximum.reduceat(weights, rows, axis=0), columns, axis=1)
     with np.errstate(invalid="ignore"):
@@ -43,7 +43,7 @@ def _spread(length: int, size: int) -> npt.NDArray[np.intp]:
 
 
 def _within(cell: QRectF, rects: Sequence[Rect], size: tuple[int, int]) -> list[QRectF]:
-    """Rectangles of a map of (keys, queries) within the thumbnail that stands for it, at least a pixel each."""
+    """Rectangles of a map of (keys, queries) within its thumbnail, at least a pixel each."""
     across, down = (length / max(1, n) for length, n in zip((cell.width(), cell.height()), size, strict=True))
     return [
         QRectF(cell.left() + a * across, cell.top() + c * down, max(1.0, (b - a) * across), max(1.0, (d - c) * down))
@@ -52,7 +52,7 @@ def _within(cell: QRectF, rects: Sequence[Rect], size: tuple[int, int]) -> list[
 
 
 class Atlas(pg.GraphicsWidget):  # type: ignore[misc]
-    """A grid of thumbnails, one row a layer and one column a head. `chosen(row, column)` tells a click."""
+    """A grid of thumbnails, one row for each layer and one column for each head. `chosen(row, column)` on a click."""
 
     chosen = Signal(int, int)
 

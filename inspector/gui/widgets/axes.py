@@ -14,7 +14,7 @@ from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.theme import Theme
 
 CLOSE = 0.7
-"""The part of a tick's usual room that two neighbours need at least."""
+"""The least part of a tick's usual space that two neighbours need."""
 NARROW = 0.35
 """Decades below which round numbers serve better than parts of a decade: from 0.86 to 1.16 those are 0.9 and 1."""
 
@@ -32,7 +32,8 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
         self.names: Sequence[str] = ()
         self.longest = 10
         """Characters of a name that are shown."""
-        self.setStyle(autoExpandTextSpace=False, tickTextHeight=14, tickLength=-4)
+        height = max(14, math.ceil(QFontMetricsF(QFont()).height()) + 1)  # "␣" and "_" stand at the bottom of a line
+        self.setStyle(autoExpandTextSpace=False, tickTextHeight=height, tickLength=-4)
 
     def set_names(self, names: Sequence[str]) -> None:
         """The label of each step; none: steps are numbered."""
@@ -43,13 +44,13 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
         """One tick a step where tokens fit, else round numbers of steps."""
-        low, high = min(low, high), max(low, high)  # an axis that runs downward has them the other way round
+        low, high = min(low, high), max(low, high)  # an axis that runs downward has them exchanged
         first, last = max(0, int(low + 0.999)), int(high)
         if self.names and self._fits(first, last, size):
             return [(1.0, [float(step) for step in range(first, last + 1)])]
         levels: list[tuple[float, list[float]]] = super().tickValues(low, high, size)
         whole = [(gap, [v for v in values if float(v).is_integer()]) for gap, values in levels if gap >= 1]
-        if sum(len(values) for _, values in whole) < 2:  # so few steps that round numbers of them are all but one out
+        if sum(len(values) for _, values in whole) < 2:  # so few steps that at most one round number is among them
             return [(1.0, [float(step) for step in range(first, min(last, first + FEW) + 1)])]
         return whole
 
@@ -76,7 +77,7 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
 
 
 class ValueAxis(pg.AxisItem):  # type: ignore[misc]
-    """An axis of plain numbers whose labels never touch; with `whole` it counts rows, and 0.5 is none."""
+    """An axis of plain numbers whose labels never touch; with `whole` it counts rows, and 0.5 is not a tick."""
 
     def __init__(self, orientation: str = "left", *, whole: bool = False) -> None:
         super().__init__(orientation)
@@ -112,17 +113,18 @@ class LogAxis(pg.AxisItem):  # type: ignore[misc]
 
     def __init__(self, orientation: str = "left") -> None:
         super().__init__(orientation)
-        self.enableAutoSIPrefix(False)  # its factor would be of the logarithm
+        self.enableAutoSIPrefix(False)  # its factor would apply to the logarithm
         self.gap = 28.0 if orientation == "left" else 46.0
         """Pixels that a tick needs."""
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
-        """Whole decades, every so many of them; parts of a decade, or any round numbers, where few decades are seen."""
+        """Whole decades, every so many of them;
+        parts of a decade, or any round numbers, where few decades are in view."""
         room = max(2.0, size / self.gap)
         if high - low >= 2:
             gap = max(1, math.ceil((high - low) / room))
             while gap > 1 and math.floor(high / gap) - math.ceil(low / gap) < 1:
-                gap -= 1  # one tick alone tells no scale
+                gap -= 1  # one tick alone does not show the scale
             return [(float(gap), [float(gap * n) for n in range(math.ceil(low / gap), math.floor(high / gap) + 1)])]
         if high - low < NARROW:
             return [(1.0, _between(10**low, 10**high, room))]
@@ -136,7 +138,8 @@ class LogAxis(pg.AxisItem):  # type: ignore[misc]
         return [(1.0, _between(10**low, 10**high, room))]
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
-        """Plain numbers near 1, powers of ten farther away; more digits where three would say the same twice."""
+        """Plain numbers near 1, powers of ten farther away;
+        more digits where two ticks would have the same text with three."""
         shown = [_power(v, 3) for v in values]
         return shown if len(set(shown)) == len(shown) else [_power(v, 6) for v in values]
 

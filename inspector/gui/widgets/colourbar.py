@@ -1,4 +1,4 @@
-"""The colour bar of a map: gradient, limits with unit, and a word when limits clip or NaN is drawn."""
+"""The colour bar of a map: gradient, limits with unit, and a note when limits clip or NaN is drawn."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
     def set_levels(
         self, levels: Levels, unit: str, *, nan: bool = False, infinite: bool = False, gaps: Gaps = NONE
     ) -> None:
-        """Show other limits; `nan`, `infinite` and what `gaps` there are add their looks to the legend."""
+        """Show other limits; `nan`, `infinite` and the kinds of `gaps` add their colours to the legend."""
         self._levels, self._unit, self._special, self._gaps = levels, unit, (nan, infinite), gaps
         self.update()
 

@@ -15,12 +15,12 @@ def chooser(options: list[str], name: str) -> QComboBox:
     box.setAccessibleName(name)
     box.setToolTip(name)
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-    box.setMinimumWidth(56)  # in a narrow window it is cut before it widens the window
+    box.setMinimumWidth(56)  # in a narrow window it is cut rather than widening the window
     return box
 
 
 def set_options(box: QComboBox, options: list[str]) -> None:
-    """Other entries, the present choice kept where it still exists; no signal if nothing changed."""
+    """Other entries, the present choice stays where it still exists; no signal if nothing changed."""
     if [box.itemText(i) for i in range(box.count())] == options:
         return
     present = box.currentText()
@@ -31,8 +31,8 @@ def set_options(box: QComboBox, options: list[str]) -> None:
     box.blockSignals(False)
 
 
-def keep_room(widget: QWidget) -> None:
-    """Its room stays where it is while it is hidden."""
+def reserve_space(widget: QWidget) -> None:
+    """Keep its space reserved while it is hidden."""
     policy = widget.sizePolicy()
     policy.setRetainSizeWhenHidden(True)
     widget.setSizePolicy(policy)
@@ -43,4 +43,4 @@ def caption(text: str) -> QLabel:
     return plain_label(text)
 
 
-__all__ = ["caption", "chooser", "keep_room", "measured", "number", "set_options"]
+__all__ = ["caption", "chooser", "measured", "number", "reserve_space", "set_options"]

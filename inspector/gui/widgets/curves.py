@@ -22,7 +22,8 @@ OWN = {
     "jacobian/frobenius_norm": 0, "jacobian/frobenius_norm_scaled": 1, "jacobian/carousel_norm": 2,
     "jacobian/spectral_norm": 3, "jacobian/spectral_radius": 4, "jacobian/bound": 5,
 }  # fmt: skip
-"""Colours that do not depend on which others are there; a look only: what is drawn is chosen by kind and axes."""
+"""Colours that do not depend on which other channels are shown; this affects the colour only: what is drawn is chosen
+by kind and axes."""
 
 
 class Curves:
@@ -37,7 +38,7 @@ class Curves:
         self.legend = Legend(self.plot)
         self.lines: dict[str, pg.PlotDataItem] = {}
         self.points: dict[str, pg.ScatterPlotItem] = {}
-        """What no line reaches: a loss at the last step only, or a sequence of one step."""
+        """Points that no line reaches: a loss at the last step only, or a sequence of one step."""
         self.unseen: list[str] = []
         """Titles of those of which nothing in view can be drawn: NaN or infinite, or 0 on a logarithmic axis."""
         self._titles: list[str] = []
@@ -121,7 +122,7 @@ class Curves:
 def colours(channels: Sequence[Channel], several: bool) -> list[int]:
     """The number of each channel's colour: its own where it has one, so that it looks the same for every model.
 
-    Of several places the lines are told apart by their order.
+    The lines of several places are distinguished by their order.
     """
     if several:
         return list(range(len(channels)))

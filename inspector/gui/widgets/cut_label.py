@@ -1,4 +1,4 @@
-"""One line of plain text that is cut where there is no room for it."""
+"""One line of plain text that is cut where there is no space for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inspector.gui.widgets.plain_text import clean, tooltip
 
 
 class CutLabel(QLabel):
-    """It never makes the window wider; all of the text stands in the tip."""
+    """It never makes the window wider; the tooltip has the full text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class CutLabel(QLabel):
             self._cut()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """More or less room."""
+        """The width has changed."""
         super().resizeEvent(event)
         self._cut()
 

@@ -21,8 +21,8 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 LINES = 5
 DECADES = 8.0
-"""Decades below the largest value that a logarithmic axis shows at most; what is smaller lies below the edge.
-In float32, which most models compute in, it is rounding anyway."""
+"""Decades below the largest value that a logarithmic axis shows at most; smaller values lie below the edge. In float32,
+in which most models compute, they are rounding anyway."""
 WIDTHS = (1.8, 0.7, 1.1, 0.7, 1.1)
 
 
@@ -65,7 +65,7 @@ class Fan:
     def show(
         self, capture: Capture, channel: Channel, frame: int, bounds: tuple[float, float], other: Channel | None = None
     ) -> bool:
-        """Draw what is in view, and a (step,) channel beside it; whether some values lie below the edge."""
+        """Draw what is in view, and a (step,) channel beside it; returns whether some values lie below the edge."""
         x, low, high = self._rows(capture, channel, frame, bounds)
         columns = low.shape[1]
         chosen = sorted({round(i * (columns - 1) / (LINES - 1)) for i in range(LINES)})
@@ -128,7 +128,7 @@ class Fan:
 
 
 def _set(line: pg.PlotDataItem, x: Array, y: Array) -> None:
-    """Show a curve; one point alone is a dot, and nothing finite is nothing."""
+    """Show a curve; one point alone is a dot, and without finite values nothing is drawn."""
     if not np.isfinite(y).any():
         line.setData([], [])
     else:

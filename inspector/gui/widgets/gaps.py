@@ -1,4 +1,4 @@
-"""What is not known, over a picture: hatched where it is damaged, grey where it has not come.
+"""Unknown values, over a plot: hatched where data is damaged, grey where it has not been written yet.
 
 NaN is a number that a model made, and has its own colour (maps) or a gap in the line (curves); these two do not.
 """
@@ -42,7 +42,7 @@ class Gaps:
         return Gaps(tuple(in_order(self.missing, order)), tuple(in_order(self.damaged, order)))
 
     def reaching(self, before: int, after: int, columns: int) -> Gaps:
-        """The same for what is computed from `before` columns before to `after` columns after each of so many."""
+        """The same for values computed from `before` columns before to `after` columns after each of so many."""
 
         def wider(rects: tuple[Rect, ...]) -> tuple[Rect, ...]:
             return tuple(((max(0, a - after), min(columns, b + before)), rows) for (a, b), rows in rects)
@@ -93,7 +93,7 @@ class GapBands(pg.GraphicsObject):  # type: ignore[misc]
         self.setZValue(-20)
 
     def set_gaps(self, gaps: Gaps) -> None:
-        """Other spans."""
+        """Show other spans."""
         if gaps != self.gaps:
             self.gaps = gaps
             self.update()
@@ -108,7 +108,7 @@ class GapBands(pg.GraphicsObject):  # type: ignore[misc]
         self.update()
 
     def dataBounds(self, axis: int, frac: float = 1.0, orthoRange: Any = None) -> None:
-        """Automatic zooming looks at the data alone."""
+        """Automatic zooming uses the data alone."""
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """The spans in view."""

@@ -14,7 +14,7 @@ from inspector.gui.widgets.token_strip import TokenStrip
 
 MARGIN = 4
 CELL, LEAST, TALLEST = 20, 6, 132
-"""Pixels: of a patch, of the smallest one, and how tall the strip gets; what does not fit then is scrolled to."""
+"""Pixels: of a patch, of the smallest patch, and the height limit of the strip, beyond which it scrolls."""
 
 
 class GridStrip(TokenStrip):
@@ -32,7 +32,7 @@ class GridStrip(TokenStrip):
 
     @property
     def rows(self) -> int:
-        """Rows that there are."""
+        """The number of rows."""
         return -(-self._steps // self.columns)
 
     def cell(self) -> tuple[int, int]:
@@ -49,7 +49,7 @@ class GridStrip(TokenStrip):
         return QSize(400, min(TALLEST, self.rows * self.cell()[1] + 2 * MARGIN))
 
     def minimumSizeHint(self) -> QSize:
-        """All of the height, and as little width as a line's."""
+        """All of the height, and as little width as one line."""
         return self.sizeHint()
 
     def set_sequence(self, names: Sequence[str], steps: int) -> None:
@@ -72,7 +72,7 @@ class GridStrip(TokenStrip):
         return step if 0 <= column < self.columns and self._top <= row and 0 <= step < self._steps else None
 
     def named(self, step: int) -> str:
-        """A patch says its row and column too."""
+        """The name of a position; for a patch with its row and column."""
         where = self.where(step)
         return f"{super().named(step)} ({where})" if where else super().named(step)
 

@@ -1,4 +1,4 @@
-"""How cells look that are not known: grey where they have not come, hatched where they are damaged."""
+"""The look of unknown cells: grey where they have not been written yet, hatched where they are damaged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_LINES = 4_000
 
 
 def paint_gaps(painter: QPainter, theme: Theme, missing: Sequence[QRectF], damaged: Sequence[QRectF]) -> None:
-    """Cover rectangles, given in the painter's coordinates: grey what has not come, hatched what is damaged."""
+    """Cover rectangles, given in the painter's coordinates: grey where data is missing, hatched where it is damaged."""
     for rect in missing:
         painter.fillRect(rect, QColor(theme.grid))
     if damaged:

@@ -22,7 +22,8 @@ Overview = Callable[[tuple[int, int], int], tuple[Array, Array]]
 
 
 class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
-    """Columns along x (steps), rows along y. `overview((first, stop), cells)` gives minima and maxima of what is seen.
+    """Columns along x (steps), rows along y. `overview((first, stop), cells)` gives minima and maxima of what is in
+    view.
 
     Cell (column j, row i) covers x from j − 0.5 to j + 0.5 and y from i − 0.5 to i + 0.5.
     """
@@ -107,7 +108,7 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
 
     @staticmethod
     def _seen(rects: list[Rect], left: int, right: int, cell: float) -> list[QRectF]:
-        """The rectangles in view, widened to whole cells of the image: a cell with a gap in it tells nothing."""
+        """The rectangles in view, widened to whole cells of the image: a cell with a gap in it is not known."""
         found = []
         for (first, stop), (top, bottom) in rects:
             first, stop = max(first, left), min(stop, right)

@@ -18,7 +18,7 @@ from inspector.gui.widgets.theme import Theme
 Array = npt.NDArray[Any]
 FLOOR = -300.0
 MOST_DECADES = 12.0
-"""Decades that are shown below and above 1; what lies beyond has vanished or exploded anyway."""
+"""Decades that are shown below and above 1; products beyond have vanished or exploded anyway."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A legend above its plot, never over its curves: a sample and a name for each line, in as many rows as it takes."""
+"""A legend above its plot, never over its curves: a sample and a name for each line, in as many rows as needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAMPLE, GAP, ROW = 18.0, 14.0, 17.0
 MOST_ROWS = 3
 LONGEST = 60
 ROW_ABOVE = 1
-"""The row of a plot's layout that stands between its title and its curves."""
+"""The row of a plot's layout between its title and its curves."""
 
 
 class Legend(pg.GraphicsObject):  # type: ignore[misc]
@@ -44,12 +44,12 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         self._arrange()
 
     def removeItem(self, line: Any) -> None:
-        """One less."""
+        """Remove one."""
         self.entries = [entry for entry in self.entries if entry[0] is not line]
         self._arrange()
 
     def clear(self) -> None:
-        """None at all."""
+        """Remove all."""
         self.entries = []
         self._arrange()
 
@@ -59,7 +59,7 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         self.update()
 
     def _arrange(self, *_: object) -> None:
-        """Flow the entries into rows as wide as the plot, and make room for the rows."""
+        """Flow the entries into rows as wide as the plot, and reserve space for the rows."""
         metrics = QFontMetricsF(self._font)
         box = self.plot.vb.geometry()
         self.prepareGeometryChange()

@@ -13,7 +13,7 @@ class LineField(QLineEdit):
     """On Linux Ctrl+E would go to the end of the line, as End does, and never edit the run that is shown."""
 
     def event(self, event: QEvent) -> bool:
-        """Let go of Ctrl+E before it counts as typed here."""
+        """Pass Ctrl+E on before it counts as typed here."""
         ours = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_E and event.modifiers() == CTRL
         if ours and event.type() == QEvent.Type.ShortcutOverride:
             event.ignore()

@@ -22,7 +22,7 @@ FAINT = 0.02
 
 
 class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
-    """Queries on the left, keys on the right; a line's strength is its weight, the cursor's query stands out.
+    """Queries on the left, keys on the right; a line's strength is its weight, the cursor's query is highlighted.
 
     A query of which a weight is NaN, or not known, has a hatched mark.
     """
@@ -41,7 +41,7 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         self.update()
 
     def set_cursor(self, query: int | None, key: int | None) -> None:
-        """Let the lines of one query, and the name of one key, stand out."""
+        """Highlight the lines of one query, and the name of one key."""
         if (query, key) != (self._query, self._key):
             self._query, self._key = query, key
             self.update()

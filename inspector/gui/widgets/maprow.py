@@ -49,7 +49,7 @@ class MapRow:
         self.bar.update()
 
     def show_array(self, values: Array, levels: Levels, unit: str, *, revision: int = 0, gaps: Gaps = NONE) -> None:
-        """Show an array (column, row) that is wholly in memory; −∞ is nothing where the levels say masked."""
+        """Show an array (column, row) that is wholly in memory; −∞ is an empty cell where the levels are masked."""
         infinite = np.isposinf(values) if levels.masked else np.isinf(values)
         self.show(
             lambda cut, _cells: (values[cut[0] : cut[1]],) * 2, values.shape[0], values.shape[1],
@@ -86,7 +86,7 @@ class MapRow:
 
 
 def has_nan(values: Array, gaps: Gaps) -> bool:
-    """Whether an array (column, row) holds NaN outside of its gaps."""
+    """Whether an array (column, row) has NaN outside of its gaps."""
     nan = np.isnan(values)
     for columns, rows in (*gaps.missing, *gaps.damaged):
         nan[slice(*columns), slice(*rows)] = False

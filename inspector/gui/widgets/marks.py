@@ -10,7 +10,7 @@ from inspector.gui.widgets.theme import LAST, Theme
 
 ALPHA = 0.9
 THIRDS = 3
-"""A mark takes the middle one of so many parts of a row, where rows are high enough to be parted."""
+"""A mark takes the middle one of so many parts of a row, where rows are high enough to be divided."""
 
 
 class Marks(Heatmap):

@@ -1,4 +1,4 @@
-"""How numbers are written on screen. Zero has no sign there: what rounds to nothing reads "0", never "-0"."""
+"""How numbers are written on screen. Zero has no sign: what rounds to zero reads "0", never "-0"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def number(value: Any) -> str:
-    """A number with all digits that its type holds."""
+    """A number with all digits of its type."""
     if isinstance(value, (np.floating, float)):
         if np.isnan(value):
             return "NaN"

@@ -1,4 +1,4 @@
-"""A field for each option of an entry, by its type: what the window offers of an input or a quantity."""
+"""A field for each option of an entry, by its type: for the options of an input or a quantity."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ NARROW = 90
 
 
 class OptionFields(QWidget):
-    """Fields below each other, or in a row. `changed` when a person changes one.
+    """Fields below each other, or in a row. `changed` when the user changes one.
 
-    Lists of texts are left out: further sequences of a batch are given otherwise.
+    Lists of texts are left out: further sequences of a batch are given elsewhere.
     """
 
     changed = Signal()
@@ -92,7 +92,7 @@ class OptionFields(QWidget):
             self._captions[option.name].setVisible(seen)
 
     def values(self) -> dict[str, Any]:
-        """What differs from the defaults, as records can carry it. Raises ValueError with one sentence."""
+        """What differs from the defaults, as values of a record. Raises ValueError with a one-line message."""
         found = {}
         for option in self.options:
             given = self._given(option)

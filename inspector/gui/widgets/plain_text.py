@@ -1,6 +1,6 @@
 """The one rule for text from outside: it is plain text, wherever it is shown.
 
-Qt renders what looks like HTML: `<s>` would vanish and `<img src=…>` would open files. Every label, message box,
+Qt renders text that looks like HTML: `<s>` would vanish and `<img src=…>` would open files. Every label, message box,
 tooltip and axis title goes through here.
 """
 
@@ -17,7 +17,7 @@ _VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍", "": "∅"}
 
 
 def clean(text: str) -> str:
-    """Unseen characters made visible, overlong text cut; see records/plain_text.py."""
+    """Invisible characters made visible, overlong text cut; see records/plain_text.py."""
     return plain_text(text)
 
 
@@ -68,6 +68,6 @@ def clean_block(text: str, limit: int = 200_000) -> str:
 
 
 def running(name: str, spaces: bool) -> str:
-    """A token in running text: line breaks are seen; tokens that are words stand apart."""
+    """A token in running text: line breaks are visible; tokens that are words are separated by spaces."""
     text = name if name == " " else token(name)
     return f"{text} " if spaces else text

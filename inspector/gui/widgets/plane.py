@@ -16,9 +16,9 @@ from inspector.gui.widgets.theme import LAST, Theme, colour_table
 Array = npt.NDArray[Any]
 MOST_DOTS = 2000
 NEAR = 1.5
-"""Widths of the way within which marks are in view: farther ones would squeeze it."""
+"""Widths of the trajectory within which marks are in view: farther ones would compress it."""
 WAY_COLOURS = "CET-I1"
-"""Equally bright colours, so that first and last steps stand out from light and dark grounds alike."""
+"""Equally bright colours, so that first and last steps are visible on light and dark backgrounds alike."""
 SIZE = {"dot": 7, "path": 5, "mark": 13, "cursor": 15}
 
 
@@ -83,7 +83,7 @@ class Plane(pg.PlotItem):  # type: ignore[misc]
         self._fit(x[fine], y[fine])
 
     def show_way(self, x: Array, y: Array) -> None:
-        """Points that follow each other, coloured from the first to the last; thinned to what can be told apart."""
+        """Points that follow each other, coloured from the first to the last; thinned to what can be distinguished."""
         stride = max(1, -(-len(x) // MOST_DOTS))
         index = np.arange(0, len(x), stride)
         self.path.setData(x[index], y[index])
@@ -96,9 +96,9 @@ class Plane(pg.PlotItem):  # type: ignore[misc]
         self._fit(x[index], y[index])
 
     def show_marks(self, x: Array, y: Array, filled: npt.NDArray[np.bool_]) -> int:
-        """Diamonds, filled (stable) or open (unstable), beside the way; how many lie outside the view.
+        """Diamonds, filled (stable) or open (unstable), beside the trajectory; returns how many lie outside the view.
 
-        Those that are not finite are left out: Qt ends the process where it is to draw one.
+        Those that are not finite are left out: Qt crashes where it has to draw one.
         """
         fine = np.isfinite(x) & np.isfinite(y)
         x, y, filled = x[fine], y[fine], filled[fine]
@@ -119,7 +119,7 @@ class Plane(pg.PlotItem):  # type: ignore[misc]
         self.here.setData(x=[x] if fine else [], y=[y] if fine else [], size=SIZE["cursor"], symbol="o")
 
     def nearest(self, x: float, y: float) -> int | None:
-        """The number of the point, of the way or of the dots, that is nearest on the screen."""
+        """The number of the point, of the trajectory or of the dots, that is nearest on the screen."""
         index, xs, ys = self._way
         if not len(index):
             return None

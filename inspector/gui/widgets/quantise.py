@@ -1,4 +1,4 @@
-"""Numbers to 8-bit colours: limits that say what they clip, NaN and infinity as colours of their own."""
+"""Numbers to 8-bit colours: limits with the share that they clip, NaN and infinity as colours of their own."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LOGARITHMIC, CENTRED = ("log", "ratio"), ("diverging", "ratio")
 class Levels:
     """Limits of a colour map. `clipped` is the share of numbers beyond them; `log`: limits are log10 of values.
 
-    `masked`: −∞ stands for cells that do not exist (keys a causal mask hides, lags beyond the end). `root`: colour
-    goes with the square root, so that faint attention is seen.
+    `masked`: −∞ marks cells that do not exist (keys a causal mask hides, lags beyond the end). `root`: colour
+    goes with the square root, so that faint attention is visible.
     """
 
     low: float
@@ -82,7 +82,7 @@ def levels_of(values: Array, scale: str, limits: tuple[float, float] | None) -> 
 
 
 def extreme(low: Array, high: Array, scale: str) -> Array:
-    """What a cell of several numbers shows: the one farther from the middle where there is one, else the largest."""
+    """The number that a cell of several shows: the one farther from the centre where there is one, else the largest."""
     if low is high:
         return low
     if scale == "diverging":

@@ -40,7 +40,7 @@ class RankPlot(StepPlot):
         self.mark.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
 
     def show_values(self, values: Array, ranks: Array | None = None) -> None:
-        """Draw values (n,) at their ranks, by default 1 … n; what is not finite is left out."""
+        """Draw values (n,) at their ranks, by default 1 … n; values that are not finite are left out."""
         at = np.arange(1, len(values) + 1) if ranks is None else ranks
         y = logarithm(values) if self.log else np.where(np.isfinite(values), values, np.nan)
         fine = np.isfinite(y)

@@ -1,4 +1,4 @@
-"""From a channel of a capture to what a picture wants: overviews, levels, curves."""
+"""From a channel of a capture to the data of a plot item: overviews, levels, curves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GLANCE = 64
 
 
 def overview_of(capture: Capture, name: str, frame: int) -> Callable[[tuple[int, int], int], tuple[Array, Array]]:
-    """What a heatmap asks for: minima and maxima of a range of steps in at most so many cells, every unit."""
+    """The overview of a heatmap: minima and maxima of a range of steps in at most so many cells, every unit."""
     units = capture.extent(name, frame)[1]
 
     def look(cut: tuple[int, int], cells: int) -> tuple[Array, Array]:
@@ -29,7 +29,8 @@ def overview_of(capture: Capture, name: str, frame: int) -> Callable[[tuple[int,
 
 
 def glance(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool, bool]:
-    """(levels, any NaN, any infinity) from a coarse look at the whole channel; what is not known is no NaN."""
+    """(levels, any NaN, any infinity) from a coarse overview of the whole channel;
+    unknown values do not count as NaN."""
     size = (GLANCE, *capture.extent(channel.name, frame)[1:])
     low, high = capture.overview(channel.name, frame, size=size)
     both = np.stack((low.reshape(-1), high.reshape(-1)), axis=-1)
@@ -41,9 +42,9 @@ def glance(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool
 
 
 def _beside_gaps(capture: Capture, name: str, frame: int, cells: int) -> npt.NDArray[np.bool_]:
-    """Which of so many cells along the steps may cover something that is not known, so that their NaN tells nothing.
+    """Which of so many cells along the steps may cover something that is not known, so that their NaN has no meaning.
 
-    A cell that holds a NaN of the model as well is passed over with them; the map itself still shows that NaN.
+    A cell that also has a NaN of the model is skipped with them; the map itself still shows that NaN.
     """
     steps, marked = capture.extent(name, frame)[0], np.zeros(cells, dtype=np.bool_)
     holes = capture.holes(name, frame)

@@ -22,7 +22,8 @@ from inspector.records import STEP_DOMAIN
 Array = npt.NDArray[Any]
 POINTS = 2400
 WIDE, SMOOTH, CALM = 150, 1000, 10.0
-"""Points up to which every line is as wide as was asked, up to which a busy one is smoothed; what is not yet busy."""
+"""Points up to which every line has the requested width, up to which a dense one is smoothed; the `travel` below which
+a line is not dense."""
 
 
 class StepPlot(pg.PlotItem):  # type: ignore[misc]
@@ -51,7 +52,7 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self.addItem(self._bands, ignoreBounds=True)
         self._labels = (label, bottom)
         self._shared = steps is not None and bottom == STEP_DOMAIN
-        """Whether the axis counts the steps that are shared, whose word is another one on another axis."""
+        """Whether the axis counts the shared steps, whose title depends on the axis."""
         self.set_theme(theme)
         if steps is not None:
             self.vb.setXRange(*steps.bounds, padding=0)
@@ -94,7 +95,7 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
             style_axis(self._bottom, self.theme, text)
 
     def name_steps(self, word: str) -> None:
-        """Say what the axis counts ("step", "answer step", "layer"), where it counts the steps that are shared."""
+        """Set what the axis counts ("step", "answer step", "layer"), where it counts the steps that are shared."""
         if self._shared and self._labels[1] != word:
             self._labels = (self._labels[0], word)
             style_axis(self._bottom, self.theme, word)
@@ -128,7 +129,7 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
                 self._follow(*self.steps.bounds)
 
     def release(self) -> None:
-        """Let go of the shared range before the plot is removed."""
+        """Disconnect from the shared range before the plot is removed."""
         if self.steps is not None:
             self.steps.changed.disconnect(self._follow)
             self.steps = None
@@ -144,7 +145,7 @@ def decimated(low: Array, high: Array, first: float, width: float) -> tuple[Arra
 
 
 def logarithm(values: Array) -> Array:
-    """log10, NaN where there is none (zero, negative): gaps are seen, never invented."""
+    """log10, NaN where there is none (zero, negative): gaps stay visible and are never filled."""
     with np.errstate(all="ignore"):
         safe: Array = np.where(values > 0, np.log10(np.where(values > 0, values, 1.0)), np.nan)
     safe[np.isinf(values) & (values > 0)] = np.nan
@@ -157,7 +158,7 @@ def lone(values: Array) -> dict[str, Any]:
 
 
 def isolated(x: Array, y: Array) -> npt.NDArray[np.bool_]:
-    """Which finite points stand alone between gaps, so that no line reaches them; x may repeat within a cell."""
+    """Which finite points are alone between gaps, so that no line reaches them; x may repeat within a cell."""
     finite = np.concatenate(([False], np.isfinite(y), [False]))
     edges = np.flatnonzero(np.diff(finite.astype(np.int8)))
     alone = np.zeros(len(y), dtype=bool)
@@ -167,10 +168,10 @@ def isolated(x: Array, y: Array) -> npt.NDArray[np.bool_]:
 
 
 class Line(pg.PlotDataItem):  # type: ignore[misc]
-    """A line that is painted within a frame however many points it has.
+    """A line that is painted within one display frame however many points it has.
 
     Qt strokes a long path that goes up and down, is smoothed and wider than a pixel, in a second; one of a pixel in
-    milliseconds. Where points stand closer than pixels, no smoothing is seen anyway.
+    milliseconds. Where points are closer than pixels, smoothing is invisible anyway.
     """
 
     def __init__(self, pen: QPen) -> None:
@@ -186,7 +187,7 @@ class Line(pg.PlotDataItem):  # type: ignore[misc]
         super().setData(*data, **looks)
 
     def setPen(self, *pen: Any, **looks: Any) -> None:
-        """Another pen, which busy lines make narrower."""
+        """Another pen, which dense lines make narrower."""
         self._asked = pg.mkPen(*pen, **looks)
         super().setPen(self._fitting())
 
@@ -199,7 +200,8 @@ class Line(pg.PlotDataItem):  # type: ignore[misc]
 
 
 def travel(y: Array) -> float:
-    """How often a line goes up and down: the way along y over the distance from its lowest to its highest point."""
+    """How often a line goes up and down:
+    the path length along y over the distance from its lowest to its highest point."""
     with np.errstate(all="ignore"):
         way, finite = np.abs(np.diff(y)), y[np.isfinite(y)]
         span = float(np.ptp(finite)) if len(finite) else 0.0

@@ -1,4 +1,4 @@
-"""Pieces of the sequence as lines of text: each a heading, and a passage in which one part stands out."""
+"""Pieces of the sequence as lines of text: each a heading, and a passage in which one part is highlighted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TextRow:
 
 
 class TextRows(pg.GraphicsWidget):  # type: ignore[misc]
-    """As many rows as there is room for, under a title. `chosen(index)` tells a click."""
+    """As many rows as there is room for, under a title. `chosen(index)` on a click."""
 
     chosen = Signal(int)
 
@@ -56,7 +56,7 @@ class TextRows(pg.GraphicsWidget):  # type: ignore[misc]
         return max(0, int((self.boundingRect().height() - MARGIN) // self._height()) - 1)
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """Title, then rows; the marked part stands on a ground of its own and in the middle of all rows."""
+        """Title, then rows; the marked part has its own background and is in the middle of all rows."""
         font, bold = QFont(self.font()), QFont(self.font())
         bold.setBold(True)
         height, width = self._height(), self.boundingRect().width()

@@ -67,7 +67,7 @@ class Theme:
         return palette
 
     def style(self) -> str:
-        """The little that a palette cannot say; sizes are left to the font."""
+        """The style that a palette cannot express; sizes follow the font."""
         return (
             f"QMainWindow::separator {{ background: {self.grid}; width: 4px; height: 4px; }}"
             f"QDockWidget::title {{ background: {self.raised}; padding: 4px 8px; }}"
@@ -98,7 +98,7 @@ DARK = Theme(
 
 
 def system_theme() -> Theme:
-    """Light or dark, as the system says; light where it says nothing."""
+    """Light or dark, by the system's setting; light where it has none."""
     scheme = QApplication.styleHints().colorScheme()
     return DARK if scheme == Qt.ColorScheme.Dark else LIGHT
 

@@ -1,4 +1,4 @@
-"""The sequence as a strip of tokens, coloured by any number a step has; only what is seen is painted."""
+"""The sequence as a strip of tokens, coloured by any number that each step has; only what is in view is painted."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class TokenStrip(QWidget):
 
     editing = Signal()
     aligned = Qt.AlignmentFlag.AlignCenter
-    """Where a text stands in its box."""
+    """Position of a text in its box."""
 
     def __init__(self, cursor: Cursor | Looking, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.cursor_, self.theme = cursor, theme
         self.word, self.editable = STEP_DOMAIN, True
-        """What a position is called; whether another token can be put in here."""
+        """The name of a position; whether another token can be put in here."""
         self._names: Sequence[str] = ()
         self._steps = 0
         self._edges: npt.NDArray[np.int64] = np.zeros(1, np.int64)
@@ -43,6 +43,8 @@ class TokenStrip(QWidget):
         self._caption = ""
         self._diverging = False
         self._pointed = False
+        self._awaited = False
+        """Whether the cursor is at a step that the sequence has not come to yet."""
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("The sequence, step by step")
@@ -63,6 +65,7 @@ class TokenStrip(QWidget):
         """Other tokens, or more of them; without names the steps are numbered."""
         if names is self._names and steps == self._steps:
             return
+        goes_on = steps >= self._steps and tuple(names[: len(self._names)]) == tuple(self._names)
         self._names, self._steps = names, steps
         metrics = QFontMetrics(self.font())
         if names:
@@ -72,6 +75,8 @@ class TokenStrip(QWidget):
             sizes = np.full(steps, metrics.horizontalAdvance(str(max(0, steps - 1))) + 8, np.int64)
         self._edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
         self._left = min(self._left, max(0, int(self._edges[-1]) - self.width()))
+        if self._awaited or not goes_on:  # one that only grows stays where the user has scrolled it to
+            self._bring_into_view(self.cursor_.position.step)
         self.update()
 
     def set_values(self, values: npt.NDArray[Any] | None, caption: str, scale: str = "sequential") -> None:
@@ -106,7 +111,7 @@ class TokenStrip(QWidget):
             self.paint_step(painter, step, QRect(left, 3, right - left, self.height() - 6), 1, self.name_of(step))
 
     def name_of(self, step: int) -> str:
-        """What stands in a step's box: its token, else its number."""
+        """The text of a step's box: its token, else its number."""
         return token(self._names[step])[:24] if step < len(self._names) else str(step)
 
     def paint_step(self, painter: QPainter, step: int, box: QRect, gap: int, text: str) -> None:
@@ -124,33 +129,41 @@ class TokenStrip(QWidget):
             painter.drawRect(box.adjusted(0, 0, -1, -1))
 
     def _share(self, step: int) -> float | None:
-        """Where a step's number stands: 0 … 1, or −1 … 1 on a diverging scale; None where it is not finite."""
+        """The position of a step's number on the scale: 0 … 1, or −1 … 1 on a diverging scale;
+        None where it is not finite."""
         if self._shade is None or step >= len(self._shade) or self._shade[step] < 0:
             return None
         share = float(self._shade[step]) / SHADES
         return 2 * share - 1 if self._diverging else share
 
     def _follow(self, new: Position, old: Position) -> None:
-        if new.step is not None and new.step + 1 < len(self._edges):
-            left, right = int(self._edges[new.step]), int(self._edges[new.step + 1])
-            beside = 0 if self._pointed else min(BESIDE, self.width() // 3)  # nothing runs away from the mouse
-            last = max(0, int(self._edges[-1]) - self.width())
-            if left < self._left + beside:
-                self._left = max(0, min(self._left, left - beside))
-            elif right > self._left + self.width() - beside:
-                self._left = min(last, right - self.width() + beside)
+        if new.step != old.step:
+            self._bring_into_view(new.step)
         self.update()
+
+    def _bring_into_view(self, step: int | None) -> None:
+        """Scroll to a step, now or as soon as the sequence has come as far."""
+        self._awaited = step is not None and step + 1 >= len(self._edges)
+        if step is None or self._awaited:
+            return
+        left, right = int(self._edges[step]), int(self._edges[step + 1])
+        beside = 0 if self._pointed else min(BESIDE, self.width() // 3)  # nothing moves away from the mouse
+        last = max(0, int(self._edges[-1]) - self.width())
+        if left < self._left + beside:
+            self._left = max(0, min(self._left, left - beside))
+        elif right > self._left + self.width() - beside:
+            self._left = min(last, right - self.width() + beside)
 
     def at(self, point: QPoint) -> int | None:
         """The step under a point, or None."""
         return self.step_at(point.x())
 
     def where(self, step: int) -> str:
-        """Where a step lies, if that is more than its number: nowhere else in a line."""
+        """The position of a step, if it has more than its number; in a line it has not."""
         return ""
 
     def named(self, step: int) -> str:
-        """A step as the tooltip says it: "step 3 'a'"."""
+        """A step as in the tooltip: "step 3 'a'"."""
         name = clean(repr(self._names[step])) if step < len(self._names) else ""
         return f"{self.word} {step} {name}".strip()
 
@@ -161,19 +174,19 @@ class TokenStrip(QWidget):
             self._go_to(step)
 
     def _go_to(self, step: int) -> None:
-        """The cursor goes to what the mouse points at, which stays where it is."""
+        """The cursor goes to the step under the mouse, without scrolling."""
         self._pointed = True
         self.cursor_.move(step=step)
         self._pointed = False
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """A double-click asks for another token where the cursor went with its first click."""
+        """A double-click requests another token where the cursor went with its first click."""
         on_step = self.at(event.position().toPoint()) is not None
         if self.editable and on_step and event.button() == Qt.MouseButton.LeftButton:
             self.editing.emit()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """The cursor follows a drag; a tooltip tells what is pointed at."""
+        """The cursor follows a drag; a tooltip describes the step under the mouse."""
         step = self.at(event.position().toPoint())
         if step is None:
             return
@@ -182,7 +195,7 @@ class TokenStrip(QWidget):
             self._go_to(step)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Keys and the player walk along this axis from now on."""
+        """Keys and the player move along this axis from now on."""
         if isinstance(self.cursor_, Looking):
             self.cursor_.focus()
         super().focusInEvent(event)

@@ -17,7 +17,10 @@ from inspector.gui.widgets.theme import Theme
 Array = npt.NDArray[Any]
 MOST, FEWEST = 48, 12
 ROOM = 120
-"""Characters of labels that stand side by side in a panel of usual width."""
+"""Characters of labels that fit side by side in a panel of usual width."""
+MOST_ROOM = 0.7
+"""The part of a plot's height that counts may take at most."""
+PADDING = 0.02
 
 
 def places_for(names: Sequence[str]) -> int:
@@ -46,6 +49,9 @@ class TokenBars:
         self.plot.addItem(self.mean, ignoreBounds=True)
         self.counts: list[pg.TextItem] = []
         self._shown: list[int | None] = []
+        self._ends = (0.0, 0.0)
+        """The lowest and the highest bar, and 0."""
+        self.plot.vb.sigResized.connect(self._fit)
         self.set_theme(theme)
 
     def set_theme(self, theme: Theme) -> None:
@@ -70,13 +76,26 @@ class TokenBars:
         self.mean.setVisible(bool(np.isfinite(mean)))
         self.mean.setPos(mean if np.isfinite(mean) else 0.0)
         low, high = (float(f(heights)) if len(heights) else 0.0 for f in (np.min, np.max))
-        bottom, top = (-1.0, 1.0) if low < 0 else (0.0, max(high, 0.05))
-        self.plot.vb.setYRange(bottom, top + 0.34 * (top - bottom) * bool(counts), padding=0.02)
+        self._ends = (-1.0, 1.0) if low < 0 else (0.0, max(high, 0.05))
         self.plot.vb.setXRange(-0.6, max(1, len(shown)) - 0.4, padding=0)
         self._draw_counts([(i, counts[j]) for i, j in enumerate(shown) if j is not None and counts], heights)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Room for the longest count above the highest bar; a plot too low for both shows no counts, never half ones.
+
+        A count without its last digit reads as another number: "×104" as "×10".
+        """
+        bottom, top = self._ends
+        longest = max((item.textItem.boundingRect().width() for item in self.counts), default=0.0)
+        share = longest / max(1.0, self.plot.vb.height()) + 2 * PADDING
+        for item in self.counts:
+            item.setVisible(share <= MOST_ROOM)
+        room = 1 - share if self.counts and share <= MOST_ROOM else 1.0
+        self.plot.vb.setYRange(bottom, bottom + (top - bottom) / room, padding=PADDING)
 
     def at(self, x: float) -> int | None:
-        """The number of the value, in their order, whose bar stands at x; None between and beyond them."""
+        """The number of the value, in their order, whose bar is at x; None between and beyond them."""
         place = round(x)
         return self._shown[place] if 0 <= place < len(self._shown) else None
 

@@ -1,7 +1,7 @@
-"""The main window and what stands in it: docks, menus, bars.
+"""The main window and its parts: docks, menus, bars.
 
-main_window   takes in what is new at every tick and draws only what changed; each of the next three builds on the one
-              below it: asking (what a user asks), showing (what of a capture is seen), parts (what stands where)
+main_window   takes the changes of every tick and draws only what changed; each of the next three builds on the one
+              below it: asking (requests of the user), showing (how a capture is shown), parts (the layout)
 docks, dock_title, side_docks, log_pane   the arrangement of panels; the lists at the sides; the log
 menus, compute_menu, states_choice, model_opening   every action; what a run computes beyond the default
 input_bar, frame_bar, sequence_rows, status_row, cursor_readout   the rows above, below and beside the panels

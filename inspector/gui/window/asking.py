@@ -1,4 +1,4 @@
-"""What a user asks of the window: open a model, a capture or a sequence, run, run again, run with changes."""
+"""The user's requests to the window: open a model, a capture or a sequence, run, run again, run with changes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ NOT_MADE_BY_IT = (
 
 
 class Asking(Showing):
-    """A window whose lists, fields and dialogs ask the session."""
+    """A window whose lists, fields and dialogs send requests to the session."""
 
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__(session, settings)
         self.models = ModelOpening(self, self.open_model)
         self.offered = Offered()
-        """What the worker can open and run; nothing before it has told."""
+        """What the worker can open and run; nothing before its catalogue has arrived."""
         self._waiting_path = ""
-        """A file that was to be opened before the worker had told what it reads."""
+        """A file that waits for the worker's catalogue before it is opened."""
         session.also = self.compute_menu.wanted
         session.states_of = lambda subject: remembered_states(settings, subject)
         self.compute_menu.chosen.connect(self._also)
@@ -43,7 +43,7 @@ class Asking(Showing):
         self.frames.forgotten.connect(self.run_without_edits)
 
     def offer(self, catalog: Catalog) -> None:
-        """Offer what the worker can do, wherever something is chosen; open the file that waited for it."""
+        """Fill every list of choices from the worker's catalogue; open the file that waited for it."""
         self.offered = self.models.offered = Offered(catalog)
         self.input.set_offered(self.offered)
         self.menu_actions += self.compute_menu.offer(catalog)
@@ -56,6 +56,7 @@ class Asking(Showing):
     @Slot(str, str)
     def open_sample(self, name: str, checkpoint: str = "", then: InputSpec | None = None) -> None:
         """Open a sample and run its first example."""
+        self.input.forget_refused()
         self.session.open_subject(Load(subject=name, checkpoint=checkpoint), then)
         self.show_state()
 
@@ -65,6 +66,7 @@ class Asking(Showing):
             self.models.ask()
             return
         self.settings.set_text("subject", load.subject)
+        self.input.forget_refused()
         self.session.open_subject(load)
         self.show_state()
 
@@ -84,11 +86,11 @@ class Asking(Showing):
         elif kind == "checkpoint":
             self.models.ask(self.session.subject or self.settings.text("subject"), path)
         elif self.session.catalog is None and Path(path).exists():
-            self._waiting_path = path  # whether anything reads it is known when the worker has told
+            self._waiting_path = path  # whether anything reads it is known when the catalogue has arrived
             self.session.sentence = f"{Path(path).name} is opened as soon as the worker is ready."
         else:
             self.fail(
-                f"{Path(path).name} is nothing that can be opened here: a capture, a .py, a checkpoint or a sequence."
+                f"{Path(path).name} cannot be opened here; expected a capture, a .py, a checkpoint or a sequence."
             )
 
     def open_capture(self, path: str) -> None:
@@ -101,6 +103,8 @@ class Asking(Showing):
         self.settings.add_recent(str(Path(path).absolute()))
         self.list_what_opens()
         self.new_capture()
+        self.input.forget_refused()
+        self.show_state()
 
     @Slot(object)
     def run(self, spec: InputSpec) -> None:
@@ -112,7 +116,7 @@ class Asking(Showing):
 
     @Slot()
     def run_again(self) -> None:
-        """Run what was typed since, or the same once more."""
+        """Run what was typed since the last run, or repeat that run."""
         if self.input.typed:
             self.input.ask()
         else:
@@ -135,7 +139,7 @@ class Asking(Showing):
         self.show_state()
 
     def edit(self, name: str = "") -> None:
-        """Ask for changes, begun with a channel or the "input" where one is named; run as it is and with them."""
+        """Ask for changes, begun with a channel or the "input" where one is named; run without and with them."""
         from inspector.gui.dialogs.edit_dialog import EditDialog
 
         capture, made = self.session.capture, self.session.again_possible
@@ -156,7 +160,7 @@ class Asking(Showing):
 
     @Slot()
     def run_without_edits(self) -> None:
-        """Run the sequence that is shown as it is."""
+        """Run the sequence that is shown without changes."""
         made = self.session.again_possible
         if made is None:
             self.fail(NOT_MADE_BY_IT)

@@ -26,18 +26,18 @@ class ComputeMenu(QMenu):
         self.settings = settings
         self.keys: dict[str, QAction] = {}
         self.settable: dict[str, QAction] = {}
-        """What asks for the options of a quantity, by its key."""
-        self._waiting = self.addAction("The list comes when the worker is ready")
+        """The actions that ask for the options of a quantity, by its key."""
+        self._waiting = self.addAction("The list is filled when the worker is ready")
         self._waiting.setEnabled(False)
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """Requests that are switched on, as remembered: keys, with options after `@`."""
+        """Requests that are switched on, from the settings: keys, with options after `@`."""
         text = self.settings.text("also")
         return tuple(request for request in text.split("\n" if "@" in text or "\n" in text else " ") if request)
 
     def offer(self, catalog: Catalog | None) -> list[QAction]:
-        """Fill the menu from the worker's catalogue, once; the actions that are new."""
+        """Fill the menu from the worker's catalogue, once; returns the new actions."""
         if catalog is None or self.keys:
             return []
         self.removeAction(self._waiting)
@@ -86,7 +86,7 @@ class ComputeMenu(QMenu):
         self.chosen.emit(self.wanted)
 
     def _request(self, key: str) -> str:
-        """How a quantity is asked for; "" where it is not."""
+        """The request for a quantity; "" where it is not requested."""
         return next((request for request in self.wanted if split_request(request)[0] == key), "")
 
     def switch_on(self, keys: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The exact numbers beside the panels: what belongs to the panels that are seen, under a heading for each."""
+"""The exact numbers beside the panels: those of the panels that are visible, under a heading for each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 Row = tuple[str, str]
 MOST_ROWS = 12
-"""Rows of one panel; a panel that has more says how many are left out."""
+"""Rows of one panel; for a panel with more, the number of those left out is shown."""
 
 
 def rows_of(
     capture: Capture | None, panels: Mapping[str, Panel], seen: Container[str], strips: Iterable[SequenceRow]
 ) -> list[Row]:
-    """The position along every axis, then the title of each panel that is seen, (title, ""), and its numbers."""
-    from inspector.gui.panel.compared import in_short
+    """The position along every axis, then the title of each panel that is visible, (title, ""), and its numbers."""
+    from inspector.gui.panel.compared import compared_runs_short
 
     rows: list[Row] = []
     for strip in strips:
@@ -34,9 +34,9 @@ def rows_of(
     for key, panel in panels.items():
         if panel.state != "figure" or key not in seen:
             continue
-        found = panel.told()
+        found = panel.labelled_readout()
         if found:
-            runs = in_short(panel)
+            runs = compared_runs_short(panel)
             rows += [(f"{panel.title}: {runs}" if runs else panel.title, ""), *found[:MOST_ROWS]]
             if len(found) > MOST_ROWS:
                 rows.append((f"and {len(found) - MOST_ROWS} more numbers", "Save numbers…"))

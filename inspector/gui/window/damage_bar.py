@@ -1,4 +1,4 @@
-"""The bar that says what of a capture is damaged: there as long as the capture is shown, with everything at a click."""
+"""The bar that reports damage of a capture: visible as long as the capture is shown, with all details at a click."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from inspector.gui.widgets.theme import LIGHT, Theme
 
 MOST_LISTED = 2_000
 EXPLAINED = (
-    "What is listed here could not be read: its bytes are not those that were written, or are not there. Cells of a "
-    "map that are lost are hatched, and so are steps of a curve; everything else is as it was captured."
+    "What is listed here could not be read: its bytes are not those that were written, or are missing. Cells of a "
+    "map that are lost are hatched, and so are steps of a curve; everything else is intact."
 )
 
 
@@ -55,7 +55,7 @@ class DamageBar(QFrame):
         self.swatch.update()
 
     def show_capture(self, capture: Capture | None) -> None:
-        """What is damaged in a capture, as far as it was looked at; nothing to be seen where nothing is."""
+        """Show what is damaged in a capture, as far as it was checked; hidden where nothing is."""
         found = capture.damage if capture is not None else ()
         if found == self.found:
             return
@@ -65,7 +65,7 @@ class DamageBar(QFrame):
         self.setVisible(bool(found))
 
     def details(self) -> str:
-        """Everything that is damaged, a line each."""
+        """Everything that is damaged, one line each."""
         return clean_block("\n".join(listed(self.found, MOST_LISTED)))
 
     def show_details(self) -> None:
@@ -86,7 +86,7 @@ class DamageBar(QFrame):
 
 
 class Swatch(QWidget):
-    """How damaged cells look."""
+    """A sample of the hatching of damaged cells."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class Swatch(QWidget):
 
 
 class OneLine(QLabel):
-    """Plain text in one line, which ends in … where there is no room: it never makes the window wider."""
+    """Plain text in one line, which ends in … where there is no space: it never makes the window wider."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,12 +108,12 @@ class OneLine(QLabel):
         self.whole = ""
 
     def say(self, text: str) -> None:
-        """Another text."""
+        """Show another text."""
         self.whole = clean(text)
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """More room, or less."""
+        """The width has changed."""
         super().resizeEvent(event)
         self._fit()
 

@@ -1,4 +1,4 @@
-"""The bar above a dock: its title where no tab says it, its panel's controls, and what can be done with the dock."""
+"""The bar above a dock: its title where no tab shows it, its panel's controls, and buttons for the dock."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ class DockBar(QWidget):
             button.setIcon(symbol("restore" if kind == "enlarge" and self.enlarged else kind, theme.muted))
 
     def show_enlarged(self, enlarged: bool) -> None:
-        """What the first button would do now."""
+        """Set what the first button does."""
         self.enlarged = enlarged
         self.buttons["enlarge"].setToolTip(RESTORE if enlarged else ENLARGE)
         self.set_theme(self.theme)
 
     def minimumSizeHint(self) -> QSize:
-        """Controls are cut before they keep a dock wide."""
+        """Controls are cut rather than keeping a dock wide."""
         return QSize(120, super().minimumSizeHint().height())
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SIDE = Qt.DockWidgetArea
 NARROW = 1360
-"""Width of a window below which the bars at the sides are narrower, so that all tabs are seen."""
+"""Width of a window below which the bars at the sides are narrower, so that all tabs are visible."""
 NARROWEST, MOST_SHARE = 180, 0.19
 """Pixels of the left bar at least, and its part of the window's width at most."""
 
@@ -34,7 +34,7 @@ class Docking:
         self.docks: dict[str, QDockWidget] = {}
         self.bars: dict[str, DockBar] = {}
         self.seen: set[str] = set()
-        """Keys of the panels that are on screen, in front of the others in their tabs."""
+        """Keys of the panels that are on screen, on top of the others in their tabs."""
         self.enlarged = ""
         self._hidden: list[QDockWidget] = []
         self._heights: list[tuple[QDockWidget, int]] = []
@@ -56,7 +56,7 @@ class Docking:
         return dock
 
     def add_panel(self, key: str, panel: Panel) -> QDockWidget:
-        """The dock of a panel, with the panel's controls in its bar, and a line that says what of it is damaged."""
+        """The dock of a panel, with the panel's controls in its bar, and a line for damage in it."""
         from inspector.gui.panel.damaged import PanelNote
 
         PanelNote(panel)
@@ -82,7 +82,7 @@ class Docking:
         self.label_tabs(panels)
 
     def remember(self, settings: Settings) -> None:
-        """Keep the arrangement for the next start, if there ever was one."""
+        """Store the arrangement for the next start, if there was one."""
         self.restore()
         if self._first.size():
             settings.set_layout(self.window.saveGeometry(), self.window.saveState(LAYOUT_VERSION))
@@ -100,7 +100,7 @@ class Docking:
     # -- one panel alone
 
     def enlarge(self, key: str) -> None:
-        """One panel, with those in tabs beside it, gets the room of all; once more shows the others again."""
+        """One panel, with those in tabs beside it, fills the window; a second call shows the others again."""
         if self.enlarged:
             self.restore()
             return
@@ -115,7 +115,7 @@ class Docking:
         for other in self._hidden:
             other.hide()
         self.enlarged = key
-        self._tell_bars()
+        self._update_bars()
 
     def restore(self) -> None:
         """All panels again, if one was enlarged."""
@@ -130,18 +130,18 @@ class Docking:
         docks, heights = [dock for dock, _ in self._heights], [height for _, height in self._heights]
         self.window.resizeDocks(docks, heights, Qt.Orientation.Vertical)
         self._hidden, self._heights = [], []
-        self._tell_bars()
+        self._update_bars()
         self._hide_ghosts()
 
     def enlarge_front(self) -> None:
-        """Enlarge the panel that has the keyboard, else the first that is seen; or show all again."""
+        """Enlarge the panel with the keyboard focus, else the first visible one; or show all again."""
         focus = QApplication.focusWidget()
         seen = [key for key in self.bars if key in self.seen]
         held = [key for key in seen if focus is not None and self.docks[key].isAncestorOf(focus)]
         if held or seen:
             self.enlarge((held or seen)[0])
 
-    def _tell_bars(self) -> None:
+    def _update_bars(self) -> None:
         for bar in self.bars.values():
             bar.show_enlarged(bool(self.enlarged))
 
@@ -155,9 +155,9 @@ class Docking:
     # -- tabs
 
     def label_tabs(self, panels: Mapping[str, Panel]) -> None:
-        """A tab says in its tip what its panel shows, and is pale where this run has nothing for it.
+        """A tab's tooltip describes its panel, and the tab is pale where this run has nothing for it.
 
-        A title stands in the bar of a dock only where no tab says it.
+        A title is in the bar of a dock only where no tab shows it.
         """
         titled = {panel.title: (key, panel) for key, panel in panels.items()}
         tabbed = set()
@@ -181,7 +181,7 @@ class Docking:
             dock = self.docks[key]
             if key not in self.seen or panel.state != "empty":
                 continue
-            panel.redraw()  # what cannot apply to the model is known once its run has ended
+            panel.redraw()  # what cannot apply to the model is known only when its run has ended
             if panel.state != "empty" or dock.isFloating():
                 continue
             others = [panels[group[d]] for d in self.window.tabifiedDockWidgets(dock) if d in group]
@@ -207,12 +207,12 @@ class Docking:
         self.docks["log"].hide()
 
     def _proportions(self) -> None:
-        """How the room is shared out; only sizes that are on screen can be set, so this comes after the arranging."""
+        """Set the sizes; only those of visible docks can be set, so this comes after the arranging."""
         rows = [self.docks[key] for key in self._first_of_rows]
         sides = [self.docks["open"], self.docks["model"]]
         width = self.window.width()
         self.window.resizeDocks(rows, [370, 360][: len(rows)], Qt.Orientation.Vertical)
-        wanted = sides[0].widget().sizeHint().width()  # so that what can be opened is read whole
+        wanted = sides[0].widget().sizeHint().width()  # so that names are not cut
         widths = [max(NARROWEST, min(wanted, int(MOST_SHARE * width))), 270 if width >= NARROW else 230]
         self.window.resizeDocks([sides[0], self.docks["numbers"]], widths, Qt.Orientation.Horizontal)
         self.window.resizeDocks(sides, [300, 400], Qt.Orientation.Vertical)
@@ -222,7 +222,7 @@ class Docking:
         return sorted(bars, key=lambda bar: bar.y())
 
     def _hide_ghosts(self) -> None:
-        """Tab bars that Qt leaves where a group of docks stood before a layout was restored."""
+        """Tab bars that Qt leaves where a group of docks was before a layout was restored."""
         titles = {dock.windowTitle() for dock in self.docks.values()}
         seen: set[tuple[str, ...]] = set()
         for bar in self._tab_bars():

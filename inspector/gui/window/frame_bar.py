@@ -1,4 +1,4 @@
-"""Which frame of a capture is shown: one of them, or what the second changed against the first."""
+"""Which frame of a capture is shown: one of them, or the difference of the second from the first."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FrameBar(QWidget):
         self.hide()
 
     def show_capture(self, capture: Capture | None) -> None:
-        """Offer the frames of a capture; a second one that comes brings the difference with it."""
+        """Offer the frames of a capture; with a second one the difference is offered too."""
         frames = capture.frames if capture is not None else ()
         if frames == self._shown:
             return

@@ -1,6 +1,6 @@
-"""What to run: an example, something typed, a file, or something made; Enter runs it at once.
+"""What to run: an example, typed input, a file, or a generated signal; Enter runs it at once.
 
-The kinds, what they offer and their options come from the entries of the worker's registry of inputs.
+The kinds, their choices and their options come from the entries of the worker's registry of inputs.
 """
 
 from __future__ import annotations
@@ -21,22 +21,24 @@ from PySide6.QtWidgets import (
 
 from inspector.gui.dialogs.options_dialog import OptionsDialog
 from inspector.gui.state.offered import Offered, name_filter
-from inspector.gui.widgets.controls import keep_room
+from inspector.gui.widgets.controls import reserve_space
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.option_fields import OptionFields
-from inspector.gui.widgets.plain_text import clean, tooltip
+from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
 from inspector.records import Entry, InputSpec, Loaded, Option, Run
 
 LINE_BREAK = "↵"
 EXAMPLE_LETTERS = 14
-"""Letters of an example's name that keep their room in a narrow window."""
+"""Letters of an example's name that stay visible in a narrow window."""
+MODEL_LETTERS = 28
+"""Letters of a model's name that are shown."""
 
 
 class InputBar(QWidget):
-    """`asked(spec)` when the user wants a run; `cancelled` when they want what goes on to stop.
+    """`asked(spec)` when the user wants a run; `cancelled` when they cancel the present activity.
 
-    What is typed is what runs: beside an example it turns into the first kind that is typed.
+    Typed text is what runs: where an example is chosen, the kind changes to the first one that is typed.
     """
 
     asked = Signal(object)
@@ -54,15 +56,17 @@ class InputBar(QWidget):
         self.examples.activated.connect(self._chosen)
         self.browse.clicked.connect(self._browse)
         self._busy = self._cancelling = False
+        self._kind_before = ""
+        """What kind of sequence was chosen before a file was put into the line."""
         self._loaded: Loaded | None = None
         self._offered = Offered()
         self._entries: dict[str, Entry] = {}
         """The inputs that are offered for the model that is open, by key."""
         self._set: dict[str, dict[str, Any]] = {}
-        """Options that were set of kinds that are typed or read, by key."""
+        """Options that were set for kinds that are typed or read, by key."""
         self.options: OptionFields | None = None
         self.typed = False
-        """Whether the line holds text that was typed and has not been run yet."""
+        """Whether the line has typed text that has not been run yet."""
         self._offer(None)
 
     def _make_fields(self) -> None:
@@ -71,10 +75,10 @@ class InputBar(QWidget):
         self.line, self.browse, self.more, self.go = LineField(), QToolButton(), QToolButton(), QPushButton("Run")
         self.browse.setText("…")
         self.more.setText("Options…")
-        self.go.setToolTip("Run what stands here (Enter); F5 runs the last sequence again")
+        self.go.setToolTip("Run this input (Enter); F5 runs the last sequence again")
         self.fields = (self.kind, self.examples, self.made, self.browse, self.line, self.more)
         names = (
-            "What kind of sequence", "Ready sequences of the model", "What is made", "Choose a file",
+            "What kind of sequence", "Example sequences of the model", "Generated signal", "Choose a file",
             "The sequence; Enter runs it", "Options of this kind of sequence",
         )  # fmt: skip
         self.problem = CutLabel()
@@ -89,7 +93,10 @@ class InputBar(QWidget):
         for widget, name in zip(self.fields, names, strict=True):
             widget.setAccessibleName(name)
             layout.addWidget(widget, int(widget is self.line))
-        keep_room(self.line)  # the fields before it stay where they are and as they are
+        self.whose = plain_label()
+        self.whose.hide()
+        layout.insertWidget(0, self.whose)
+        reserve_space(self.line)  # the fields before it keep position and size
         self.examples.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.examples.setMinimumContentsLength(EXAMPLE_LETTERS)
         layout.addWidget(self.go)
@@ -128,7 +135,7 @@ class InputBar(QWidget):
         self._show_go()
 
     def set_busy(self, busy: bool, cancelling: bool = False) -> None:
-        """The button runs, or cancels what goes on: a run, or the opening of a model."""
+        """The button runs, or cancels the present activity: a run, or the opening of a model."""
         if (busy, cancelling) != (self._busy, self._cancelling):
             self._busy, self._cancelling = busy, cancelling
             self._show_go()
@@ -138,12 +145,27 @@ class InputBar(QWidget):
         self.go.setEnabled(not self._cancelling if self._busy else self._loaded is not None)
 
     def say(self, sentence: str) -> None:
-        """Tell below the fields why what stands there does not run; "" once it does, or something else stands there."""
+        """Show below the fields why the input does not run; "" once it does, or the input has changed."""
         self.problem.show_text(sentence)
         self.problem.setVisible(bool(sentence))
 
+    def forget_refused(self) -> None:
+        """Something else is opened: neither why a sequence was refused stays, nor the path of a refused file."""
+        refused = not self.problem.isHidden()
+        self.say("")
+        if refused and not self.typed and self.entry is not None and self.entry.form == "file":
+            self.line.clear()
+            self.kind.setCurrentIndex(max(0, self.kind.findData(self._kind_before)))
+
+    def say_whose(self, model: str) -> None:
+        """Say which model runs what stands here, where what is shown below was made by another one; "" nowhere else."""
+        name = clean(model)
+        self.whose.setText(f"runs {name if len(name) <= MODEL_LETTERS else '…' + name[1 - MODEL_LETTERS :]}")
+        self.whose.setToolTip(tooltip(f"What stands here runs on {model}, which did not make what is shown below"))
+        self.whose.setVisible(bool(name))
+
     def is_of(self, run: Run) -> bool:
-        """Whether a run was asked for with what stands here."""
+        """Whether a run was requested with the present input."""
         try:
             return not run.edits and run.input == self.spec()
         except ValueError:
@@ -168,7 +190,7 @@ class InputBar(QWidget):
         self.line.setPlaceholderText(self._prompt(entry))
 
     def _place_options(self, entry: Entry | None) -> None:
-        """The choices of what is made, and its options beside them."""
+        """The choices of generated signals, with their options beside them."""
         if self.options is not None:
             self._row.removeWidget(self.options)
             self.options.deleteLater()
@@ -190,7 +212,7 @@ class InputBar(QWidget):
             self.options.show_only(str(self.made.currentData()))
 
     def _settable(self) -> tuple[Option, ...]:
-        """Options of what is typed, or of the input that reads the file which is named."""
+        """Options of typed input, or of the input that reads the named file."""
         entry = self.entry
         if entry is not None and entry.form == "file":
             entry = self._offered.input_of(self.line.text()) or entry
@@ -198,7 +220,7 @@ class InputBar(QWidget):
 
     @Slot()
     def _ask_options(self) -> None:
-        """Ask for the options of what is typed or read."""
+        """Ask for the options of an input that is typed or read."""
         entry = self.entry
         if entry is None:
             return
@@ -209,7 +231,7 @@ class InputBar(QWidget):
             self._set[entry.key] = dialog.values()
 
     def _prompt(self, entry: Entry | None) -> str:
-        """What to put into the line."""
+        """The placeholder of the line."""
         if entry is None:
             return "Open a model first"
         if entry.form == "file":
@@ -224,11 +246,11 @@ class InputBar(QWidget):
         )
 
     def _typed_kind(self) -> Entry | None:
-        """The first kind that is typed: what a line beside an example is."""
+        """The first kind that is typed: the kind of a line beside an example."""
         return next((entry for entry in self._entries.values() if entry.form == "line"), None)
 
     def spec(self) -> InputSpec:
-        """What the controls say. Raises ValueError with one sentence where an option is wrong."""
+        """The input of the controls. Raises ValueError with a one-line message where an option is wrong."""
         entry = self.entry
         if entry is None or entry.form == "example":
             return InputSpec(
@@ -244,7 +266,7 @@ class InputBar(QWidget):
 
     @Slot()
     def ask(self) -> None:
-        """Ask for a run of what is there."""
+        """Request a run of the present input."""
         entry, typed = self.entry, self._typed_kind()
         if entry is not None and entry.form == "example" and self.typed and typed is not None:
             self.kind.setCurrentIndex(self.kind.findData(typed.key))
@@ -262,7 +284,7 @@ class InputBar(QWidget):
 
     @Slot()
     def _chosen(self) -> None:
-        """A ready sequence was chosen: it runs, not what was typed before."""
+        """An example was chosen: it runs, not the text typed before."""
         self.typed = False
         self.line.clear()
         self.ask()
@@ -293,6 +315,7 @@ class InputBar(QWidget):
         """Put a file's path into the line."""
         of_files = next((entry.key for entry in self._entries.values() if entry.form == "file"), None)
         if of_files is not None:
+            self._kind_before = str(self.kind.currentData() or "")
             self.kind.setCurrentIndex(self.kind.findData(of_files))
             self.line.setText(path)
             self._arrange()

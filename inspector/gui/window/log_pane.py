@@ -1,4 +1,4 @@
-"""The log at the bottom: what the worker, the model and the window said."""
+"""The log at the bottom: messages of the worker, the model and the window."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from inspector.records import Log
 
 
 class LogPane(QPlainTextEdit):
-    """Plain text, bounded; lines that are still being printed stand at the end."""
+    """Plain text, bounded; lines that are still being printed are at the end."""
 
     def __init__(self) -> None:
         super().__init__()
         self.setReadOnly(True)
-        self.setUndoRedoEnabled(False)  # what is taken back would be kept
+        self.setUndoRedoEnabled(False)  # removed lines would be stored
         self.setMaximumBlockCount(5_000)
         self._begun: tuple[Log, ...] = ()
         """The lines at the end that are still being printed."""
@@ -37,7 +37,7 @@ class LogPane(QPlainTextEdit):
         self._begun = tuple(begun)
 
     def _take_back(self) -> None:
-        """Remove what had only begun; what a person has selected or scrolled to stays."""
+        """Remove lines that had only begun; the user's selection and scroll position stay."""
         if not self._begun:
             return
         document = self.document()

@@ -1,4 +1,4 @@
-"""The main window: it stands at once, then the panels come, then torch in its worker."""
+"""The main window: it appears at once, then the panels are loaded, then torch in its worker."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Window(Asking):
         self._ticker.timeout.connect(self.tick)
 
     def load_panels(self) -> None:
-        """Import the panels (and the plotting library) now that the window stands; then start the worker."""
+        """Import the panels (and the plotting library) now that the window is shown; then start the worker."""
         from inspector.gui.panel.registry import PANELS, ordered
 
         for key, make in ordered():
@@ -58,7 +58,7 @@ class Window(Asking):
         """A panel; one of another package that cannot be made is left out, with a line in the log."""
         try:
             return make(self.looking, self.steps, self.theme)
-        except Exception as fault:  # noqa: BLE001 - one panel may not keep the window from standing
+        except Exception as fault:  # noqa: BLE001 - a failure of one panel must not affect the window
             self.session.note(Log(f"Broken: the panel {key}: {type(fault).__name__}: {fault}", "warning"))
             return None
 
@@ -66,7 +66,7 @@ class Window(Asking):
 
     @Slot()
     def tick(self) -> None:
-        """Take in what is new; draw only what changed."""
+        """Take the changes; draw only what changed."""
         changes = self.session.tick()
         self.damage.show_capture(self.session.capture)
         self.log.add(changes.lines, changes.begun)
@@ -89,7 +89,7 @@ class Window(Asking):
         self._answer(changes)
 
     def _know(self, catalog: Catalog | None) -> None:
-        """Offer what the worker can do, once it has told."""
+        """Offer the entries of the worker's catalogue, once it has arrived."""
         if catalog is not None and catalog is not self._known:
             self._known = catalog
             self.offer(catalog)
@@ -108,7 +108,7 @@ class Window(Asking):
     # -- keys, files that are dropped, and the end
 
     def show_fault(self, line: Log, sentence: str) -> None:
-        """A fault of the window itself: the log has the details, the status row a sentence."""
+        """An internal error of the window: the log has the details, the status row one line."""
         self.session.log.append(line)
         self.log.add([line])
         self.session.sentence = sentence
@@ -125,7 +125,7 @@ class Window(Asking):
                 self.open_path(url.toLocalFile())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Space plays; arrows walk the axis in focus wherever no field takes them."""
+        """Space plays; arrows move along the axis in focus wherever no field uses them."""
         if event.key() == Qt.Key.Key_Space:
             self.play()
         elif event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):

@@ -1,4 +1,4 @@
-"""Menus: every action has a text, a key where one is usual, and stands in the palette too."""
+"""Menus: every action has a text, a key where one is usual, and is in the palette too."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Standard = QKeySequence.StandardKey
 
 
 class Menus:
-    """The menu bar while it is filled: one method a menu. Its actions go to the window, for the palette."""
+    """Fills the menu bar: one method for each menu. Its actions go to the window, for the palette."""
 
     def __init__(self, window: Asking) -> None:
         self.window, self.bar = window, window.menuBar()
@@ -43,7 +43,7 @@ class Menus:
         return action
 
     def file(self) -> None:
-        """What is opened and what is written."""
+        """Opening and writing."""
         window, menu = self.window, self.bar.addMenu("&File")
         self.add(menu, "&Open…", lambda: _open(window), Standard.Open)
         self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
@@ -56,7 +56,7 @@ class Menus:
         self.add(menu, "&Quit", window.close, Standard.Quit)
 
     def run(self) -> None:
-        """What the model does next."""
+        """Running the model."""
         window, menu = self.window, self.bar.addMenu("&Run")
         self.add(menu, "&Run again", window.run_again, "F5")
         self.add(menu, "&Edit and run…", window.edit, "Ctrl+E")
@@ -66,7 +66,7 @@ class Menus:
         self.add(menu, "&Play the steps", window.play)
 
     def view(self) -> None:
-        """What is in view, and how it looks."""
+        """The view and its appearance."""
         window, menu = self.window, self.bar.addMenu("&View")
         self.add(menu, "&Whole sequence", window.show_all_steps, "Ctrl+0")
         self.add(menu, "Zoom &in", lambda: _zoom(window, 0.5), Standard.ZoomIn)
@@ -81,22 +81,22 @@ class Menus:
             group.addAction(action)
 
     def docks(self) -> None:
-        """Panels and docks, filled when they are there."""
+        """Panels and docks, filled when they exist."""
         self.bar.addMenu(self.panels)
         self.bar.addMenu(self.windows)
         self.add(self.windows, "&Reset layout", self.window.docking.reset)
         self.windows.addSeparator()
 
     def help(self) -> None:
-        """Keys, and everything by its name."""
+        """Keys, and the palette of all actions."""
         window, menu = self.window, self.bar.addMenu("&Help")
         self.add(menu, "&Keys", lambda: show_keys(window), "F1")
-        palette = "&Do anything by its name…"
+        palette = "&Find any action by its name…"
         self.add(menu, palette, lambda: Palette(window.menu_actions, window).exec(), "Ctrl+Shift+P")
 
 
 def make_menus(window: Asking) -> Menus:
-    """The menu bar, filled but for what comes with the panels."""
+    """The menu bar, filled except for the entries of panels."""
     menus = Menus(window)
     for fill in (menus.file, menus.run, menus.view, menus.docks, menus.help):
         fill()
@@ -104,7 +104,7 @@ def make_menus(window: Asking) -> Menus:
 
 
 def add_panel_menus(window: Asking, menus: Menus) -> None:
-    """A menu a panel for its exports, and the list of docks to show or hide."""
+    """A menu for each panel for its exports, and the list of docks to show or hide."""
     from inspector.gui.export import figure_files as export
 
     for key, panel in window.panels.items():
@@ -130,7 +130,7 @@ def add_panel_menus(window: Asking, menus: Menus) -> None:
             window.menu_actions.append(named)
     for dock in window.docks.values():
         action = dock.toggleViewAction()
-        action.triggered.connect(lambda shown, dock=dock: dock.raise_() if shown else None)  # else it is one more tab
+        action.triggered.connect(lambda shown, dock=dock: dock.raise_() if shown else None)  # else it is hidden
         menus.windows.addAction(action)
 
 

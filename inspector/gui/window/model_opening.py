@@ -30,7 +30,7 @@ class ModelOpening(QObject):
         self._asked: Load | None = None
 
     def ask(self, subject: str = "", checkpoint: str = "") -> None:
-        """Show the dialog, with the fields as they were left and what is named here."""
+        """Show the dialog, with its last fields, and those that are given here."""
         if self.dialog is None:
             self.dialog = OpenModelDialog(self.window)
             self.dialog.accepted.connect(self._go)
@@ -46,7 +46,7 @@ class ModelOpening(QObject):
         self.opened(self._asked)
 
     def came_back(self, changes: Changes) -> bool:
-        """Whether what could not be opened is what the dialog asked for: then it shows why, above the same fields."""
+        """Whether the model that could not be opened is the dialog's: then it shows why, above the same fields."""
         failure, load = changes.failure, changes.not_opened
         if failure is None or load is None or self._asked is None or self.dialog is None:
             return False
@@ -57,7 +57,7 @@ class ModelOpening(QObject):
         return True
 
     def report(self, report: CheckpointReport, agree: Callable[[], None], refuse: Callable[[], None]) -> None:
-        """Ask whether what fits of a checkpoint is to be loaded."""
+        """Ask whether to load the part of a checkpoint that fits."""
         dialog = ReportDialog(report, self.window)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.accepted.connect(agree)
@@ -79,7 +79,7 @@ class OpenDialog(QFileDialog):
         self.resize(820, 480)
         columns = self.findChild(QTreeView)
         if columns is not None:
-            columns.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)  # dates are read whole
+            columns.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)  # so that dates are not cut
         known = offered if offered is not None else Offered()
         suffixes = (PACKED_SUFFIX, SUFFIX, ".py", *known.checkpoints, *known.sequences)
         kinds = " ".join(f"*{suffix}" for suffix in suffixes)
@@ -95,7 +95,7 @@ class OpenDialog(QFileDialog):
             self._take(path)
 
     def accept(self) -> None:
-        """Take what is selected; a folder that is no capture is entered."""
+        """Take what is selected; a folder that is not a capture is entered."""
         found = [path for path in self.selectedFiles() if path]
         if found and is_capture(found[0]):
             self._take(found[0])
@@ -111,7 +111,7 @@ class OpenDialog(QFileDialog):
 
     def _take(self, path: str) -> None:
         self.chosen = path
-        self.setDirectory(str(Path(path).parent))  # the next one begins beside the capture, not in its pages
+        self.setDirectory(str(Path(path).parent))  # the next dialog begins beside the capture, not in its pages
         self.done(int(QFileDialog.DialogCode.Accepted.value))
 
 

@@ -1,4 +1,4 @@
-"""What stands in the window, put together: bars, rows, docks and the line at the bottom; its colours and messages."""
+"""The parts of the window, put together: bars, rows, docks and the line at the bottom; its colours and messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Parts(QMainWindow):
-    """A window whose parts are there and do nothing yet; no panel is loaded."""
+    """A window with all its parts, not yet connected; no panel is loaded."""
 
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Parts(QMainWindow):
         self.status = StatusRow(self.statusBar(), self.session)
 
     def _build_rows(self) -> None:
-        """What stands above the panels."""
+        """The rows above the panels."""
         self.damage, self.input, self.frames = DamageBar(), InputBar(), FrameBar()
         self.sequences = SequenceRows(self.looking, self.theme, self.settings)
         top = QWidget()
@@ -66,7 +66,7 @@ class Parts(QMainWindow):
         top.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     def _build_docks(self) -> None:
-        """What stands at the sides and below."""
+        """The docks at the sides and below."""
         self.opener, self.tree, self.readout, self.log = Opener(), ModelTree(), Readout(), LogPane()
         self.list_what_opens()
         self.docking.add("open", "Open", self.opener, SIDE.LeftDockWidgetArea)
@@ -85,29 +85,30 @@ class Parts(QMainWindow):
         return self.sequences.input
 
     def list_what_opens(self) -> None:
-        """Samples, and what was open lately."""
+        """List samples and recent files."""
         self.opener.fill(list_samples(), self.settings.recent())
 
-    # -- what is said
+    # -- messages
 
     def show_state(self) -> None:
-        """What the session is at, wherever that is shown."""
+        """Show the state of the session, wherever it is displayed."""
         self.status.show_state()
         self.input.set_busy(self.session.waited_for, self.session.cancelling)
+        self.input.say_whose(self.session.runs_another)
 
     def fail(self, sentence: str, details: str = "") -> None:
-        """Say what went wrong, in one sentence, where the user looks."""
+        """Show what went wrong, in one line, in a dialog or the status row."""
         self.session.sentence = sentence
         self.tell(sentence, details)
 
     def tell(self, sentence: str, details: str = "") -> None:
-        """A sentence in a box, with details to copy."""
+        """A message in a box, with details to copy."""
         self.show_state()
         box = plain_box(self, "inspector", sentence, details)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         box.open()
 
-    # -- looks
+    # -- appearance
 
     def _wanted_theme(self) -> Theme:
         return {"Light": LIGHT, "Dark": DARK}.get(self.settings.text("theme", "Auto"), system_theme())

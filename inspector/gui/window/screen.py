@@ -8,13 +8,13 @@ from PySide6.QtWidgets import QWidget
 
 WANTED = QSize(1440, 900)
 FRAME = QSize(4, 32)
-"""What a frame takes about, while the window manager has not told yet."""
+"""About the size of a window frame, as long as the window manager has not reported it."""
 LARGE = Qt.WindowState.WindowMaximized | Qt.WindowState.WindowFullScreen
 WITHOUT_SCREEN = ("offscreen", "minimal", "vnc")
 
 
 def room_of(window: QWidget) -> QRect | None:
-    """What of its screen a window may fill, without bars and docks; None where there is no screen to speak of."""
+    """The part of its screen that a window may fill, without bars and docks; None where there is no real screen."""
     screen = window.screen()
     if screen is None or QGuiApplication.platformName() in WITHOUT_SCREEN:
         return None

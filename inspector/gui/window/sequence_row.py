@@ -1,4 +1,4 @@
-"""One sequence above the panels: its tokens, patches or layers, and by which quantity they are coloured."""
+"""One sequence above the panels: its tokens, patches or layers, and the quantity by which they are coloured."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class SequenceRow(QWidget):
         return self.looking.axis
 
     def call(self, word: str) -> None:
-        """What the row is called."""
+        """Set the name of the row."""
         self.name.setText(clean(word[:1].upper() + word[1:]))
         self.colour_by.setAccessibleName(f"Colour the {clean(word)} by")
         self.colour_by.setToolTip(f"Colour the {clean(word)} by")
         self.strip.setAccessibleName(f"The {clean(word)}, step by step")
 
     def _strip_for(self, described: Axis) -> TokenStrip:
-        """What draws an axis of this layout."""
+        """The strip for an axis of this layout."""
         if described.layout == "grid" and described.grid is not None:
             return GridStrip(self.looking, self.theme, described.grid[1])
         if described.layout == "hypotheses":
@@ -79,7 +79,7 @@ class SequenceRow(QWidget):
         return strip
 
     def describe(self, described: Axis) -> None:
-        """How the axis is laid out and what its positions are called; another layout is drawn by another strip."""
+        """Set the layout of the axis and the name of its positions; another layout needs another strip."""
         if (described.layout, described.grid) != (self.described.layout, self.described.grid):
             before, name = self.strip, self.strip.accessibleName()
             self.strip = self._put_in(self._strip_for(described))
@@ -92,12 +92,12 @@ class SequenceRow(QWidget):
         self.strip.word = clean(described.title)
 
     def grown(self, capture: Capture, length: int, changed: frozenset[str], *, several: bool = False) -> None:
-        """Show a capture's sequence, or what came to it; with `several` rows each says its name."""
+        """Show a capture's sequence, or its growth; with `several` rows each shows its name."""
         self._capture = capture
         frame = self.looking.position.frame
         self.describe(capture.axis(self.axis, frame))
         self.name.setVisible(several)
-        policy = QComboBox.SizeAdjustPolicy  # strips of equal width stand below each other
+        policy = QComboBox.SizeAdjustPolicy  # so that strips have equal width
         self.colour_by.setSizeAdjustPolicy(
             policy.AdjustToMinimumContentsLengthWithIcon if several else policy.AdjustToContentsOnFirstShow
         )

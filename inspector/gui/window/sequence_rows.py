@@ -1,4 +1,4 @@
-"""The sequences of a run above the panels, one row a step axis: the input, the answer, and what else there is."""
+"""The sequences of a run above the panels, one row for each step axis: the input, the output, and others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from inspector.capture import Capture
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.settings import Settings
-from inspector.gui.state.step_axes import own_axis, words_of
+from inspector.gui.state.step_axes import axis_names, own_axis
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.sequence_row import SequenceRow
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
@@ -20,7 +20,7 @@ WIDEST = 120
 
 
 class SequenceRows(QWidget):
-    """A row for every axis that a capture describes or names the positions of; the input's always has one.
+    """A row for every axis that a capture describes or labels; the input's always has one.
 
     `editing()` where another token is to be put into the input.
     """
@@ -45,12 +45,12 @@ class SequenceRows(QWidget):
         return self.rows[STEP_DOMAIN]
 
     def grown(self, capture: Capture, lengths: Mapping[str, int], changed: frozenset[str]) -> None:
-        """Show the sequences of a capture, or what came to them."""
+        """Show the sequences of a capture, or their growth."""
         own = {own_axis(channel) for channel in capture.channels.values()}
         wanted = [axis for axis in lengths if axis in own and self._has_row(capture, axis)]
         self._arrange(wanted)
         frame = self.cursor_.position.frame
-        words, several = words_of(capture, frame), len(wanted) > 1
+        words, several = axis_names(capture, frame), len(wanted) > 1
         for axis, row in self.rows.items():
             if several:
                 row.call(words.get(axis, axis))
@@ -62,7 +62,7 @@ class SequenceRows(QWidget):
         return axis in (STEP_DOMAIN, ANSWER_DOMAIN) or axis in capture.axes or bool(capture.labels(axis))
 
     def _arrange(self, wanted: list[str]) -> None:
-        """One row for each axis, in this order; those of another capture go."""
+        """One row for each axis, in this order; those of another capture are removed."""
         for axis in [axis for axis in self.rows if axis not in wanted and axis != STEP_DOMAIN]:
             row = self.rows.pop(axis)
             self.column.removeWidget(row)

@@ -1,4 +1,4 @@
-"""What of a capture is shown: all that came since, the frame that was chosen, the steps in view, the numbers."""
+"""How a capture is shown: its growth, the chosen frame, the steps in view, the numbers under the cursor."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Showing(Parts):
         """Started when the numbers under the cursor may have changed; they are read once for many changes."""
         self.reader.timeout.connect(self._read_out)
         self._places: tuple[Place, ...] = ()
-        """The tree of the model that is shown: a run of the same one is looked at where the one before was."""
+        """The tree of the model that is shown: a new run of the same model keeps the cursor position."""
         self._player = Player(self.looking, self)
         self.looking.moved.connect(self._moved)
         self.frames.chosen.connect(self._choose_frame)
@@ -54,7 +54,7 @@ class Showing(Parts):
         self.grown(frozenset(capture.channels) if capture is not None else frozenset())
 
     def say_what_was_computed(self) -> None:
-        """Tell the panels that offer to compute more whether that was done."""
+        """Tell the panels that offer to compute more whether it was computed."""
         for panel in self.panels.values():
             panel.say_computed(bool(panel.extra) and set(panel.extra) <= set(self.session.computed))
 
@@ -122,5 +122,5 @@ class Showing(Parts):
             self.panels[key].redraw()
 
     def play(self) -> None:
-        """Walk the axis in focus by itself, or stop."""
+        """Play along the axis in focus, or stop."""
         self._player.toggle()

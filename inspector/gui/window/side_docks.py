@@ -25,13 +25,13 @@ from inspector.workspace.samples import Sample, step_of
 
 DATA = Qt.ItemDataRole.UserRole
 COMPARED = ": frame "
-"""What a heading has in it where the numbers below compare two runs, or are of one of two."""
+"""Words in a heading whose numbers compare two runs, or belong to one of two."""
 WIDEST = 150
-"""Pixels of the column of numbers at most: what they are is to be read too."""
+"""Most pixels of the column of numbers, so that their names can be read too."""
 
 
 INDENT = 14
-"""Pixels by which checkpoints stand further in than their sample: names are to be read whole in a narrow dock."""
+"""Pixels by which checkpoints are indented below their sample: names should not be cut in a narrow dock."""
 
 
 class Opener(QTreeWidget):
@@ -44,17 +44,17 @@ class Opener(QTreeWidget):
         super().__init__()
         self.setHeaderHidden(True)
         self.setIndentation(INDENT)
-        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)  # names that begin alike differ at their ends
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)  # names with a common prefix differ at their ends
         self.setAccessibleName("What can be opened")
         self.itemActivated.connect(self._activated)
 
     def sizeHint(self) -> QSize:
-        """As wide as the names that are listed, with the bar that scrolls them."""
+        """As wide as the names that are listed, with the scroll bar."""
         frame = 2 * self.frameWidth() + self.verticalScrollBar().sizeHint().width()
         return QSize(self.sizeHintForColumn(0) + frame + 4, super().sizeHint().height())
 
     def fill(self, samples: Sequence[Sample], recent: Sequence[str]) -> None:
-        """List samples by their row, then what was open lately."""
+        """List samples by their row, then recent files."""
         self.clear()
         top = QTreeWidgetItem(self, ["Samples"])
         for sample in samples:
@@ -206,7 +206,7 @@ class Readout(QTableWidget):
         self.resizeRowsToContents()
 
     def selected_text(self) -> str:
-        """The selected cells as tab-separated text; what compares two runs comes with the heading that says so."""
+        """The selected cells as tab-separated text; rows that compare two runs come with the heading that says so."""
         rows: dict[int, list[str]] = {}
         for item in sorted(self.selectedItems(), key=lambda cell: (cell.row(), cell.column())):
             top = self._heading(item.row())

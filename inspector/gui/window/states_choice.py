@@ -1,4 +1,4 @@
-"""What is the state of hand-written cells: chosen among the variables that a loop carries, remembered, run with."""
+"""The states of hand-written cells: chosen among the variables that a loop carries, remembered, and used in runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from inspector.records import CARRIED, STATE
 States = dict[str, tuple[str, ...]]
 NO_RECURRENCE = (
     "This run has no hand-written recurrence: a loop of your own whose state had to be found. Torch's own layers and "
-    "cells say themselves what their state is."
+    "cells declare their state."
 )
 
 
@@ -30,7 +30,7 @@ def remembered_states(settings: Settings, subject: str) -> States:
 
 
 def remember_states(settings: Settings, subject: str, states: Mapping[str, Sequence[str]]) -> None:
-    """Keep the choice for a model; an empty one forgets it."""
+    """Store the choice for a model; an empty one removes it."""
     known = {**_all_states(settings), subject: {place: list(names) for place, names in states.items()}}
     settings.set_text("states", json.dumps({name: places for name, places in known.items() if places}))
 
@@ -50,7 +50,7 @@ def carried(capture: Capture) -> dict[str, tuple[tuple[str, ...], tuple[str, ...
 
 
 class StatesDialog(QDialog):
-    """A check list a place: which of the variables that its loop carries are its state."""
+    """A check list for each place: which of the variables that its loop carries are its state."""
 
     def __init__(
         self, places: Mapping[str, tuple[Sequence[str], Sequence[str]]], parent: QWidget | None = None
@@ -82,7 +82,7 @@ class StatesDialog(QDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.run = buttons.addButton("Run with these", QDialogButtonBox.ButtonRole.AcceptRole)
         reset = buttons.addButton("As found", QDialogButtonBox.ButtonRole.ResetRole)
-        reset.setToolTip("Forget the choice for this model and run with what is found by itself")
+        reset.setToolTip("Forget the choice for this model and run with the states that are found")
         reset.clicked.connect(self._forget)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
@@ -91,7 +91,7 @@ class StatesDialog(QDialog):
         self.resize(440, 380)
 
     def states(self) -> States:
-        """Place → ticked variables, for the places where they are not what the run took."""
+        """Place → ticked variables, for the places where they differ from the run's."""
         if self.forget:
             return {}
         return {place: names for place, names in self._ticked().items() if set(names) != self._found[place]}

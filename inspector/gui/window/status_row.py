@@ -1,4 +1,4 @@
-"""The bottom line: what goes on, how long, how far, and how the worker is."""
+"""The bottom line: the present activity, its time and progress, and the state of the worker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inspector.gui.widgets.plain_text import clean, plain_label
 
 
 class StatusRow:
-    """Fills a status bar and keeps it true to the session."""
+    """Fills a status bar from the session."""
 
     def __init__(self, status: QStatusBar, session: Session) -> None:
         self.session = session
@@ -28,7 +28,7 @@ class StatusRow:
             status.addPermanentWidget(widget)
 
     def show_state(self) -> None:
-        """What the session is at."""
+        """Show the state of the session."""
         session, progress = self.session, self.session.progress
         text = progress.text if session.running and progress is not None else session.sentence
         self.sentence.show_text(text)

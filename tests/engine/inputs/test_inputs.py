@@ -137,8 +137,8 @@ BAD: list[tuple[Subject, str, str, dict[str, Any], str]] = [
     (VECTORS, "generated", "noise", {"steps": 0}, "empty"),
     (VECTORS, "generated", "noise", {"steps": "many"}, "expected a number"),
     (VECTORS, "file", "/nowhere/x.npy", {}, "no file"),
-    (VECTORS, "audio", "x.wav", {}, "does not say how sound is framed"),
-    (LETTERS, "example", "x", {}, "brings no examples"),
+    (VECTORS, "audio", "x.wav", {}, "does not define how sound is framed"),
+    (LETTERS, "example", "x", {}, "has no examples"),
 ]
 
 

@@ -107,7 +107,7 @@ def test_an_equals_sign_is_text_where_no_input_has_that_name() -> None:
 def test_unknown_names_and_kinds_have_their_sentence() -> None:
     for given, said in (
         ({"text": ["src=a", "tgt=A", "more=x"]}, "has no input 'more'; there are src, tgt"),
-        ({"text": ["src=a"], "generated": ["tgt=noise"]}, "tgt of .* reads tokens; made signals are for"),
+        ({"text": ["src=a"], "generated": ["tgt=noise"]}, "tgt of .* reads tokens; generated signals are for"),
         ({"text": ["src=a", "tgt=A"], "file": ["x=a.npy"]}, "has no input 'x'"),
     ):
         with pytest.raises(InputError, match=said):

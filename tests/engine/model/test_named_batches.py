@@ -145,7 +145,7 @@ def test_inputs_that_share_their_steps_have_equally_many() -> None:
     subject = adopt(SimpleNamespace(model=nn.Bilinear(2, 1, 3), inputs=inputs))
     batch = of_values(subject, {"x": np.ones((4, 2)), "y": np.ones((4, 1))})
     assert batch.named["y"].axis == "step" and not batch.others()
-    with pytest.raises(InputError, match=r"y has \[3\] steps and x \[4\], though both run over the same ones\."):
+    with pytest.raises(InputError, match=r"y has \[3\] steps and x \[4\], though both have the same step axis\."):
         of_values(subject, {"x": np.ones((4, 2)), "y": np.ones((3, 1))})
 
 
@@ -202,7 +202,7 @@ def test_without_examples_there_is_something_to_run() -> None:
 
 def test_an_image_is_run_by_itself() -> None:
     subject = adopt(SimpleNamespace(model=nn.Conv2d(3, 1, 1), inputs={"x": {"kind": "image"}}))
-    with pytest.raises(InputError, match="x of Conv2d has to be given: it is an image of a shape that nobody said"):
+    with pytest.raises(InputError, match="x of Conv2d has to be given: it is an image of an undeclared shape"):
         defaults(subject, 0)
     assert make_batch(subject, np.ones((3, 2, 2)), 0, 0).inputs.shape == (1, 3, 2, 2)
 
@@ -215,12 +215,12 @@ def test_two_inputs_without_a_word_are_ambiguous_only_where_they_are() -> None:
 
 BAD_DECLARATIONS: list[tuple[Any, str]] = [
     (["src"], "expected name → description"),
-    ({"a b": "tokens"}, "expected a word"),
-    ({3: "tokens"}, "expected a word"),
+    ({"a b": "tokens"}, "expected an identifier"),
+    ({3: "tokens"}, "expected an identifier"),
     ({"src": "words"}, "expected one of tokens, vectors, image"),
     ({"src": {}}, "expected one of tokens"),
     ({"src": 5}, "is a int; expected"),
-    ({"src": {"kind": "tokens", "vocab": "ab"}}, "has no 'vocab'; it may say kind, vocabulary"),
+    ({"src": {"kind": "tokens", "vocab": "ab"}}, "has no 'vocab'; it may have kind, vocabulary"),
     ({"m": {"kind": "mask", "of": "src"}}, "The mask 'm' of it is of 'src'; there are m"),
     ({"x": "vectors", "m": {"of": "x", "marks": "yes"}}, "marks 'yes'; expected one of real, padding"),
     ({"a": {"kind": "tokens", "primary": True}, "b": {"kind": "tokens", "primary": True}}, "Several inputs"),

@@ -152,8 +152,8 @@ def notes(folder: Path) -> list[str]:
     ("fault", "status", "said"),
     [
         (None, "done", ""),
-        (CancelledError(), "cancelled", "Cancelled; what came so far is kept."),
-        (KeyboardInterrupt(), "cancelled", "Interrupted; what came so far is kept."),
+        (CancelledError(), "cancelled", "Cancelled; what was captured so far is stored."),
+        (KeyboardInterrupt(), "cancelled", "Interrupted; what was captured so far is stored."),
         (ModelError("The model raised x.", "line 3"), "failed", "The model raised x."),
         (InputError("No such thing."), "failed", "No such thing."),
         (ZeroDivisionError("oh"), "failed", "The run ended with ZeroDivisionError: oh."),
@@ -244,7 +244,7 @@ def test_a_graph_that_the_callers_backward_pass_let_go_is_said(tmp_path: Path, r
     with record(tmp_path / "a.inspect", model) as recording, recording.call(model, x, options):
         model(x).square().sum().backward(retain_graph=retain)
     with open_capture(tmp_path / "a.inspect") as capture:
-        refused = {one.channel for one in capture.refusals if "backward(retain_graph=True) keeps it" in one.reason}
+        refused = {one.channel for one in capture.refusals if "use backward(retain_graph=True)" in one.reason}
         assert refused == (set() if retain else {"model:gradient", "model:jacobian/frobenius_norm"})
         assert ("model:jacobian/frobenius_norm" in capture.channels) is retain
         assert capture.array("model:h").shape == (4, 4)

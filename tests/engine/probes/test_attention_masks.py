@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from inspector.engine.attention.looked import Looked
 from inspector.engine.attention.masks import limit, settle, unreached
 from inspector.engine.attention.rows import MASKED
+from inspector.engine.attention.selected_sample import SelectedSample
 
 INF = math.inf
 
 
-def looked() -> Looked:
-    return Looked(1, 0, 6, 6)
+def selected() -> SelectedSample:
+    return SelectedSample(1, 0, 6, 6)
 
 
 def grid(mask: Tensor) -> Tensor:
@@ -30,33 +30,33 @@ def test_what_a_mask_is_kept_as() -> None:
         torch.zeros(4, 4).masked_fill(~triangle, -INF),
         torch.zeros(4, 4).masked_fill(~triangle, MASKED),
     ):
-        found = settle(looked(), grid(mask), MASKED, None)
+        found = settle(selected(), grid(mask), MASKED, None)
         assert found.causal and found.mask is None and found.first_query == 0
     for mask in (torch.ones(2, 4, dtype=torch.bool), torch.zeros(2, 4)):
-        found = settle(looked(), grid(mask), MASKED, None)
+        found = settle(selected(), grid(mask), MASKED, None)
         assert not found.causal and found.mask is None
     later = torch.ones(2, 5, dtype=torch.bool).tril(3)
-    found = settle(looked(), grid(later), MASKED, None)
+    found = settle(selected(), grid(later), MASKED, None)
     assert (
         not found.causal and found.first_query == 3 and found.mask is not None and torch.equal(found.mask[0, 0], later)
     )
     upper = torch.ones(2, 5, dtype=torch.bool).tril()  # the first queries of fewer: no place among the keys is known
-    found = settle(looked(), grid(upper), MASKED, None)
+    found = settle(selected(), grid(upper), MASKED, None)
     assert found.first_query == 0 and not found.causal and found.mask is not None
     row = torch.tensor([[True, False, True]])
-    assert settle(looked(), grid(row), MASKED, None).first_query == 0
+    assert settle(selected(), grid(row), MASKED, None).first_query == 0
     more_rows = torch.ones(5, 2, dtype=torch.bool).tril(-3)
-    assert settle(looked(), grid(more_rows), MASKED, None).mask is not None
+    assert settle(selected(), grid(more_rows), MASKED, None).mask is not None
     slopes = -torch.arange(4.0).expand(4, 4)
-    found = settle(looked(), grid(slopes), MASKED, None)
+    found = settle(selected(), grid(slopes), MASKED, None)
     assert found.mask is not None and torch.equal(found.mask[0, 0], slopes)
     weak = torch.zeros(4, 4).masked_fill(~triangle, MASKED + 1)
-    assert settle(looked(), grid(weak), MASKED, None).mask is not None
-    assert not settle(looked(), grid(weak), MASKED, None).causal
+    assert settle(selected(), grid(weak), MASKED, None).mask is not None
+    assert not settle(selected(), grid(weak), MASKED, None).causal
 
 
 def test_a_mask_is_settled_once_until_it_is_written_to() -> None:
-    one, source = looked(), torch.zeros(3, 3)
+    one, source = selected(), torch.zeros(3, 3)
     first = settle(one, grid(source), MASKED, source)
     assert settle(one, grid(source), MASKED, source) is first
     assert settle(one, grid(source)[..., :2], MASKED, source) is not first, "another part of it"
@@ -70,7 +70,7 @@ def test_a_mask_is_settled_once_until_it_is_written_to() -> None:
 
 
 def test_a_few_masks_are_remembered_and_none_of_inference_mode() -> None:
-    one, masks = looked(), [torch.zeros(2, 2) for _ in range(6)]
+    one, masks = selected(), [torch.zeros(2, 2) for _ in range(6)]
     for mask in masks:
         settle(one, grid(mask), MASKED, mask)
     assert list(one.masks) == [id(mask) for mask in masks[-4:]]

@@ -1,4 +1,4 @@
-"""Attention over axes that hold the batch and something else: every window shown is one of the sample looked at."""
+"""Attention over axes that hold the batch and something else: every window shown is one of the sample selected at."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from attending import probed, reference_layer, weights_of
 from torch import Tensor, nn
 
-from inspector.engine.attention.looked import Looked
+from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.errors import Unsupported
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -142,9 +142,9 @@ def test_windows_of_a_fused_encoder_layer(norm_first: bool) -> None:
 def test_the_check_compares_the_sample_that_is_shown(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Were the queries, keys and values those of another sample, what the call returned for this one would not fit."""
     torch.manual_seed(0)
-    right = Looked.part
+    right = SelectedSample.part
 
-    def of_another(self: Looked, tensor: Tensor, axis: int = 0) -> Tensor:
+    def of_another(self: SelectedSample, tensor: Tensor, axis: int = 0) -> Tensor:
         self.sample = (self.sample + 1) % self.batch
         try:
             return right(self, tensor, axis)
@@ -160,7 +160,7 @@ def test_the_check_compares_the_sample_that_is_shown(kind: str, monkeypatch: pyt
     }
     x = torch.randn(B, N * W, A * D, dtype=torch.float64)
     for part, passes in ((right, True), (of_another, False)):
-        monkeypatch.setattr(Looked, "part", part)
+        monkeypatch.setattr(SelectedSample, "part", part)
         with torch.no_grad():
             _, seen = probed({"module": module, "layer": layer}.get(kind, calls[kind]), x, calls[kind], look_at=1)  # type: ignore[arg-type]
         assert seen[0].check is not None and seen[0].check.passed is passes
@@ -168,18 +168,18 @@ def test_the_check_compares_the_sample_that_is_shown(kind: str, monkeypatch: pyt
 
 def test_an_order_that_reshapes_leave_open_is_taken_as_one_sample_after_the_other() -> None:
     """With as many windows as samples no shape tells which axis is which; the note says what was assumed."""
-    looked = Looked(2, 1, 6, 6)
-    looked.reshaped((2, 2, 3), (4, 3))
-    assert looked.members(4).tolist() == [2, 3]
-    looked = Looked(2, 1, 6, 6)
-    looked.reshaped((5, 2, 3), (10, 3))
-    assert looked.members(10).tolist() == [1, 3, 5, 7, 9]
-    looked.reshaped((2, 5, 3), (10, 3))  # the last one counts
-    assert looked.members(10).tolist() == [5, 6, 7, 8, 9]
-    looked.reshaped((3, 5, 2, 7), (3, 10, 7))  # any axis
-    assert looked.members(10).tolist() == [1, 3, 5, 7, 9]
-    looked.reshaped((4, 2, 3), (6, 4))  # entries that mix samples say nothing
-    assert looked.members(6).tolist() == [3, 4, 5]
+    selected = SelectedSample(2, 1, 6, 6)
+    selected.reshaped((2, 2, 3), (4, 3))
+    assert selected.members(4).tolist() == [2, 3]
+    selected = SelectedSample(2, 1, 6, 6)
+    selected.reshaped((5, 2, 3), (10, 3))
+    assert selected.members(10).tolist() == [1, 3, 5, 7, 9]
+    selected.reshaped((2, 5, 3), (10, 3))  # the last one counts
+    assert selected.members(10).tolist() == [5, 6, 7, 8, 9]
+    selected.reshaped((3, 5, 2, 7), (3, 10, 7))  # any axis
+    assert selected.members(10).tolist() == [1, 3, 5, 7, 9]
+    selected.reshaped((4, 2, 3), (6, 4))  # entries that mix samples say nothing
+    assert selected.members(6).tolist() == [3, 4, 5]
 
 
 @pytest.mark.parametrize("way", ["heads first", "batch first", "concatenated", "concatenated by name"])
@@ -213,50 +213,50 @@ def test_heads_merged_with_the_batch_are_those_of_the_sample(way: str, by_hand: 
 
 
 def test_a_concatenation_of_other_things_says_nothing_about_the_batch() -> None:
-    looked = Looked(2, 1, 6, 6)
-    looked.joined(((2, 3), (1, 3)), 3)
-    looked.joined(((4, 3),), 4)
-    looked.joined(((2, 3),), 2)
-    assert not looked.merged
-    alone = Looked(1, 0, 6, 6)
+    selected = SelectedSample(2, 1, 6, 6)
+    selected.joined(((2, 3), (1, 3)), 3)
+    selected.joined(((4, 3),), 4)
+    selected.joined(((2, 3),), 2)
+    assert not selected.merged
+    alone = SelectedSample(1, 0, 6, 6)
     alone.joined(((1, 3), (1, 3)), 2)
     alone.reshaped((1, 2, 3), (2, 3))
-    looked.reshaped((2, 3), (2, 3))
-    looked.reshaped((2, 0, 3), (0, 3))
-    assert not alone.merged and not looked.merged
-    looked.joined(((2, 3), (2, 3), (2, 3)), 6)
-    assert looked.members(6).tolist() == [1, 3, 5]
+    selected.reshaped((2, 3), (2, 3))
+    selected.reshaped((2, 0, 3), (0, 3))
+    assert not alone.merged and not selected.merged
+    selected.joined(((2, 3), (2, 3), (2, 3)), 6)
+    assert selected.members(6).tolist() == [1, 3, 5]
 
 
 def test_an_axis_that_is_no_multiple_of_the_batch_is_refused_and_one_entry_is_everybodys() -> None:
-    looked = Looked(3, 1, 6, 6)
-    with pytest.raises(Unsupported, match="7 entries, which is no multiple of the batch of 3"):
-        looked.part(torch.zeros(7, 2))
-    assert looked.part(torch.zeros(1, 2)).shape == (1, 2) and looked.members(1).tolist() == [0]
+    selected = SelectedSample(3, 1, 6, 6)
+    with pytest.raises(Unsupported, match="7 entries, not a multiple of the batch of 3"):
+        selected.part(torch.zeros(7, 2))
+    assert selected.part(torch.zeros(1, 2)).shape == (1, 2) and selected.members(1).tolist() == [0]
 
 
 def test_what_the_note_says_of_windows() -> None:
-    looked, after = Looked(3, 1, 6, 6), "shown one after the other with"
+    selected, after = SelectedSample(3, 1, 6, 6), "shown one after the other with"
     where = "2 windows of this sample on the batch axis"
-    assert looked.told(3, 2) == "" == looked.told(1, 2)
-    assert looked.told(6, 2) == f"{where}, taken to lie next to each other, {after} 2 heads each"
-    looked.reshaped((3, 2, 5), (6, 5))
-    assert looked.told(6, 1) == f"{where}, {after} one head each"
-    assert Looked(1, 0, 6, 6).told(2, 3) == f"{where}, {after} 3 heads each", "there is only one sample"
+    assert selected.window_note(3, 2) == "" == selected.window_note(1, 2)
+    assert selected.window_note(6, 2) == f"{where}, taken to lie next to each other, {after} 2 heads each"
+    selected.reshaped((3, 2, 5), (6, 5))
+    assert selected.window_note(6, 1) == f"{where}, {after} one head each"
+    assert SelectedSample(1, 0, 6, 6).window_note(2, 3) == f"{where}, {after} 3 heads each", "there is only one sample"
 
 
 @pytest.mark.parametrize("order", ["open", "batch first", "batch last"])
 def test_what_is_shown_and_what_is_compared_are_the_same_entries(order: str) -> None:
-    looked = Looked(3, 1, 6, 6)
+    selected = SelectedSample(3, 1, 6, 6)
     if order != "open":
-        looked.reshaped((3, 4, 5) if order == "batch first" else (4, 3, 5), (12, 5))
+        selected.reshaped((3, 4, 5) if order == "batch first" else (4, 3, 5), (12, 5))
     entries = [4, 5, 6, 7] if order != "batch last" else [1, 4, 7, 10]
     for axis in (0, 1):
         tensor = torch.arange(12).view(12, 1, 1).expand(12, 2, 3).transpose(0, axis)
-        for part in (looked.part(tensor, axis), looked.returned(tensor, axis)):
+        for part in (selected.part(tensor, axis), selected.returned(tensor, axis)):
             assert part.select(1 - axis, 0)[:, 0].tolist() == entries
         one = tensor.narrow(axis, 0, 1)
-        assert looked.part(one, axis) is one and torch.equal(looked.returned(one, axis), one)
+        assert selected.part(one, axis) is one and torch.equal(selected.returned(one, axis), one)
 
 
 def test_one_sequence_without_a_batch_axis() -> None:

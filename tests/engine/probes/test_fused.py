@@ -265,9 +265,9 @@ def test_a_copy_of_a_watched_model_records_nothing() -> None:
     probe.attach(model, trace, Emitter(Kept()))
     twin = copy.deepcopy(model)
     twin(torch.randn(5, 1, 3))
-    assert not probe._recorder.walks
+    assert not probe._recorder.chains
     model(torch.randn(5, 1, 3))
-    assert len(probe._recorder.walks) == 1
+    assert len(probe._recorder.chains) == 1
     probe.detach()
     assert not model[0]._forward_hooks
 

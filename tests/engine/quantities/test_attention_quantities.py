@@ -173,7 +173,7 @@ def test_weights_of_the_model_itself_are_used_as_they_are() -> None:
 
 
 def test_another_sample_than_the_kept_one_is_refused() -> None:
-    with pytest.raises(Unsupported, match="kept for sequence 0"):
+    with pytest.raises(Unsupported, match="recorded for sequence 0"):
         rows(attention(3, 3), 1, 0, 3)
 
 
@@ -352,7 +352,7 @@ def test_rows_without_keys_are_counted_head_by_head() -> None:
     sink = run(attention(5, 5, mask=mask))
     counted = {scalar.name: scalar.value for scalar in sink.of(Scalar)}
     assert counted == {"layer:attention/rows_without_keys": 2}
-    assert any("2 of 10 attention rows may look at no key" in log.text for log in sink.of(Log))
+    assert any("2 of 10 attention rows may attend to no key" in log.text for log in sink.of(Log))
 
 
 def test_maps_take_half_of_the_free_disk_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

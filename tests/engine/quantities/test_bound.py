@@ -167,7 +167,7 @@ def test_layers_with_a_carry_have_weights_and_no_bound(monkeypatch: pytest.Monke
     monkeypatch.setattr(spectra_file, "BUDGET", 5 * IN**3)
     kept = Kept()
     perform(subject, batch, kept, RunOptions(only=("weight/spectrum",)))
-    assert kept.reasons() == ["Spectra of 6 weights of 3 × 3 cost too much; 5 are done."]
+    assert kept.reasons() == ["Spectra of 6 weights of 3 × 3 cost too much; the limit is 5."]
 
 
 @pytest.mark.parametrize("make", [

@@ -54,6 +54,7 @@ TOLD = {
     r"fixed_points/inputs": ("fixed_point", "1", "sequential", None, "input"),
     r"fixed_points/states": ("fixed_point", "1", "sequential", None, "point unit"),
     r"fixed_points/statistics": ("fixed_point", "1", "sequential", None, "statistic point"),
+    r"gradient/[hc]": ("gradient", "nat", "diverging", None, "step unit"),
     r"gradient/(cell|state)_norm": ("gradient", "nat", "log", None, "step"),
     r"gradient/depth": ("depth", "nat", "log", None, "statistic layer"),
     r"gradient/depth_map": ("depth", "nat", "log", None, "step layer"),
@@ -130,5 +131,5 @@ def test_every_channel_says_what_it_is() -> None:
 
 def test_what_is_computed_without_being_asked_for() -> None:
     asked_for = {key for key, quantity in QUANTITIES.items() if not quantity.default}
-    assert asked_for == {"bptt", "depth/parameters", "fixed_points", "influence", "truncation"}
+    assert asked_for == {"bptt", "depth/parameters", "fixed_points", "gradient/vectors", "influence", "truncation"}
     assert [key for key, quantity in QUANTITIES.items() if quantity.parameter_gradients] == ["clipping"]

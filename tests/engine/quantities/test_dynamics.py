@@ -329,10 +329,10 @@ def test_what_does_not_fit_the_budget_is_thinned_and_says_so(monkeypatch: pytest
 
 def test_a_refusal_says_what_it_would_cost() -> None:
     with pytest.raises(NotImplementedError, match="shorter sequence"):
-        lyapunov_file.Plan(10_000_000, 512)
-    plan = lyapunov_file.Plan(100_000, 64)
+        lyapunov_file.ExponentBudget(10_000_000, 512)
+    plan = lyapunov_file.ExponentBudget(100_000, 64)
     assert plan.count >= 8 and plan.warm_up == 500
-    assert jacobian_singular.kept_ranks(100)[0] == 0 and jacobian_singular.kept_ranks(100)[-1] == 99
+    assert jacobian_singular.written_ranks(100)[0] == 0 and jacobian_singular.written_ranks(100)[-1] == 99
 
 
 class OwnFunction(nn.Module):

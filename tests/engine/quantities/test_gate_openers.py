@@ -14,7 +14,7 @@ from kept import Kept
 from models import OnlyOutput
 from torch import Tensor, nn
 
-from inspector.engine.analyses.memory_gate import keeping
+from inspector.engine.analyses.memory_gate import memory_gate_of
 from inspector.engine.cells.function_cell import FunctionStep
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
@@ -262,15 +262,15 @@ def mine(equation: str, named: tuple[str, ...]) -> Trace:
 def test_the_direction_of_a_hand_written_gate_is_found_from_its_equation(equation: str, high: bool) -> None:
     """Cho et al. write z the other way round than PyTorch: the name alone would be wrong half of the time."""
     trace = mine(equation, ("z", "r", "candidate"))
-    found = keeping(trace.recurrences[0])
+    found = memory_gate_of(trace.recurrences[0])
     assert found is not None and (found.signal, found.high, found.method) == ("gate/z", high, "exact")
     assert found.letter == ("z" if high else "(1 − z)")
-    judged = keeping(mine(equation, ("z",)).recurrences[0])
+    judged = memory_gate_of(mine(equation, ("z",)).recurrences[0])
     assert judged is not None and judged.high is high and "judged from the states" in judged.method
 
 
 def test_a_gate_that_keeps_nothing_is_not_called_memory() -> None:
-    assert keeping(mine("neither", ("r", "candidate")).recurrences[0]) is None
+    assert memory_gate_of(mine("neither", ("r", "candidate")).recurrences[0]) is None
     kept = Kept()
     for key in ("memory", "timescale"):
         QUANTITIES[key].run(mine("neither", ()), Emitter(kept))

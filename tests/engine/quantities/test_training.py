@@ -57,11 +57,11 @@ def test_without_steps_rows_are_numbered_and_without_columns_there_is_nothing(tm
 
 
 @pytest.mark.parametrize(("text", "words"), [
-    ("[1, 2]", "no columns by name"),
+    ("[1, 2]", "no named columns"),
     ("{", "cannot be read"),
     ('{"step": [0, 1], "loss": [3]}', "loss has 1 values for 2 steps"),
-    ('{"loss": ["a"]}', "loss is no list of numbers"),
-    ('{"loss": [[1]]}', "loss is no list of numbers"),
+    ('{"loss": ["a"]}', "loss is not a list of numbers"),
+    ('{"loss": [[1]]}', "loss is not a list of numbers"),
 ])  # fmt: skip
 def test_what_is_not_a_table_is_refused_in_a_sentence(tmp_path: Path, text: str, words: str) -> None:
     kept = seen(tmp_path, text)

@@ -150,11 +150,11 @@ def test_projected_items_are_close(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_hundred_thousand_steps_have_a_plan() -> None:
     cell = LstmStep(*(torch.zeros(256, 64) for _ in range(2)), None, None)
     item = Recurrence("p", "LSTM", cell, torch.zeros(0), torch.zeros(0), torch.tensor([100_000]))
-    ks = module.lengths_looked_at(item, 100_000)
+    ks = module.lengths_tried(item, 100_000)
     assert 50 < ks[-1] < 1000 and len(ks) > 10
     huge = Recurrence("p", "LSTM", cell, torch.zeros(0), torch.zeros(0), torch.tensor([10_000_000]))
     with pytest.raises(itemised.Unsupported, match="at least"):
-        module.lengths_looked_at(huge, 10_000_000)
+        module.lengths_tried(huge, 10_000_000)
 
 
 def test_one_step_is_its_own_gradient() -> None:

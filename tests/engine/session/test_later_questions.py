@@ -168,7 +168,7 @@ def test_why_a_new_run_is_needed_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     path = asked.run("a", "states")
     said = needs_run(asked.ask(path, "clipping", "gates"))
     assert said == (
-        "clipping needs the gradients of all parameters, which only a run keeps that asks for it from the start."
+        "clipping needs the gradients of all parameters, which a run stores only if it is requested from the start."
     )
     assert isinstance(asked.ask(path, "gates", "gradient/vectors@0:2"), Finished)
     said = needs_run(asked.ask(path, "gradient/vectors@0:3"))
@@ -176,18 +176,18 @@ def test_why_a_new_run_is_needed_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     another = tmp_path / "another.inspect"
     assert (
         needs_run(asked.ask(another, "jacobian/lag"))
-        == "The run that is kept in memory is that of a.inspect, so jacobian/lag needs a new run."
+        == "The run that is stored in memory is that of a.inspect, so jacobian/lag needs a new run."
     )
     unknown = asked.ask(path, "nonsense")
     assert isinstance(unknown, Failure) and unknown.kind == "input" and "no quantity 'nonsense'" in unknown.message
     asked.open("loop")
     assert (
         needs_run(asked.ask(path, "jacobian/lag"))
-        == "No run of this model is kept in memory, so jacobian/lag needs a new run."
+        == "No run of this model is stored in memory, so jacobian/lag needs a new run."
     )
     monkeypatch.setattr(later, "MOST_BYTES", 1000)
     path = asked.run("b", "states")
-    assert "too large to be kept in memory" in needs_run(asked.ask(path, "jacobian/lag", "gates"))
+    assert "too large to be stored in memory" in needs_run(asked.ask(path, "jacobian/lag", "gates"))
     assert needs_run(asked.ask(path, "jacobian/lag", "gates")).endswith("so jacobian/lag, gates need a new run.")
 
 
@@ -253,4 +253,4 @@ def test_tensors_are_counted_once_however_often_they_are_reached() -> None:
     from torch import nn
 
     one = torch.zeros(1000)
-    assert later.held_bytes([one, {"a": one[10:20]}, (one, nn.Linear(50, 50))]) == 4000
+    assert later.tensor_bytes([one, {"a": one[10:20]}, (one, nn.Linear(50, 50))]) == 4000

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from inspector.engine.pipeline import held_bytes
+from inspector.engine.pipeline import tensor_bytes
 from inspector.engine.trace.findings import Findings
 
 
@@ -35,4 +35,4 @@ def test_a_value_is_found_by_its_own_class() -> None:
 def test_what_is_left_counts_for_the_memory_of_a_trace() -> None:
     findings = Findings()
     findings.of(Counted).counts.append(torch.zeros(10))
-    assert held_bytes(findings) == 40
+    assert tensor_bytes(findings) == 40

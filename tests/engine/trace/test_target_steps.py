@@ -256,7 +256,7 @@ def test_gates_of_a_decoder_are_not_assigned_to_the_inputs_tokens_even_where_len
 def test_influence_by_lag_is_refused_where_nothing_lies_a_lag_apart() -> None:
     wanted, sink = answers(EQUAL), Listed()
     perform(subject_of("fused", wanted), batch_of(GIVEN, wanted), sink, RunOptions(only=("influence",)))
-    assert "steps of its own" in sink.refusals()["input:influence/loss"]
+    assert "a step axis of its own" in sink.refusals()["input:influence/loss"]
 
 
 class Looker(nn.Module):
@@ -294,7 +294,7 @@ def test_a_decoders_attention_has_queries_of_the_answer_and_keys_of_the_input(le
     assert [read.domain("query"), read.domain("key")] == ["step", "step"]
     n = lengths[0]
     assert own.shape == (1, n, n) and cross.shape[1] == n and read.shape[1] == GIVEN[0]
-    assert "looks at another sequence" in sink.refusals()["decoder.cross:attention/distance"]
+    assert "attends to another sequence" in sink.refusals()["decoder.cross:attention/distance"]
     np.testing.assert_allclose(sink.array("decoder.own:attention")[0].sum(-1), 1, atol=2e-3)
     np.testing.assert_allclose(sink.array("decoder.cross:attention")[0].sum(-1), 1, atol=2e-3)
 

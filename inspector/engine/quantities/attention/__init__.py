@@ -1,1 +1,1 @@
-"""Quantities of attention: maps of every head, and one number a row of them."""
+"""Quantities of attention: maps of every head, and one number for each of their rows."""

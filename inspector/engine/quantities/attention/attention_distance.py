@@ -1,4 +1,4 @@
-"""Mean attention distance: how far back or ahead a query looks."""
+"""Mean attention distance: how far back or ahead a query attends."""
 
 from __future__ import annotations
 

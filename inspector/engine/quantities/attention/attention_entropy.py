@@ -20,7 +20,7 @@ from inspector.engine.trace.quantity import Describe
     signal="attention/entropy", summary="entropy of each head's attention, per query",
 )  # fmt: skip
 def entropy(block: RowBlock) -> Tensor:
-    """H[a, q] = −Σ_k A[a, q, k] ln A[a, q, k] in nats: (a, q). See RowBlock.entropy for how."""
+    """H[a, q] = −Σ_k A[a, q, k] ln A[a, q, k] in nats: (a, q). See RowBlock.entropy for the computation."""
     return block.entropy
 
 
@@ -28,7 +28,7 @@ def entropy(block: RowBlock) -> Tensor:
 @per_attention_row(
     Describe(
         kind="attention_statistic", title="attention entropy, normalised", limits=(0.0, 1.0),
-        formula="−Σ_k A_qk ln A_qk / ln n_q, n_q = number of keys that query q may look at",
+        formula="−Σ_k A_qk ln A_qk / ln n_q, n_q = number of keys that query q may attend to",
         source="Zhai et al. 2023, arXiv 2303.06296", method="exact; NaN for queries with a single allowed key",
     ),
     signal="attention/entropy_normalised", summary="entropy over that of an even spread over the allowed keys",

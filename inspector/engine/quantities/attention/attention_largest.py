@@ -1,4 +1,4 @@
-"""Largest attention weight: how sure a head is of one key."""
+"""Largest attention weight: how concentrated a head is on one key."""
 
 from __future__ import annotations
 

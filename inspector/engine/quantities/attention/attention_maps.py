@@ -24,11 +24,11 @@ SHARE_OF_DISK = 0.5
 
 
 def run(trace: Trace, emit: Emitter) -> None:
-    """A[a, q, k] = softmax_k(scale · Q[a, q] · K[a, k] + mask[a, q, k]), of the sample looked at, as float16.
+    """A[a, q, k] = softmax_k(scale · Q[a, q] · K[a, k] + mask[a, q, k]), of the selected sample, as float16.
 
-    Shape: (head, query, key); each row sums to 1 over the keys it may look at, forbidden keys are 0, and a row
-    that may look at no key is NaN. Says beforehand how many bytes all maps take, and refuses them with that number
-    when it exceeds the budget or half of the free disk; statistics are still computed then.
+    Shape: (head, query, key); each row sums to 1 over the keys it may attend to, forbidden keys are 0, and a row that
+    may attend to no key is NaN. Reports beforehand how many bytes all maps take, and rejects them with that number when
+    it exceeds the budget or half of the free disk; statistics are still computed then.
     Reference: Vaswani et al. (2017), Attention is all you need.
     """
     shown = [attention for attention in trace.attentions if refusal(attention) is None]
@@ -44,7 +44,7 @@ def run(trace: Trace, emit: Emitter) -> None:
     if needed > limit:
         too_much = (
             f"The {heads} attention maps would take {size(needed)} and at most {size(limit)} may be written; run a "
-            "shorter sequence or make room on the disk. Their statistics are shown."
+            "shorter sequence or free space on the disk. Their statistics are shown."
         )
         for attention in shown:
             emit.refuse(f"{attention.place}:attention", too_much)
@@ -74,7 +74,7 @@ def budget(emit: Emitter) -> int:
 
 
 def size(count: int) -> str:
-    """Bytes in words: "302 MB"."""
+    """Bytes as text: "302 MB"."""
     for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= 0.9995 * factor:  # 999,999 bytes are 1 MB, not 1e+03 kB
             return f"{count / factor:.3g} {unit}"
@@ -97,13 +97,13 @@ def _write(trace: Trace, attention: Attention, emit: Emitter) -> None:
     def write(heads: slice, block: RowBlock) -> None:
         page = block.weights.to(torch.float16)
         missing = block.keys - page.shape[2]
-        if missing and block.first + page.shape[1] == rows.queries:  # the last rows say how many keys there are
+        if missing and block.first + page.shape[1] == rows.queries:  # the last rows have the number of keys
             page = torch.nn.functional.pad(page, (0, missing))
         emit.page(name, (heads.start, block.first, 0), page)
 
     result = statistics(trace, attention, emit, write)
     emit.array(_allowed_channel(name, attention, rows), rows.reach())
-    for count, what in ((result.empty_rows, "may look at no key"), (result.broken_rows, "are not finite")):
+    for count, what in ((result.empty_rows, "may attend to no key"), (result.broken_rows, "are not finite")):
         if count:
             emit.scalar(f"{name}/{'rows_without_keys' if what.startswith('may') else 'rows_not_finite'}", count)
             text = f"{attention.place}: {count} of {rows.heads * rows.queries} attention rows {what}; shown as NaN."
@@ -113,7 +113,7 @@ def _write(trace: Trace, attention: Attention, emit: Emitter) -> None:
 def _allowed_channel(name: str, attention: Attention, rows: Rows) -> Channel:
     return Channel(
         name=f"{name}/allowed", kind="attention", dims=("statistic", "query"), shape=(2, rows.queries), dtype="int32",
-        title="first and last key that a query may look at", labels={"statistic": ("first", "last")},
+        title="first and last key that a query may attend to", labels={"statistic": ("first", "last")},
         method="over all heads; -1 where there is none", module=attention.module,
         domains={"query": attention.queries_from}, value_domain=attention.keys_from,
     )  # fmt: skip

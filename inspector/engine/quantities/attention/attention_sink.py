@@ -1,4 +1,4 @@
-"""Attention sink: the weight that goes to the first keys, whatever they say."""
+"""Attention sink: the weight that goes to the first keys, whatever their content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixed and slow points of the recurrence near its trajectory, its input held at one value, and their stability."""
+"""Fixed and slow points of the recurrence near its trajectory, at a constant input, and their stability."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.constant_inputs import Held, held_inputs
+from inspector.engine.analyses.constant_inputs import ConstantInput, constant_inputs
 from inspector.engine.analyses.fixed_point_search import ITERATIONS, distinct, minimise
 from inspector.engine.analyses.state_space import speeds, state_space, visited
 from inspector.engine.errors import Unsupported
@@ -35,23 +35,24 @@ SOURCE = "Sussillo & Barak 2013; Golub & Sussillo 2018"
 
 @QUANTITIES.register("fixed_points")
 @per_run(
-    summary="fixed and slow points with the input held (mean, zero, frequent inputs), and their stability", order=90,
-    default=False, needs=(RECURRENCE,), cost="a search from some 64 states for each input that is held: seconds",
+    summary="fixed and slow points at a constant input (mean, zero, frequent inputs), and their stability", order=90,
+    default=False, needs=(RECURRENCE,), cost="a search from some 64 states for each constant input: seconds",
 )  # fmt: skip
 def fixed_points(trace: Trace, emit: Emitter) -> None:
-    """Write `fixed_points` (point, component), and of every point its state, statistics and eigenvalues.
+    """Write `fixed_points` (point, component), and for every point its state, statistics and eigenvalues.
 
     `fixed_points/states` (point, unit), `fixed_points/eigenvalues` (point, eigenvalue, part) of ∂F/∂s, and
     `fixed_points/statistics` (statistic, point): speed ‖s − F(s)‖, fixed (else slow), stable (ρ < 1), ρ, timescale
-    1/|ln ρ| in steps, how many |λ| > 1, and the number of the input that is held. `fixed_points/inputs` (input,) names
-    those inputs and counts their points. By input; of one input by speed.
+    1/|ln ρ| in steps, how many |λ| > 1, and the number of the constant input. `fixed_points/inputs` (input,) names
+    those inputs and counts their points. Ordered by input, then by speed.
     """
     over_recurrences(trace, emit, "fixed_points", lambda recurrence: _one(trace, recurrence, emit))
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Points of one held input: states (n, s), statistics (6, n), eigenvalues (n, s, 2), and starts that were tried."""
+    """Points of one constant input:
+    states (n, s), statistics (6, n), eigenvalues (n, s, 2), and starts that were tried."""
 
     states: Tensor
     statistics: Tensor
@@ -62,43 +63,43 @@ class Found:
 def _one(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
     size = recurrence.cell.state_size
     if size > LARGEST:
-        raise Unsupported(f"Fixed points of {size} state entries cost too much; up to {LARGEST} are searched.")
+        raise Unsupported(f"Fixed points of {size} state entries cost too much; the limit is {LARGEST}.")
     trajectory, index = visited(recurrence, trace.look_at), trace.look_at - recurrence.base
     inputs = recurrence.x[: len(trajectory), index]
     real = torch.nonzero(torch.isfinite(trajectory).all(1) & torch.isfinite(inputs).all(1))[:, 0]
     if not len(real):
         raise Unsupported("Fixed points are sought from the states of the trajectory, and none of them is finite.")
-    choices = held_inputs(trace, recurrence, real)
+    choices = constant_inputs(trace, recurrence, real)
     typical = float(speeds(recurrence, trace.look_at)[real].median())
     most = int(max(FEWEST, min(STARTS, BUDGET / size**3)))
     counts = [min(len(real), most if n == 0 else max(FEWEST, most // OTHERS)) for n in range(len(choices))]
     found = []
-    for n, (held, count) in enumerate(zip(choices, counts, strict=True)):
+    for n, (constant, count) in enumerate(zip(choices, counts, strict=True)):
         emit.progress(
-            n, len(choices), f"fixed points of {recurrence.place}, {held.label}: {count} of {sum(counts)} searches of "
-            f"at most {ITERATIONS} steps",
+            n, len(choices), f"fixed points of {recurrence.place}, {constant.label}: {count} of {sum(counts)} searches "
+            f"of at most {ITERATIONS} steps",
         )  # fmt: skip
-        found.append(_search(held, trajectory[real], count, typical, emit))
+        found.append(_search(constant, trajectory[real], count, typical, emit))
     if not any(len(one.states) for one in found):
         raise Unsupported(
             f"No fixed or slow point was found from {max(counts)} states of the trajectory, at none of "
-            f"{len(choices)} inputs that were held."
+            f"{len(choices)} constant inputs."
         )
     _write(recurrence, trace.look_at, choices, found, emit)
 
 
-def _search(held: Held, trajectory: Tensor, count: int, typical: float, emit: Emitter) -> Found:
+def _search(constant: ConstantInput, trajectory: Tensor, count: int, typical: float, emit: Emitter) -> Found:
     """The points that so many evenly spaced states of the trajectory (t, s) lead to; there may be none."""
-    trajectory = trajectory.to(held.dtype)
+    trajectory = trajectory.to(constant.dtype)
     chosen = torch.linspace(0, len(trajectory) - 1, count).round().long()
-    states, still = minimise(held.step, trajectory[chosen], emit.check)
+    states, still = minimise(constant.step, trajectory[chosen], emit.check)
     states, still = states[finite := torch.isfinite(states).all(1)], still[finite]
-    speed = (held.step(states)[0] - states).norm(dim=1) if len(states) else states.new_zeros(0)
+    speed = (constant.step(states)[0] - states).norm(dim=1) if len(states) else states.new_zeros(0)
     good = is_fixed(states, speed) | (still & (speed <= SLOW * typical))
     states, speed = states[good], speed[good]
     scale = float(trajectory.norm(dim=1).square().mean().sqrt())
     states = states[distinct(states, speed, APART * (1e-3 + scale))]
-    return Found(states, *_describe(held, states), count)
+    return Found(states, *_describe(constant, states), count)
 
 
 def is_fixed(states: Tensor, speed: Tensor) -> Tensor:
@@ -107,11 +108,11 @@ def is_fixed(states: Tensor, speed: Tensor) -> Tensor:
     return found
 
 
-def _describe(held: Held, states: Tensor) -> tuple[Tensor, Tensor]:
+def _describe(constant: ConstantInput, states: Tensor) -> tuple[Tensor, Tensor]:
     """Statistics (6, point) and eigenvalues (point, s, 2), largest modulus first."""
     if not len(states):
         return states.new_zeros(6, 0).double(), states.new_zeros(0, states.shape[1], 2).double()
-    after, jacobian = held.step(states)
+    after, jacobian = constant.step(states)
     speed = (after - states).norm(dim=1)
     values = torch.linalg.eigvals(jacobian)
     moduli, order = values.abs().sort(dim=-1, descending=True)
@@ -121,7 +122,9 @@ def _describe(held: Held, states: Tensor) -> tuple[Tensor, Tensor]:
     return torch.stack([row.double() for row in rows]), parts.double()
 
 
-def _write(recurrence: Recurrence, sample: int, choices: list[Held], found: list[Found], emit: Emitter) -> None:
+def _write(
+    recurrence: Recurrence, sample: int, choices: list[ConstantInput], found: list[Found], emit: Emitter
+) -> None:
     number = torch.cat(
         [torch.full((1, len(one.states)), float(n), dtype=torch.float64) for n, one in enumerate(found)], 1
     )
@@ -136,7 +139,7 @@ def _write(recurrence: Recurrence, sample: int, choices: list[Held], found: list
     )  # fmt: skip
     place, module = recurrence.place, recurrence.module
     emit.scalar(f"{place}:fixed_points/count", len(states))
-    names = tuple(held.label for held in choices)
+    names = tuple(constant.label for constant in choices)
     for name, dims, values, labels in (
         ("fixed_points/inputs", ("input",), torch.bincount(number[0].long(), minlength=len(names)), {"input": names}),
         ("fixed_points/states", ("point", "unit"), states, {}),
@@ -150,9 +153,9 @@ def _write(recurrence: Recurrence, sample: int, choices: list[Held], found: list
         emit.array(channel, values)
 
 
-def _method(recurrence: Recurrence, choices: list[Held], found: list[Found]) -> str:
-    """How they were found, in words."""
-    precise = all(held.dtype == torch.float64 for held in choices)
+def _method(recurrence: Recurrence, choices: list[ConstantInput], found: list[Found]) -> str:
+    """How they were found, as text."""
+    precise = all(constant.dtype == torch.float64 for constant in choices)
     starts = f"{found[0].starts} states of the trajectory" + (
         f" ({found[1].starts} at inputs after the first)"
         if len(found) > 1 and found[1].starts < found[0].starts

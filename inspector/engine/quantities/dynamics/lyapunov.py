@@ -1,4 +1,4 @@
-"""Lyapunov exponents of a run: how fast changes of the state grow or are forgotten, direction by direction."""
+"""Lyapunov exponents of a run: how fast changes of the state grow or decay, direction by direction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrenc
 from inspector.engine.trace.trace import Recurrence
 
 BUDGET, MOST_COST = 1e10, 2e11
-"""Multiplications (steps × S² × exponents) spent on one layer, a few seconds; and above which it is refused."""
+"""Multiplications (steps × S² × exponents) spent on one layer, a few seconds; and the number above which a layer is
+rejected."""
 FEWEST, SHOWN = 8, 33
 MOST_WARM_UP = 500
 BLOCK_BYTES = 64 << 20
@@ -52,7 +53,7 @@ def _running(recurrence: Recurrence, plan: ExponentBudget, emit: Emitter, sample
     about = Describe(
         kind="lyapunov", compare="separate",
         unit="nat/step", title="Lyapunov exponents, running", formula=FORMULA, source=SOURCE,
-        method=f"{plan.method}; between orthonormalisations the estimate before stands",
+        method=f"{plan.method}; between orthonormalisations the estimate before is repeated",
         labels={"exponent": tuple(str(i + 1) for i in shown)},
     )  # fmt: skip
     name, shape = f"{recurrence.place}:lyapunov/running", (plan.length, len(shown))
@@ -90,7 +91,7 @@ class ExponentBudget:
         if one * fewest > MOST_COST:
             raise Unsupported(
                 f"Even {fewest} Lyapunov exponents of {s} state entries over {length} steps cost "
-                f"{2 * one * fewest:.1e} operations; a shorter sequence has them."
+                f"{2 * one * fewest:.1e} operations; use a shorter sequence."
             )
         self.length, self.size = length, s
         self.count = min(s, max(fewest, int(BUDGET / one)))

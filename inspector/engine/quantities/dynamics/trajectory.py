@@ -1,4 +1,4 @@
-"""The way of the state through its own space: principal components and speed at every step."""
+"""The trajectory of the state in state space: principal components and speed at every step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCE = "Pearson 1901; Sussillo & Barak 2013"
 def trajectory(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `trajectory` (step, component), `trajectory/share` (component,) and `trajectory/speed` (step,).
 
-    The state is h, of an LSTM (h, c). `share` is the part of the variance of all states that a component carries.
+    The state is h, for an LSTM (h, c). `share` is the part of the variance of all states that a component carries.
     """
     place, module, length = recurrence.place, recurrence.module, recurrence.length(sample)
     space = state_space(recurrence, sample)

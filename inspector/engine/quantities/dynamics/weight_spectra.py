@@ -33,13 +33,13 @@ def weight_spectra(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """
     weights = recurrence.cell.recurrent_weights()
     if not weights:
-        raise NotApplicable("The recurrent weights of this step are not known apart.")
+        raise NotApplicable("The recurrent weights of this step are not known separately.")
     units = weights[0].matrix.shape[0]
     if units > LARGEST:
-        raise Unsupported(f"Spectra of {units} × {units} weights cost too much; up to {LARGEST} units are done.")
+        raise Unsupported(f"Spectra of {units} × {units} weights cost too much; the limit is {LARGEST} units.")
     if len(weights) * units**3 > BUDGET:
         raise Unsupported(
-            f"Spectra of {len(weights)} weights of {units} × {units} cost too much; {BUDGET // units**3} are done."
+            f"Spectra of {len(weights)} weights of {units} × {units} cost too much; the limit is {BUDGET // units**3}."
         )
     for weight in weights:
         emit.check()

@@ -1,4 +1,5 @@
-"""Every gate and candidate of every recurrent layer, at every step, recomputed in one batched product a block."""
+"""Every gate and candidate of every recurrent layer, at every step, recomputed in one batched product for each
+block."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from inspector.engine.trace.trace import Recurrence
 
 
 def describe(cell: Cell, signal: str) -> Describe:
-    """What the cell's family says about a gate; others are described by their own name."""
+    """The family's description of a gate; other gates are described by their name."""
     for gate in cell.gate_info:
         if gate.signal == signal:
             return Describe(
@@ -28,7 +29,7 @@ def describe(cell: Cell, signal: str) -> Describe:
 @QUANTITIES.register("gates")
 @per_recurrence(signal="gate", summary="every gate and candidate, step by step", order=10)
 def gates(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
-    """Write `place:gate/NAME` and `place:candidate`, (step, unit), for the sample looked at."""
+    """Write `place:gate/NAME` and `place:candidate`, (step, unit), for the selected sample."""
     length = recurrence.length(sample)
     for start, block in recurrence.blocks(sample, _block_size(recurrence, length)):
         for signal, values in block.gates.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.memory_gate import keeping
+from inspector.engine.analyses.memory_gate import memory_gate_of
 from inspector.engine.cells.gate_info import MemoryGate
 from inspector.engine.errors import NotApplicable
 from inspector.engine.registries import QUANTITIES
@@ -29,7 +29,7 @@ def memory(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
 
     Also the scalar `place:GATE/keeps`: the value, 1 or 0, at which the gate keeps the state.
     """
-    found = keeping(recurrence)
+    found = memory_gate_of(recurrence)
     if found is None:
         raise NotApplicable("No gate of this recurrence is known to keep the state.")
     emit.scalar(f"{recurrence.place}:{found.signal}/keeps", float(found.high))
@@ -44,7 +44,7 @@ def memory(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     about = Describe(
         kind="memory", compare="separate",
         title=f"long-term memory ({said})", source=SOURCE, method=found.method, limits=(0, 1),
-        formula=f"1 inside runs of at least {HELD} steps with {said}, the sample looked at",
+        formula=f"1 inside runs of at least {HELD} steps with {said}, the selected sample",
     )  # fmt: skip
     shape = tuple(marked.shape)
     name = f"{recurrence.place}:gate/memory"
@@ -73,7 +73,7 @@ def _letter(signal: str) -> str:
 
 
 def holding(recurrence: Recurrence, found: MemoryGate, sample: int) -> Tensor:
-    """(t, h) bool in processing order: the old state is kept and nothing is written. A NaN gate holds nothing."""
+    """(t, h) bool in processing order: the old state is kept and nothing is written; False where the gate is NaN."""
     rows = []
     for _, block in recurrence.blocks(sample, BLOCK_STEPS):
         holds = found.kept(block.gates)[:, 0] > OPEN

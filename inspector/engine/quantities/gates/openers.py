@@ -16,7 +16,7 @@ from inspector.engine.trace.trace import Recurrence, Trace
 from inspector.records.catalogue import RECURRENCE
 
 MOST_TOKENS = 512
-"""Tokens that are told apart, the most frequent ones."""
+"""Tokens that are listed, the most frequent ones."""
 LARGEST = 1 << 24
 """Entries (features × units) of a table of correlations."""
 
@@ -26,7 +26,7 @@ LARGEST = 1 << 24
 def openers(trace: Trace, emit: Emitter) -> None:
     """Write, over every real step of every sample, for every gate and candidate of every recurrence:
 
-    tokens: `GATE/by_token` (token, unit), and once a place `gate/tokens` (token,) how often each occurs;
+    tokens: `GATE/by_token` (token, unit), and once for each place `gate/tokens` (token,) how often each occurs;
     vectors: `GATE/by_feature` (feature, unit), Pearson's correlation. NaN where a gate or a feature is constant.
     """
     for recurrence in trace.recurrences:
@@ -61,11 +61,15 @@ def _by_token(trace: Trace, recurrence: Recurrence, ids: Tensor, emit: Emitter) 
     vocabulary = trace.subject.vocabulary
     known = vocabulary is not None and int(seen.max()) < len(vocabulary)
     names = tuple(str(vocabulary[int(i)]) if known and vocabulary is not None else str(int(i)) for i in seen)
-    told = f"exact; the {len(seen)} most frequent tokens" if len(seen) == MOST_TOKENS else "exact"
+    how = f"exact; the {len(seen)} most frequent tokens" if len(seen) == MOST_TOKENS else "exact"
     domain = {"token": f"{recurrence.place} token"}
-    emit.labels(domain["token"], names)  # of this frame: an edited sequence may have other tokens
+    emit.labels(domain["token"], names)  # for this frame only: an edited sequence may have other tokens
     about = Describe(
-        kind="opener", compare="separate", title="occurrences", formula="times a token occurs in the batch", method=told
+        kind="opener",
+        compare="separate",
+        title="occurrences",
+        formula="times a token occurs in the batch",
+        method=how,
     )
     channel = about.channel(
         f"{recurrence.place}:gate/tokens", ("token",), (len(seen),), "int64", labels={"token": names},
@@ -74,7 +78,7 @@ def _by_token(trace: Trace, recurrence: Recurrence, ids: Tensor, emit: Emitter) 
     emit.array(channel, counts)
     for signal, total in sums.items():
         about = Describe(
-            kind="opener", compare="separate", title=f"{_plain(signal)} by token", method=told, labels={"token": names},
+            kind="opener", compare="separate", title=f"{_plain(signal)} by token", method=how, labels={"token": names},
             formula="mean of the gate over all steps, of every sample, at which the token is the input",
             source="Karpathy, Johnson & Fei-Fei 2015, adapted",
         )  # fmt: skip

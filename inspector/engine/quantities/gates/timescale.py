@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.memory_gate import keeping
+from inspector.engine.analyses.memory_gate import memory_gate_of
 from inspector.engine.cells.gate_info import short
 from inspector.engine.errors import NotApplicable
 from inspector.engine.registries import QUANTITIES
@@ -18,7 +18,7 @@ from inspector.engine.trace.trace import Recurrence
 @per_recurrence(signal="gate/timescale", summary="memory timescale of every unit in steps", order=21)
 def timescale(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `place:gate/forget/timescale` (GRU: update), (unit,): τ = −1 / mean ln f, infinite for f = 1 throughout."""
-    found = keeping(recurrence)
+    found = memory_gate_of(recurrence)
     if found is None:
         raise NotApplicable("Only gated recurrences (LSTM, GRU, your own) have a gate that keeps the state.")
     total: Tensor | None = None

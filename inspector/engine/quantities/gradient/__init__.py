@@ -1,1 +1,2 @@
-"""Quantities of gradients: what reaches each state, each step, each layer and each parameter, and from where."""
+"""Quantities of gradients: the gradient at each state, step, layer and parameter, and the losses from which it
+comes."""

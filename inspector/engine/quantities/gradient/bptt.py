@@ -1,4 +1,5 @@
-"""Backpropagation through time, itemised: which step's use of a parameter owes how much to which step's loss."""
+"""Backpropagation through time, itemised: how much each step's loss contributes to the gradient of each step's use of a
+parameter."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ LAG_BYTES = 128 << 20
 """Memory for the summed gradients of all lags of one weight; beyond, their norms come from random projections."""
 PROBES = 32
 ROUNDINGS = 256.0
-"""Roundings by which the sum of all items may differ from autograd's gradient before it is refused."""
+"""Roundings by which the sum of all items may differ from autograd's gradient before it is rejected."""
 STATISTICS = ("norm of the sum", "sum of the norms", "standard error")
 MAP = "M[t, k] = ‖a_tᵀ J_{t:k} ∂⁺s_k/∂θ‖_F, a_t = the loss gradient that enters the recurrence at step t, k ≤ t"
 LAG = "‖Σ_t a_tᵀ J_{t:t−ℓ} ∂⁺s_{t−ℓ}/∂θ‖_F (norm of the sum) and Σ_t M[t, t−ℓ] (sum of the norms) at lag ℓ"
@@ -51,13 +52,13 @@ def bptt(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write, for each parameter θ, `bptt/θ` (step, source), `bptt/θ/lag` (statistic, lag) and its scalars.
 
     Scalars: `check_error` (sum of all items against autograd's gradient, relative), `total_norm`, `immediate_norm`
-    (lag 0 alone) and `immediate_cosine` (of the two). Refused where the sum is not autograd's gradient.
+    (lag 0 alone) and `immediate_cosine` (of the two). Rejected where the sum is not autograd's gradient.
     """
     arriving = begin(recurrence, sample)
     if len(arriving) > LONGEST:
         raise Unsupported(
-            f"The map of {len(arriving):,} × {len(arriving):,} steps is not made beyond {LONGEST:,} steps; a shorter "
-            "sequence has it, and the quantity truncation needs no map."
+            f"The map of {len(arriving):,} × {len(arriving):,} steps is too large (limit {LONGEST:,}); use a shorter "
+            "sequence; the quantity truncation needs no map."
         )
     text = announce(recurrence, len(arriving), len(arriving), "Itemised gradient", emit)
     items = itemised(recurrence, sample, emit, text)
@@ -67,7 +68,7 @@ def bptt(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
 
 
 def itemised(recurrence: Recurrence, sample: int, emit: Emitter, text: str) -> Items:
-    """One sweep over all pairs of steps, everything of every parameter."""
+    """One sweep over all pairs of steps, with all results of every parameter."""
     items = Items(recurrence, sample)
     for chunk in chunks(recurrence, sample, emit, text, items.probes, LAG_BYTES):
         items.add(chunk)
@@ -77,7 +78,8 @@ def itemised(recurrence: Recurrence, sample: int, emit: Emitter, text: str) -> I
 
 @dataclass(slots=True)
 class Signal:
-    """Gradients at one set of pre-activations: those of the own step's loss and of all (t, g), for all parameters.
+    """Gradients at one set of pre-activations: from the own step's loss and from all losses, (t, g), for all
+    parameters.
 
     `sums` (lag · q, r): the gradient of every lag, whole or projected, the factors of all its parameters side by side.
     """
@@ -91,7 +93,8 @@ class Signal:
 
 @dataclass(slots=True)
 class Parameter:
-    """What is gathered of one parameter: `map` is (source k, step t), `columns` are its own in the signal's sums."""
+    """What is accumulated for one parameter:
+    `map` is (source k, step t), `columns` are its own in the signal's sums."""
 
     signal: Signal
     columns: slice
@@ -125,7 +128,7 @@ class Parameter:
 
 
 class Items:
-    """Adds up what is shown of the chunks of a sweep, within the memory that is stated above."""
+    """Adds up the chunks of a sweep, within the memory limits above."""
 
     def __init__(self, recurrence: Recurrence, sample: int) -> None:
         like = begin(recurrence, sample)
@@ -170,7 +173,7 @@ class Items:
 
 
 def _write(recurrence: Recurrence, emit: Emitter, name: str, parameter: Parameter, expected: Tensor) -> None:
-    """The channels and scalars of one parameter; refused where the items do not add up to autograd's gradient."""
+    """The channels and scalars of one parameter; rejected where the items do not add up to autograd's gradient."""
     place, base = recurrence.place, f"{recurrence.place}:bptt/{name}"
     error = relative_error(parameter.total, expected)
     steps, size = len(parameter.map), float(expected.double().norm())
@@ -178,7 +181,7 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, parameter: Paramete
     if error * size > unit * float(parameter.lagged.sum()):
         emit.refuse(
             base,
-            f"The items of {place} {name} add up to something else than autograd's gradient: they differ by "
+            f"The items of {place} {name} do not add up to autograd's gradient: they differ by "
             f"{error:.3g} of it, so they are not shown.",
         )
         return

@@ -1,4 +1,4 @@
-"""The gradient of every parameter, and what clipping it would do, by norm and by value, at any threshold."""
+"""The gradient of every parameter, and the effect of clipping it, by norm and by value, at any threshold."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ HISTORY = Describe(
 
 @QUANTITIES.register("clipping")
 @per_run(
-    summary="gradient of every parameter, and what clipping would do", order=26,
+    summary="gradient of every parameter, and the effect of clipping", order=26,
     parameter_gradients=True, needs=(LOSS,),
 )  # fmt: skip
 def clipping(trace: Trace, emit: Emitter) -> None:
     """Write `parameters:clipping/norms` (statistic, parameter), `…/by_value` (statistic, bin), `…/history`, scalars.
 
-    Gradients are those of the mean loss (the sum over its terms, divided by `…/loss_terms`), as training takes it.
+    Gradients are those of the mean loss (the sum over its terms, divided by `…/loss_terms`), as training uses it.
     Scalars: `parameters:clipping/gradient_norm`, `…/largest`, `…/loss_terms`, and `…/used` where training clipped.
     """
     _history(trace.subject.checkpoint, emit)
@@ -117,7 +117,7 @@ def by_value(gradients: list[Tensor], largest: float, terms: int, emit: Emitter)
 
 
 def _history(checkpoint: str, emit: Emitter) -> None:
-    """The norms that training noted in `history.json` beside the checkpoint, and the threshold it clipped at."""
+    """The norms that training logged in `history.json` beside the checkpoint, and the threshold at which it clipped."""
     name = f"{PLACE}:clipping/history"
     try:
         known = read_history(checkpoint)

@@ -1,4 +1,4 @@
-"""Depth: how gradients and states change from layer to layer, where recurrent layers stand in series."""
+"""Depth: how gradients and states change from layer to layer, where recurrent layers are in series."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from inspector.records import LAYER_DOMAIN, STEP_DOMAIN, Axis
 
 Array = npt.NDArray[np.float64]
 BETWEEN = "layer and the next"
-"""Axis of what is between neighbouring layers: one position fewer than there are layers."""
+"""Axis of values between neighbouring layers: one position fewer than there are layers."""
 SOURCE = "Schoenholz, Gilmer, Ganguli & Sohl-Dickstein 2017 (depth in place of time)"
 ALL = "over all real steps and samples; L = Σ_t ℓ_t of each sample; both directions of a layer count as one state"
 GRADIENT = Describe(
@@ -28,12 +28,12 @@ GRADIENT = Describe(
 )  # fmt: skip
 RATIO = Describe(
     kind="depth", compare="ratio", title="gradient ratio", scale="log", source=SOURCE,
-    formula=f"E‖∂L/∂h_l‖² / E‖∂L/∂h_(l+1)‖² of neighbouring layers, {ALL}; below 1 the gradient fades on its way down",
+    formula=f"E‖∂L/∂h_l‖² / E‖∂L/∂h_(l+1)‖² of neighbouring layers, {ALL}; below 1 it shrinks downwards",
 )  # fmt: skip
 RMS = Describe(kind="depth", title="state RMS", formula="root mean square of h over all real steps and samples")
 MAP = Describe(
     kind="depth", compare="ratio", unit="nat", title="‖∂L/∂hₜ‖ by layer and step", scale="log", source=SOURCE,
-    formula="‖∂L/∂h_t‖₂ of every layer at every step of the sample looked at",
+    formula="‖∂L/∂h_t‖₂ of every layer at every step of the selected sample",
 )  # fmt: skip
 
 
@@ -131,7 +131,8 @@ def _write_map(layers: list[Layer], sample: int, emit: Emitter, **axes: Mapping[
 
 
 def in_series(trace: Trace) -> list[Layer]:
-    """The layers in the order in which they ran, the lowest first; only those with the commonest steps."""
+    """The layers in the order in which they ran, the lowest first;
+    only those with the most frequent number of steps."""
     found: dict[str, Layer] = {}
     for item in trace.recurrences:
         if trace.look_at in samples(item):
@@ -143,7 +144,7 @@ def in_series(trace: Trace) -> list[Layer]:
 
 
 def samples(item: Recurrence) -> range:
-    """The numbers of the samples that a recurrence holds."""
+    """The numbers of the samples that a recurrence has."""
     return range(item.base, item.base + len(item.lengths))
 
 

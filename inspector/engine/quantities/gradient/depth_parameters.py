@@ -1,4 +1,4 @@
-"""Gradients of the parameters by depth: which modules the loss still moves, in any kind of model."""
+"""Gradients of the parameters by depth: which modules still receive a gradient, in any kind of model."""
 
 from __future__ import annotations
 

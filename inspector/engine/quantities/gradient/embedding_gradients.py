@@ -15,16 +15,17 @@ CHANGED = "The model changed what {} returned in place, so the gradient that rea
 NORM = Describe(
     kind="gradient", compare="ratio",
     unit="nat", title="‖∂L/∂e(xₜ)‖", scale="log", source="Simonyan, Vedaldi & Zisserman 2014",
-    formula="‖∂L/∂e_t‖₂, e_t what was looked up at step t (a decoder: what came before), L = Σ_t ℓ_t of the sample",
+    formula="‖∂L/∂e_t‖₂, e_t the embedding read at step t (decoder: of the token before), L = Σ_t ℓ_t of the sample",
 )  # fmt: skip
 
 
 @QUANTITIES.register("gradients/embedding")
 @per_run(summary="‖∂L/∂e(xₜ)‖, the gradient at the embedding of every token", order=26, needs=(LOSS,))
 def embedding_gradients(trace: Trace, emit: Emitter) -> None:
-    """Write `PLACE:gradient/embedding_norm`, (step,), of the sample looked at; a place read again gets `#2`, `#3`, ….
+    """Write `PLACE:gradient/embedding_norm`, (step,), of the selected sample; further calls of a place get `#2`, `#3`,
+    ….
 
-    Only of embeddings that read the tokens of the input, or those of an answer with steps of its own.
+    Only of embeddings that read the tokens of the input, or those of an output with a step axis of its own.
     """
     for place, calls in trace.findings.of(EmbeddingCalls).by_place.items():
         for count, (domain, call) in enumerate(sequences(trace, calls), 1):

@@ -22,7 +22,7 @@ ABOUT = Describe(
 @QUANTITIES.register("gradient/lag_map")
 @per_recurrence(
     signal="gradient/lag_map",
-    summary="how far back the loss of each step is felt (step × step)",
+    summary="how far back the gradient of each step's loss reaches (step × step)",
     order=80,
     needs=(LOSS,),
 )
@@ -33,7 +33,7 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     length, s = recurrence.length(sample), recurrence.cell.state_size
     if float(length) ** 2 * s * s * 2 > BUDGET:
         raise Unsupported(
-            f"The map of {length} × {length} steps with {s} state entries takes too long; a shorter sequence has one."
+            f"The map of {length} × {length} steps with {s} state entries takes too long; use a shorter sequence."
         )
     carried = recurrence.arriving[:length, sample - recurrence.base].clone()  # row t: (∂s_t/∂s_k)ᵀ a_t at the present k
     columns = carried.new_zeros(length, length)

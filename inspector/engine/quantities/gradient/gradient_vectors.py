@@ -1,4 +1,4 @@
-"""The gradient of the loss with respect to every entry of the state, at the steps that are asked for."""
+"""The gradient of the loss with respect to every entry of the state, at the chosen steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Bounds = tuple[int | None, int | None]
     needs=(LOSS,), cost="no further pass; as many numbers as the states of those steps have", options=(STEPS,),
 )  # fmt: skip
 def gradient_vectors(recurrence: Recurrence, emit: Emitter, sample: int, steps: Bounds = (None, None)) -> None:
-    """Write `gradient/h` (step, unit), of an LSTM `gradient/c` too: δ[t, h] = ∂L/∂s_t[h], L = Σ_t ℓ_t of the sample.
+    """Write `gradient/h` (step, unit), for an LSTM `gradient/c` too: δ[t, h] = ∂L/∂s_t[h], L = Σ_t ℓ_t of the sample.
 
     A total derivative: all later losses count; the other parts of the state of step t are held fixed. Only the rows of
     the steps from `steps[0]` to before `steps[1]` are written. Without a loss there is nothing to write.

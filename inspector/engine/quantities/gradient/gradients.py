@@ -28,7 +28,7 @@ SIGNALS = {"h": "gradient/state_norm", "c": "gradient/cell_norm"}
 @QUANTITIES.register("gradients")
 @per_recurrence(signal="gradient/state_norm", summary="‖∂L/∂hₜ‖ and ‖∂L/∂cₜ‖ at every step", order=25, needs=(LOSS,))
 def gradients(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
-    """Write the norms, (step,). Without a loss there is nothing to write and nothing is refused."""
+    """Write the norms, (step,). Without a loss nothing is written and nothing reported as missing."""
     if recurrence.delta is None:
         return
     length = recurrence.length(sample)

@@ -1,7 +1,7 @@
 """Natural or vanished? How far back the loss really depends on the input, beside how far its gradient reaches.
 
-A small gradient at a long lag means one of two things: the loss does not depend on what was so long ago, or it does
-and the gradient has vanished on the way. Replacing inputs tells them apart: nothing can vanish from a forward pass.
+A small gradient at a long lag means one of two things: the loss does not depend on inputs so long ago, or it does and
+the gradient has vanished in between. Replacing inputs tells the two apart: a forward pass cannot vanish.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from inspector.records import Option
 
 POSITIONS, DRAWS, LONGEST = 64, 4, 512
 MOST_STEPS = 1 << 20
-"""Steps that the model is run for in all; beyond, fewer positions and draws. About 20 s of a small LSTM."""
+"""Steps for which the model is run in total; beyond that, fewer positions and draws. About 20 s of a small LSTM."""
 FEWEST = 4
-"""Copies, and positions with a lag, that are needed at least; where a lag never has so many (one loss), one will do."""
+"""Copies, and positions with a lag, that are needed at least; where a lag never has so many (one loss), one is
+enough."""
 INFLUENTIAL, VANISHED = 0.05, 1e-3
-"""Influence counts above 5 % of the reference lag's, two standard errors taken off; a gradient below 10⁻³ of its own
+"""Influence counts above 5 % of the reference lag's, less two standard errors; a gradient below 10⁻³ of its own
 at that lag has vanished."""
 NEAR = 0.1
 """Lag 0 is the reference where the influence there is at least this share of the largest."""
@@ -101,31 +102,31 @@ class InfluenceSamples:
 
     def __init__(self, trace: Trace, draws: int = DRAWS, positions: int = POSITIONS) -> None:
         if trace.answer is not None:
-            raise Unsupported("The answer has steps of its own, so no input lies a lag before a loss.")
+            raise Unsupported("The output has a step axis of its own, so no input lies a lag before a loss.")
         padded, length = trace.batch.steps, trace.batch.length
-        told = torch.arange(length)
+        losses = torch.arange(length)
         if trace.loss is not None:
-            told = torch.nonzero(torch.isfinite(trace.loss[trace.look_at, :length])).flatten().cpu()
-        if length < 2 or not len(told):
+            losses = torch.nonzero(torch.isfinite(trace.loss[trace.look_at, :length])).flatten().cpu()
+        if length < 2 or not len(losses):
             raise Unsupported("Influence by lag needs at least two steps, and a loss at one of them.")
         affordable = MOST_STEPS // padded
         if affordable < FEWEST:
             raise Unsupported(
                 f"Replacing inputs runs the model at least {FEWEST} times over {padded:,} steps; at most "
-                f"{MOST_STEPS:,} steps are run in all, so a shorter sequence has its influence measured."
+                f"{MOST_STEPS:,} steps are run in all, so use a shorter sequence."
             )
-        self.last = last = int(told[-1])
+        self.last = last = int(losses[-1])
         self.draws = min(draws, max(1, affordable // 8))
         self.positions = _spread(torch.arange(last + 1), min(positions, affordable // self.draws))
-        self.targets = _spread(told, min(positions, affordable))
+        self.targets = _spread(losses, min(positions, affordable))
         self.lags = min(last, LONGEST)
         which = "every step" if len(self.positions) == last + 1 else f"{len(self.positions)} evenly spaced steps"
         self.method = (
             f"{which} of {last + 1} replaced, {self.draws} seeded draws each from the sequence's own steps; "
             f"standard error over steps; lags up to {self.lags}"
         )
-        which = "every loss" if len(self.targets) == len(told) else f"{len(self.targets)} evenly spaced losses"
-        self.gradient_method = f"{which} of {len(told)}, each by itself; standard error over them"
+        which = "every loss" if len(self.targets) == len(losses) else f"{len(self.targets)} evenly spaced losses"
+        self.gradient_method = f"{which} of {len(losses)}, each by itself; standard error over them"
 
 
 def _spread(values: Tensor, count: int) -> list[int]:
@@ -137,7 +138,7 @@ def _spread(values: Tensor, count: int) -> list[int]:
 def replacements(batch: Batch, step: int, draws: int, seed: int) -> Tensor:
     """(draws, …) inputs for a step, drawn from other steps of the sequence whose input is another one.
 
-    Where the sequence holds one input only: zero for vectors; for tokens there is nothing to draw. Raises Unsupported.
+    Where the sequence has one input only: zero for vectors; for tokens there is nothing to draw. Raises Unsupported.
     """
     row = batch.inputs[batch.look_at, : batch.length]
     differs = (row != row[step]).flatten(1).any(1) if row.dim() > 1 else row != row[step]
@@ -172,8 +173,8 @@ class _Table:
 def occlusion(trace: Trace, plan: InfluenceSamples, emit: Emitter) -> dict[str, Tensor]:
     """{signal: (statistic, lag)} of the influence on the loss and on the outputs. Raises Unsupported.
 
-    Every call holds the plain sequence as its first row: rounding is the same for all rows of a call, and a network
-    that amplifies rounding would otherwise seem moved by steps that lie ahead. The first call holds it as last row too.
+    Every call has the unchanged sequence as its first row: rounding is the same for all rows of a call, and a network
+    that amplifies rounding would otherwise seem to change with later steps. The first call has it as its last row too.
     """
     tables = {signal: _Table.empty(len(plan.positions), plan.lags) for signal in ("loss", "divergence")}
     noise = math.nan
@@ -198,19 +199,19 @@ def occlusion(trace: Trace, plan: InfluenceSamples, emit: Emitter) -> dict[str, 
         for signal, table in tables.items() if bool(table.there.any())
     }  # fmt: skip
     if not curves:
-        raise Unsupported("The model gives neither a loss nor scores at every step, so nothing tells an influence.")
+        raise Unsupported("The model gives neither a loss nor scores at every step, so no influence can be measured.")
     emit.scalar("input:influence/noise", noise)
     largest = float(next(iter(curves.values()))[0].nan_to_num(0.0).max())
     if noise > NEAR * largest:
         raise Unsupported(
-            f"Equal sequences give answers that differ by {noise:.2g} nat, a replaced input moves them by at most "
-            f"{largest:.2g}; nothing can be told from that. Is dropout on?"
+            f"Equal sequences give outputs that differ by {noise:.2g} nat, a replaced input changes them by at most "
+            f"{largest:.2g}; no influence can be measured. Is dropout on?"
         )
     return curves
 
 
 def _noise(loss: Tensor | None, scores: Tensor | None) -> float:
-    """Mean difference in nats between the answers to two equal sequences, the first and the last row of a call."""
+    """Mean difference in nats between the outputs for two equal sequences, the first and the last row of a call."""
     if loss is not None:
         return float((loss[-1] - loss[0]).double().abs().nanmean())
     return float(divergence(scores[0], scores[-1]).mean()) if scores is not None else 0.0
@@ -272,7 +273,7 @@ def _one_call(trace: Trace, steps: list[int]) -> Tensor:
 
 
 def _judge(curves: dict[str, Tensor], emit: Emitter) -> None:
-    """The numbers behind the verdict: the reference lag and how far each curve reaches."""
+    """The numbers from which the verdict is derived: the reference lag and how far each curve reaches."""
     mean, error, count = curves["influence/loss"]
     zero = reference(mean)
     sure = torch.where(count >= min(FEWEST, float(count.max())), mean - 2 * error.nan_to_num(0.0), -torch.inf)
@@ -284,7 +285,7 @@ def _judge(curves: dict[str, Tensor], emit: Emitter) -> None:
 
 
 def reference(mean: Tensor) -> int:
-    """Lag 0, or the lag of the largest influence where lag 0 has little of it (what is read is asked for later)."""
+    """Lag 0, or the lag of the largest influence where lag 0 has little of it (what is read is needed later)."""
     known = mean.nan_to_num(-1.0)
     return 0 if float(known[0]) >= NEAR * float(known.max()) else int(known.argmax())
 

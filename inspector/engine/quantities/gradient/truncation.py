@@ -1,4 +1,4 @@
-"""Truncated backpropagation through time: what is lost when each loss is sent back only K − 1 steps."""
+"""Truncated backpropagation through time: what is lost when each loss is propagated back only K − 1 steps."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from inspector.engine.trace.trace import Recurrence
 from inspector.records.catalogue import LOSS
 
 BAND_BYTES = 256 << 20
-"""Memory for the gradients of all bands of lags of one parameter; beyond, fewer K are looked at."""
+"""Memory for the gradients of all bands of lags of one parameter; beyond that, fewer K are tried."""
 ITEM_BYTES = 256 << 20
-"""Memory for what every pair of steps gives, from which the smallest K of each step is found."""
+"""Memory for the contributions of every pair of steps, from which the smallest K of each step is found."""
 SWEEP_SECONDS, FEWEST, PROBES = 20.0, 4, 64
 TOLERANCES = (0.1, 0.01)
 SOURCE = "Williams & Peng 1990; Pascanu, Mikolov & Bengio 2013; Aicher, Foti & Fox 2019 (K by tolerance)"
 STATISTICS = ("K", "relative error", "cosine", "share of the cost")
 FORMULA = (
-    "‖g_K − g‖ / ‖g‖ and cos(g_K, g), g_K = Σ_t Σ_{t−K<k≤t} a_tᵀ J_{t:k} ∂⁺s_k/∂θ: each loss is sent back K − 1 "
+    "‖g_K − g‖ / ‖g‖ and cos(g_K, g), g_K = Σ_t Σ_{t−K<k≤t} a_tᵀ J_{t:k} ∂⁺s_k/∂θ: each loss is propagated back K − 1 "
     "steps at most; cost: pairs (t, k) of all T (T + 1) / 2"
 )
 ADAPTIVE = "smallest K with ‖g_{t,K} − g_t‖ ≤ tolerance · ‖g_t‖, g_t the gradient of step t's own loss, all parameters"
@@ -35,16 +35,16 @@ ADAPTIVE = "smallest K with ‖g_{t,K} − g_t‖ ≤ tolerance · ‖g_t‖, g_
 @QUANTITIES.register("truncation")
 @per_recurrence(
     signal="truncation", summary="truncated backpropagation: error, cosine and cost by K", order=91, default=False,
-    needs=(LOSS,), cost="a backward sweep for each K that is looked at, up to some 20 s",
+    needs=(LOSS,), cost="a backward sweep for each K that is tried, up to some 20 s",
 )  # fmt: skip
 def truncation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `truncation/θ` and `truncation/all`, (statistic, truncation), their scalars, and `truncation/adaptive`.
 
-    Scalars: `smallest_k_10_percent` and `smallest_k_1_percent`, the smallest K looked at whose relative error is
+    Scalars: `smallest_k_10_percent` and `smallest_k_1_percent`, the smallest K tried whose relative error is
     within 10 % or 1 %; NaN where there is none.
     """
     arriving = begin(recurrence, sample)
-    ks = lengths_looked_at(recurrence, len(arriving))
+    ks = lengths_tried(recurrence, len(arriving))
     window = int(ks[-1])
     text = announce(recurrence, len(arriving), window, "Truncated gradients", emit)
     bands = Bands(ks, arriving)
@@ -62,7 +62,7 @@ def truncation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     _adaptive(recurrence, emit, sample, items)
 
 
-def lengths_looked_at(recurrence: Recurrence, length: int) -> Tensor:
+def lengths_tried(recurrence: Recurrence, length: int) -> Tensor:
     """Which K: all of 1 … t where their gradients fit the memory, else about three an octave, as far as time allows."""
     largest = max(value.numel() for value in recurrence.cell.parameters().values())
     room = BAND_BYTES // (largest * recurrence.states.element_size())
@@ -74,7 +74,7 @@ def lengths_looked_at(recurrence: Recurrence, length: int) -> Tensor:
     if len(ks) + 1 > max(room, FEWEST + 1) or not affordable:
         raise Unsupported(
             f"Truncated gradients of {recurrence.place} need {FEWEST + 1} times {largest:,} numbers and "
-            f"{seconds(recurrence.cell, length, length):,.0f} s at least; that is beyond what is spent on them."
+            f"{seconds(recurrence.cell, length, length):,.0f} s at least; that is over the limit."
         )
     return torch.tensor(affordable)
 
@@ -166,7 +166,8 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, ks: Tensor, squares
 
 @dataclass(slots=True)
 class Items:
-    """What each pair of steps gives, (t, k, q) a signal: whole where it fits, else in q random projections."""
+    """The contribution of each pair of steps, (t, k, q) for each signal:
+    whole where it fits, else in q random projections."""
 
     recurrence: Recurrence
     length: int
@@ -176,7 +177,7 @@ class Items:
     projected: bool = False
 
     def add(self, source: Source) -> None:
-        """Keep the rows of one step; nothing where that does not fit or the window cuts."""
+        """Store the rows of one step; nothing where that does not fit or the window cuts."""
         t = self.length
         if self.kept is None:
             widths = {signal: rows.shape[1] for signal, rows in source.rows.items()}

@@ -20,7 +20,8 @@ LARGEST = 2048
     signal="jacobian/bound", summary="upper bound of the step Jacobian's norm (plain recurrences)", order=43
 )
 def bound(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
-    """Write `jacobian/bound` (step,): γ σ₁(W), drawn beside the norms it bounds; of layers that of each layer's own W.
+    """Write `jacobian/bound` (step,): γ σ₁(W), plotted beside the norms that it bounds; for layers, that of each
+    layer's own W.
 
     For h' = φ(W h + …) alone J = diag(φ′) W, so ‖J‖₂ ≤ γ σ₁(W) with γ = max |φ′|: 1 for tanh, ReLU, hardtanh
     and softplus and 1/4 for the logistic function. A gated step has no such bound.
@@ -47,7 +48,7 @@ def _value(weight: RecurrentWeight, emit: Emitter) -> float:
     emit.check()
     units = len(weight.matrix)
     if units > LARGEST:
-        raise Unsupported(f"σ₁ of a {units} × {units} weight costs too much; up to {LARGEST} units are done.")
+        raise Unsupported(f"σ₁ of a {units} × {units} weight costs too much; the limit is {LARGEST} units.")
     if not bool(torch.isfinite(weight.matrix).all()):
         raise Unsupported(f"{weight.symbol} holds a NaN or infinity, so it has no norm.")
     assert weight.gain is not None

@@ -14,7 +14,8 @@ from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrenc
 from inspector.engine.trace.trace import Recurrence
 
 BUDGET = 1e9
-"""Steps × (state entries)³ that are spent on one layer, one to four seconds; beyond, steps are thinned out."""
+"""Steps × (state entries)³ that are spent on one layer, one to four seconds; beyond, only every n-th step is
+computed."""
 LARGEST = 1024
 
 
@@ -27,7 +28,7 @@ def eigenvalues(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """
     length, s = recurrence.length(sample), recurrence.cell.state_size
     if s > LARGEST:
-        raise Unsupported(f"Eigenvalues of {s} × {s} Jacobians cost too much; up to {LARGEST} state entries are done.")
+        raise Unsupported(f"Eigenvalues of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries.")
     every = max(1, math.ceil(length * float(s) ** 3 / BUDGET))
     about = Describe(
         kind="spectrum", compare="separate", title="eigenvalues of Jₜ", formula="det(∂s_t/∂s_{t−1} − λI) = 0, by |λ|",

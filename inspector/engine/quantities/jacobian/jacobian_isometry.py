@@ -13,7 +13,7 @@ from inspector.engine.trace.quantity import Describe, per_step
 @per_step(
     Describe(
         kind="spectrum", compare="separate", title="mean squared singular value", scale="log",
-        formula="‖∂s_t/∂s_{t−1}‖²_F / S = mean of σ_i²; 1: lengths are kept on average",
+        formula="‖∂s_t/∂s_{t−1}‖²_F / S = mean of σ_i²; 1: lengths are preserved on average",
         source="Pennington, Schoenholz & Ganguli 2017; Chen, Pennington & Schoenholz 2018",
     ),
     signal="jacobian/isometry", summary="mean squared singular value of the step Jacobian (target 1)", order=42,

@@ -11,7 +11,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.quantity import Describe, per_step
 
 LARGEST = 512
-"""State entries up to which eigenvalues are computed: beyond, one step alone costs a second."""
+"""State entries up to which eigenvalues are computed: beyond that, one step alone costs a second."""
 
 
 @QUANTITIES.register("jacobian/spectral_radius")
@@ -28,7 +28,7 @@ def spectral_radius(block: StepBlock) -> Tensor:
     size = block.shape[2]
     if size > LARGEST:
         raise Unsupported(
-            f"Eigenvalues of {size} × {size} Jacobians at every step cost too much; up to {LARGEST} are done."
+            f"Eigenvalues of {size} × {size} Jacobians at every step cost too much; the limit is {LARGEST}."
         )
     matrices = block.jacobian()
     broken = ~torch.isfinite(matrices).flatten(2).all(-1)

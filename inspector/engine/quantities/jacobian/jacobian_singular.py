@@ -13,8 +13,8 @@ from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, p
 from inspector.engine.trace.trace import Recurrence
 
 SMALL, BUDGET = 128, 4e9
-"""Full SVDs are done up to 128 state entries (Lanczos is no faster there), and beyond while steps × (state entries)³
-stays below the budget, some seconds a layer; else only the largest values."""
+"""Full SVDs are computed up to 128 state entries (Lanczos is no faster there), and beyond while steps × (state
+entries)³ stays below the budget, some seconds a layer; else only the largest values."""
 RANKS, LARGEST = 33, 8
 SOURCE = "Pennington, Schoenholz & Ganguli 2017; Chen, Pennington & Schoenholz 2018"
 
@@ -24,14 +24,14 @@ SOURCE = "Pennington, Schoenholz & Ganguli 2017; Chen, Pennington & Schoenholz 2
     signal="jacobian/singular_values", summary="singular values of the step Jacobian, largest to smallest", order=62
 )
 def singular_values(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
-    """Write `jacobian/singular_values`, (step, rank): σ₁ first. Labels of `rank` are the ranks that are kept.
+    """Write `jacobian/singular_values`, (step, rank): σ₁ first. Labels of `rank` are the ranks that are written.
 
     All ranks of small states, 33 evenly spaced ones (first and last included) of larger ones; beyond the budget the
     8 largest by Golub–Kahan–Lanczos, NaN where one has not converged.
     """
     length, s = recurrence.length(sample), recurrence.cell.state_size
     full = s <= SMALL or float(length) * s**3 <= BUDGET
-    ranks = kept_ranks(s) if full else list(range(min(LARGEST, s)))
+    ranks = written_ranks(s) if full else list(range(min(LARGEST, s)))
     about = Describe(
         kind="spectrum", compare="separate", title="singular values of Jₜ", scale="log", source=SOURCE,
         formula="σ_i(∂s_t/∂s_{t−1}), i by size; all 1: the step is an isometry", method=method_of(full, len(ranks), s),
@@ -47,7 +47,7 @@ def singular_values(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         emit.page(name, (recurrence.sequence_offset(start, len(rows), sample), 0), rows)
 
 
-def kept_ranks(s: int) -> list[int]:
+def written_ranks(s: int) -> list[int]:
     """The ranks (from 0) that are written of s singular values: all, or evenly spaced ones with both ends."""
     if s <= RANKS:
         return list(range(s))
@@ -55,7 +55,7 @@ def kept_ranks(s: int) -> list[int]:
 
 
 def method_of(full: bool, kept: int, s: int) -> str:
-    """How the values were found, in words."""
+    """How the values were found, as text."""
     if full:
         return "full SVD" + (f"; {kept} of {s} ranks, evenly spaced" if kept < s else "")
     return f"{kept} largest of {s} by Golub–Kahan–Lanczos, residual ≤ 1e-3 (or NaN); equal values are found once"
@@ -64,7 +64,7 @@ def method_of(full: bool, kept: int, s: int) -> str:
 def exact(block: StepBlock) -> Tensor:
     """All singular values of every step, descending: (t, b, s); NaN where J holds a NaN or infinity.
 
-    The SVD is done in float64; what is zero to its rounding (σ ≤ s ε σ₁) is 0.
+    The SVD is computed in float64; values that are zero up to rounding (σ ≤ s ε σ₁) become 0.
     """
     matrices = block.jacobian().double()
     broken = ~torch.isfinite(matrices).flatten(2).all(-1)

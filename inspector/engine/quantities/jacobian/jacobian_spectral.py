@@ -11,7 +11,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.quantity import Describe, per_step
 
 TOGETHER = 256
-"""Steps of one iteration: the cost of each operation is that of many numbers, not of being called."""
+"""Steps of one iteration: enough that the cost of each operation is its arithmetic, not the call."""
 
 
 @QUANTITIES.register("jacobian/spectral_norm")
@@ -27,7 +27,7 @@ TOGETHER = 256
 def spectral_norm(block: StepBlock) -> Tensor:
     """σ₁(J[t, b]), largest singular value of J[t, b, s, r] = ∂s_t[b, s]/∂s_{t−1}[b, r]. → (t, b).
 
-    A step whose iteration has not converged (relative residual above 1e-3) is NaN: right or refused.
+    A step whose iteration has not converged (relative residual above 1e-3) is NaN rather than inexact.
     """
     value, residual = spectral_norms(block)
     return torch.where(residual <= ACCEPTED, value, value.new_full((), torch.nan))

@@ -1,4 +1,4 @@
-"""Products of step Jacobians by lag: how a change of the state is felt ℓ steps later."""
+"""Products of step Jacobians by lag: how a change of the state changes the state ℓ steps later."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from inspector.engine.trace.trace import Recurrence
 
 LONGEST = 512
 BUDGET = 3e10
-"""Multiplications that are spent on one layer, about a second on one core; beyond, starts are thinned out."""
+"""Multiplications that are spent on one layer, about a second on one core; beyond that, fewer starts are used."""
 LARGEST, FEWEST_STARTS, PROBES = 1024, 8, 8
 VANISHED, EXPLODED = 1e-3, 1e3
 SOURCE = "Pascanu, Mikolov & Bengio 2013; Bengio, Simard & Frasconi 1994"
@@ -31,7 +31,7 @@ def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `jacobian/lag` (statistic, lag), `jacobian/lag_map` (start, lag), and the scalar `jacobian/lag_horizon`.
 
     Norms are ‖J_{k+ℓ} … J_{k+1}‖_F / √S (1 at lag 0); their mean over starts is geometric. Starts and, for large
-    states, directions are thinned out to a stated budget; the method says by how much.
+    states, directions are reduced to fit a budget; the channel's method says how many are used.
     """
     plan = LagBudget(recurrence.length(sample), recurrence.cell.state_size)
     logs = log_norms(recurrence, sample, plan, emit)
@@ -75,7 +75,7 @@ class LagBudget:
         if t < 2:
             raise Unsupported("Products of Jacobians need at least two steps.")
         if s > LARGEST:
-            raise Unsupported(f"Products of {s} × {s} Jacobians cost too much; up to {LARGEST} state entries are done.")
+            raise Unsupported(f"Products of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries.")
         self.lags = min(t - 1, LONGEST)
         exact = int(BUDGET / (2.0 * s**3 * self.lags))
         self.directions = s if exact >= min(FEWEST_STARTS, t - 1) else min(PROBES, s)
@@ -140,6 +140,6 @@ def horizon(mean: Tensor) -> float:
 
 
 def _in_sequence(starts: list[int], recurrence: Recurrence, sample: int) -> list[int]:
-    """Starts as sequence steps: a backward direction walks from the end."""
+    """Starts as sequence steps: a backward direction begins at the end."""
     last = recurrence.length(sample) - 1
     return [last - start for start in starts] if recurrence.reverse else starts

@@ -16,7 +16,7 @@ from inspector.engine.trace.trace import Recurrence
 
 LONGEST, MOST_STARTS = 512, 256
 BUDGET = 1e10
-"""Multiplications for the norms of products; beyond, starts are thinned out and then there are none."""
+"""Multiplications for the norms of products; beyond that, fewer starts are used, and beyond one start none."""
 SOURCE = "Glorot, Bordes & Bengio 2011 (active paths of rectifiers); Pascanu, Mikolov & Bengio 2013"
 MASK = Describe(
     kind="mask", title="active units", limits=(0, 1), source=SOURCE,
@@ -39,7 +39,7 @@ BY_LAG = {
         "cancellations aside), over H²; arithmetic mean over starts",
     ),
     "masked_product": ("product of masked weights", "‖diag(m_{k+ℓ}) W … diag(m_{k+1}) W‖_F / √H; geometric mean"),
-    "open_product": ("all units open", "‖W^ℓ‖_F / √H, what the weights alone would do"),
+    "open_product": ("all units open", "‖W^ℓ‖_F / √H, the weights without masks"),
 }
 
 
@@ -76,7 +76,7 @@ def masks(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
 
 
 def _by_lag(recurrence: Recurrence, emit: Emitter, weights: Tensor, slopes: Tensor, *, closes: bool) -> None:
-    """The channels by lag; where no unit closes (a leaky ReLU) every path is open, and only products are of use."""
+    """The channels by lag; where no unit closes (a leaky ReLU) every path is open, and only products are written."""
     t, h = slopes.shape
     lags = min(t - 1, LONGEST)
     dense = bool((weights != 0).all())
@@ -88,7 +88,7 @@ def _by_lag(recurrence: Recurrence, emit: Emitter, weights: Tensor, slopes: Tens
     if count < 1:
         emit.refuse(
             f"{recurrence.place}:mask/masked_product",
-            f"Products of {h} × {h} matrices over {lags} lags cost too much; fewer units or steps have them.",
+            f"Products of {h} × {h} matrices over {lags} lags cost too much; use fewer units or steps.",
         )
     else:
         starts = sorted({round(i * (t - 2) / max(1, count - 1)) for i in range(count)})
@@ -130,7 +130,7 @@ def products(
 ) -> tuple[Tensor, Tensor]:
     """Over the starts that reach each lag: (geometric mean of ‖∏ diag(m) W‖_F / √H, mean share of joined pairs).
 
-    Shapes (lag,). Without `patterns` the second is left at what it is at lag 0.
+    Shapes (lag,). Without `patterns` the second keeps its value at lag 0.
     """
     h, first = len(weights), torch.tensor(starts)
     pattern, identity = (weights != 0).to(weights.dtype), torch.eye(h, dtype=weights.dtype)

@@ -1,4 +1,4 @@
-"""Products of the two paths by lag: what the carousel alone carries, against what really arrives."""
+"""Products of the two paths by lag: the direct path alone, against all paths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inspector.engine.trace.trace import Recurrence
 SOURCE = "Hochreiter & Schmidhuber 1997; Pascanu, Mikolov & Bengio 2013"
 TITLES = {
     "direct": ("direct path alone", "‖D_{k+ℓ} … D_{k+1}‖_F / √S, the elementwise product of f (LSTM, 0 on h) or z"),
-    "whole": ("what really arrives", "‖J_{k+ℓ} … J_{k+1}‖_F / √S, all paths"),
+    "whole": ("all paths", "‖J_{k+ℓ} … J_{k+1}‖_F / √S, the whole Jacobian"),
     "difference": (
         "difference",
         "‖J_{k+ℓ} … J_{k+1} − D_{k+ℓ} … D_{k+1}‖_F / √S, what the other paths add "
@@ -59,7 +59,7 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, values: Tensor, fou
 
 def _write_retention(recurrence: Recurrence, emit: Emitter, found: PathProducts) -> None:
     about = Describe(
-        kind="path", title="retention of a unit", source="QUANTITIES A5", method=found.starts_method,
+        kind="path", title="retention of a unit", source="Tallec & Ollivier 2018", method=found.starts_method,
         formula="mean over starts k of ∏_{t=k+1…k+ℓ} d_t[u], d = f (LSTM) or z (GRU)",
     )  # fmt: skip
     name, values = f"{recurrence.place}:path/retention", found.retention
@@ -68,7 +68,7 @@ def _write_retention(recurrence: Recurrence, emit: Emitter, found: PathProducts)
     band = torch.stack((values.mean(1), low, high))
     about = Describe(
         kind="path", compare="ratio",
-        title="retention over units", source="QUANTITIES A5", method=found.starts_method, scale="log",
+        title="retention over units", source="Tallec & Ollivier 2018", method=found.starts_method, scale="log",
         formula="mean, 10 % and 90 % quantile over the units of their retention over the lag",
     )  # fmt: skip
     channel = about.channel(

@@ -10,7 +10,7 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
 
-SOURCE = "Hochreiter & Schmidhuber 1997 (carousel); Srivastava, Greff & Schmidhuber 2015 (carry); QUANTITIES B2, B3"
+SOURCE = "Hochreiter & Schmidhuber 1997 (carousel); Srivastava, Greff & Schmidhuber 2015 (carry)"
 ABOUT = {
     "path/direct_norm": Describe(
         kind="path", compare="ratio", title="direct path D, Frobenius norm / √S", scale="log", source=SOURCE,

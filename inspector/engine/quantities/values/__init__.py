@@ -1,1 +1,1 @@
-"""Quantities that are values as they were: inputs, states, outputs, and what training noted."""
+"""Quantities that are recorded values: inputs, states, outputs, and the training log."""

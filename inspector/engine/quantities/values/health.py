@@ -1,4 +1,5 @@
-"""Health of every captured tensor: how many values are −∞, negative, zero, positive, +∞, NaN, and where it breaks."""
+"""Health of every captured tensor: how many values are −∞, negative, zero, positive, +∞, NaN, and where the first
+non-finite one is."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ Part = tuple[Tensor, Tensor]
 def health(trace: Trace, emit: Emitter) -> None:
     """Write `X:health/SIGNAL`, (count,) int64, over the real steps of whatever was captured.
 
-    States, gradients, inputs and scores of every sample that was kept; gates, queries and keys of the sample
-    looked at. −∞, +∞ and NaN are counted apart and not among the rest.
+    States, gradients, inputs and scores of every sample that was recorded; gates, queries and keys of the selected
+    sample. −∞, +∞ and NaN are counted separately and not among the rest.
     """
     for name, module, parts, what in _everything(trace):
         emit.check()
@@ -72,7 +73,7 @@ def merge(a: Tensor, b: Tensor) -> Tensor:
 
 def _everything(trace: Trace) -> Iterator[tuple[str, str, Iterator[Part], str]]:
     """(channel name, module, parts, over what) of each captured tensor."""
-    own = "over all real steps of the sample looked at"
+    own = "over all real steps of the selected sample"
     every = "over all real steps of all samples"
     yield from _inputs(trace, every)
     if isinstance(trace.output, Tensor) and trace.output is not trace.logits and trace.output.is_floating_point():

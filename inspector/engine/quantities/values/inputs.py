@@ -1,4 +1,4 @@
-"""The inputs themselves, as the model got them: ids, vectors, images, masks and states of the sample looked at."""
+"""The inputs themselves, as the model got them: ids, vectors, images, masks and states of the selected sample."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ AXES: dict[str, dict[int, tuple[str, ...]]] = {
     "mask": {2: ("row", "column")},
     "state": {1: ("unit",), 2: ("layer", "unit")},
 }
-"""What the axes of one sequence's array are called, by kind and number; of anything else it is laid out as features."""
+"""Names of the axes of one sequence's array, by kind and number; any other array is flattened to features."""
 
 
 @QUANTITIES.register("input")
-@per_run(summary="the tokens, vectors and other inputs that went in", order=0)
+@per_run(summary="the tokens, vectors and other inputs of the model", order=0)
 def inputs(trace: Trace, emit: Emitter) -> None:
-    """`input:token` (step,) ids, or `input:value` (step, feature), of the real steps of the sample looked at.
+    """`input:token` (step,) ids, or `input:value` (step, feature), of the real steps of the selected sample.
 
-    That is the primary input; others are `input.NAME:…`, over steps of their own where they are sequences, and an image
-    is `…:image` (channel, row, column), a mask `…:mask` (step,), a state `…:state` (layer, unit), an array `…:value`.
+    That is the primary input; others are `input.NAME:…`, over a step axis of their own where they are sequences, and an
+    image is `…:image` (channel, row, column), a mask `…:mask` (step,), a state `…:state` (layer, unit), an array
+    `…:value`.
     """
     for name, one in trace.batch.named.items():
         if one.tensor is None:

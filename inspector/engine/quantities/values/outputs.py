@@ -1,4 +1,4 @@
-"""What the model says at each step: its loss, the likeliest answers, and how surprised it was by what came."""
+"""The model's output at each step: loss, most probable outputs, entropy, and the surprise at the actual token."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from inspector.records import catalogue
 
 TOP = 8
 OWN_STEPS = (
-    "The scores have {} steps and the input has {}: an answer with steps of its own is laid out where the subject says "
+    "The scores have {} steps and the input {}: an output with a step axis of its own is shown if the subject defines "
     "`answer`."
 )
-OTHER_STEPS = "The scores have {} steps and the answer has {}, so they are not laid beside it."
+OTHER_STEPS = "The scores have {} steps and the answer has {}, so they are not shown."
 BLOCK_ENTRIES = 1 << 22
 """Scores handled at once: a block of steps of a large vocabulary."""
 
@@ -36,19 +36,19 @@ ANSWERED = Describe(
 )  # fmt: skip
 ENTROPY = Describe(kind="output", unit="nat", title="output entropy", formula="−Σ_v p_v ln p_v", source="Shannon 1948")
 PROBABILITY = Describe(
-    kind="output", title=f"the {TOP} likeliest", formula="softmax of the scores, largest first", limits=(0.0, 1.0)
+    kind="output", title=f"the {TOP} most probable", formula="softmax of the scores, largest first", limits=(0.0, 1.0)
 )
 
-TOKEN = Describe(kind="output", title=f"which are the {TOP} likeliest", formula="indices of the largest scores")
+TOKEN = Describe(kind="output", title=f"indices of the {TOP} most probable", formula="indices of the largest scores")
 
 
 @QUANTITIES.register("output/loss")
 @per_run(summary="loss of every step, its mean and the perplexity", order=5, needs=(catalogue.LOSS,))
 def loss(trace: Trace, emit: Emitter) -> None:
-    """ℓ_t of the sample looked at: (step,), NaN where a step carries none; scalars mean and exp(mean).
+    """ℓ_t of the selected sample: (step,), NaN where a step carries none; scalars mean and exp(mean).
 
     The mean is over all steps of all samples that carry a loss. Perplexity only where the loss predicts tokens. The
-    steps are the answer's where it has its own.
+    step axis is the output's where it has its own.
     """
     if trace.loss is None:
         return
@@ -60,8 +60,8 @@ def loss(trace: Trace, emit: Emitter) -> None:
     emit.array(describe.channel("output:loss", ("step",), tuple(own.shape), "float32"), own)
     mean = float(values.double().nanmean())
     emit.scalar("output:loss/mean", mean)
-    told = answer is not None and answer.ids is not None and trace.logits is not None
-    if trace.subject.next_token or told:
+    has_targets = answer is not None and answer.ids is not None and trace.logits is not None
+    if trace.subject.next_token or has_targets:
         emit.scalar("output:perplexity", math.exp(mean) if mean < 700 else math.inf)
 
 
@@ -76,14 +76,14 @@ class Answers:
 
 
 @QUANTITIES.register("output/probabilities")
-@per_run(summary="likeliest outputs, surprise and entropy of every step", order=5)
+@per_run(summary="most probable outputs, surprise and entropy of every step", order=5)
 def probabilities(trace: Trace, emit: Emitter) -> None:
-    """p = softmax(scores) of the sample looked at, in blocks of steps.
+    """p = softmax(scores) of the selected sample, in blocks of steps.
 
     Writes `output:probability` and `output:token` (step, rank), `output:entropy` (step,), and where the subject
-    predicts the next token `output:surprise` (step,): −ln p of token t under the scores of step t-1. A model that
-    answers once (scores of one step) has its one row at the last step. An answer with steps of its own is laid out
-    over those, and its surprise is −ln p of its token t under the scores of step t.
+    predicts the next token `output:surprise` (step,): −ln p of token t under the scores of step t-1. A model that gives
+    one output (scores of one step) has its one row at the last step. An output with a step axis of its own is written
+    over that axis, and its surprise is −ln p of its token t under the scores of step t.
     """
     if trace.logits is None:
         return
@@ -113,7 +113,7 @@ def _write_surprise(answers: Answers, length: int, emit: Emitter) -> None:
 
 
 def _own_steps(trace: Trace, known: Answer, emit: Emitter) -> None:
-    """The same over the steps of the answer; surprise where the right answer is known."""
+    """The same over the output's own step axis; surprise where the target is known."""
     assert trace.logits is not None
     scores, length = trace.logits[trace.look_at].detach(), known.length(trace.look_at)
     if scores.shape[0] != known.steps:
@@ -121,7 +121,7 @@ def _own_steps(trace: Trace, known: Answer, emit: Emitter) -> None:
         return
     ids = None if known.ids is None else known.ids[trace.look_at, :length]
     read = trace.batch.named[known.source] if known.source and trace.subject.next_token else None
-    if read is not None and read.kind == "tokens" and read.tensor is not None:  # the answer is fed one step late
+    if read is not None and read.kind == "tokens" and read.tensor is not None:  # a decoder is fed one step late
         answers = answer(scores[:length], read.tensor[trace.look_at, 1:length])
         _write(trace, answers, length, 0, emit)
         _write_surprise(answers, length, emit)
@@ -133,7 +133,7 @@ def _own_steps(trace: Trace, known: Answer, emit: Emitter) -> None:
 
 
 def _write(trace: Trace, answers: Answers, length: int, start: int, emit: Emitter) -> None:
-    """Probabilities, tokens and entropies of `length` steps, of which the first `start` have no answer."""
+    """Probabilities, tokens and entropies of `length` steps, of which the first `start` have no output."""
     assert trace.logits is not None
     speaking = "" if trace.answer is None else trace.answer.vocabulary_of
     domain, _ = trace.subject.classes(trace.logits.shape[-1], speaking)
@@ -142,7 +142,7 @@ def _write(trace: Trace, answers: Answers, length: int, start: int, emit: Emitte
     emit.channel(channel)
     emit.page(channel.name, (start, 0), answers.probability)
     channel = TOKEN.channel("output:token", ("step", "rank"), shape, "int32", value_domain=domain)
-    tokens = torch.full(shape, -1, dtype=torch.int32)  # no answer before `start`
+    tokens = torch.full(shape, -1, dtype=torch.int32)  # no output before `start`
     tokens[start:] = answers.token
     emit.array(channel, tokens)
     channel = ENTROPY.channel("output:entropy", ("step",), (length,), "float32")
@@ -151,9 +151,9 @@ def _write(trace: Trace, answers: Answers, length: int, start: int, emit: Emitte
 
 
 def answer(scores: Tensor, following: Tensor | None) -> Answers:
-    """Entropy, top k and ln p of the following tokens from scores (t, v), v at a time large.
+    """Entropy, top k and ln p of the following tokens from scores (t, v), computed in blocks of steps.
 
-    `following` (t,) or (t-1,): the token that each row, or each but the last, is asked about; or None. Ids
+    `following` (t,) or (t-1,): the token that each row, or each but the last, is compared with; or None. Ids
     outside the vocabulary give NaN.
     """
     steps, width = scores.shape

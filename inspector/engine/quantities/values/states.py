@@ -20,10 +20,11 @@ DESCRIBE = {
 @QUANTITIES.register("states")
 @per_run(summary="hidden and cell states of every recurrent layer", order=0, needs=(RECURRENCE,))
 def states(trace: Trace, emit: Emitter) -> None:
-    """Write `place:h` and `place:c`, (step, unit), for the sample looked at; what a probe drew live is left alone.
+    """Write `place:h` and `place:c`, (step, unit), for the selected sample; channels that a probe wrote live are
+    skipped.
 
-    States come from the module itself, so they are written even when the recomputed gates are refused; an LSTM's
-    c is recomputed, so it is not.
+    States come from the module itself, so they are written even when the recomputed gates are rejected; an LSTM's c is
+    recomputed, so then it is not.
     """
     for recurrence in trace.recurrences:
         for part in recurrence.cell.parts:

@@ -1,4 +1,4 @@
-"""What training noted: every column of the history.json beside the checkpoint, and what it measured now and then."""
+"""The training log: every column of the history.json beside the checkpoint, and its measurements at some iterations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST = 32
 
 
 @QUANTITIES.register("training")
-@per_run(summary="what training noted in history.json beside the checkpoint", order=27)
+@per_run(summary="the training log in history.json beside the checkpoint", order=27)
 def training(trace: Trace, emit: Emitter) -> None:
     """Write `parameters:training` (statistic, iteration) and `parameters:training/measured`, from `measured`.
 
@@ -46,8 +46,8 @@ def _write(name: str, table: Mapping[str, Any], emit: Emitter) -> None:
         return
     about = Describe(
         kind="training", compare="separate", title="training", source=f"{NAME} beside the checkpoint",
-        formula="as training noted it, by iteration",
-        method="as noted" if len(shown) == len(found) else f"as noted; the first {MOST} of {len(found)} columns",
+        formula="as in the training log, by iteration",
+        method="as logged" if len(shown) == len(found) else f"as logged; the first {MOST} of {len(found)} columns",
         labels={"statistic": tuple(label.replace("_", " ") for label in shown)},
     )  # fmt: skip
     values = torch.stack(list(shown.values()))

@@ -1,4 +1,4 @@
-"""Calls of fused recurrent modules: what a hook keeps of each, which calls are one chain, and all of it in one layout.
+"""Calls of fused recurrent modules: what a hook stores of each, which calls are one chain, and all of it in one layout.
 
 Everything downstream works in the layout (t, b, …), whatever batch_first, unbatched or packed input a call had.
 """
@@ -17,20 +17,20 @@ from inspector.engine.cells.family import Stack
 
 OWN_BYTES = 4 << 20
 """Calls up to this size are copied, so that nothing the model does later can change what is shown; larger ones are
-kept by reference and refused if the model has written into them."""
+stored by reference and rejected if the model has written into them."""
 
 
 @dataclass(slots=True)
 class FusedCall:
-    """What went into a fused module and what came out; gradients come later, under the names of `returned`.
+    """The inputs and outputs of one call of a fused module; gradients are added later, under the names of `returned`.
 
     Attributes:
-        parts: names of the parts of a state; initial and final hold as many tensors, or none where there were none.
-        weights: the effective weights of this very call, by their name in the module.
+        parts: names of the parts of a state; initial and final have as many tensors, or none where there were none.
+        weights: the effective weights of this call, by their name in the module.
         random: torch's random state at the call, where dropout between the layers was active; else None.
         autocast: (device type, dtype) where the call ran under torch.autocast; else None.
-        connected: True when gradients of a loss can flow from the given initial state into what came before.
-        watched: tensors kept by reference, and those a gradient is asked for, with their versions at the call.
+        connected: True when gradients of a loss can flow from the given initial state into the computation before it.
+        watched: tensors stored by reference, and those whose gradient is requested, with their versions at the call.
     """
 
     given: Tensor | PackedSequence
@@ -48,7 +48,7 @@ class FusedCall:
     gradients: dict[str, Tensor] = field(default_factory=dict)
 
     def overwritten(self) -> bool:
-        """True when something kept by reference (an input, an output, a weight) was written to after the call."""
+        """True when something stored by reference (an input, an output, a weight) was written to after the call."""
         return any(tensor._version != version for tensor, version in self.kept)
 
     def gradients_lost(self) -> bool:
@@ -61,7 +61,7 @@ class FusedCall:
         return [("output", data), *zip(self.parts, self.final, strict=False)]
 
     def receiver(self, name: str) -> Callable[[Tensor | None], None]:
-        """What to do with the gradient of a returned tensor: keep it."""
+        """A function that stores the gradient of a returned tensor."""
 
         def take(gradient: Tensor | None) -> None:
             if gradient is not None:
@@ -70,7 +70,7 @@ class FusedCall:
         return take
 
     def settle(self) -> None:
-        """Copy what is small; remember the versions of the rest."""
+        """Copy small tensors; store the versions of the rest."""
         tensors = [_data(self.given), *self.initial, _data(self.output), *self.final]
         small = sum(tensor.nbytes for tensor in tensors) <= OWN_BYTES
         if small or any(tensor.is_inference() for tensor in tensors):
@@ -82,7 +82,7 @@ class FusedCall:
         self.kept = [(t, t._version) for t in (*tensors, *self.weights.values()) if not t.is_inference()]
 
     def continues(self, last: FusedCall, given: tuple[Tensor, ...], returned: list[tuple[Tensor, int]]) -> bool:
-        """True when this call goes on where `last` ended: its initial state is what `last` returned, unchanged."""
+        """True when this call continues where `last` ended: its initial state is what `last` returned, unchanged."""
         if not isinstance(self.given, Tensor) or not isinstance(last.given, Tensor) or self.dropping != last.dropping:
             return False
         if self.given.dim() != last.given.dim() or not _same_weights(self.weights, last.weights):
@@ -100,7 +100,7 @@ def _data(value: Tensor | PackedSequence) -> Tensor:
 
 
 def _copied(value: Tensor | PackedSequence) -> Tensor | PackedSequence:
-    """A detached copy; of a packed sequence's data only (its index tensors are nobody's to change)."""
+    """A detached copy; of a packed sequence's data only (its index tensors are never changed)."""
     copied = _data(value).detach().clone()
     return packed_like(value, copied) if isinstance(value, PackedSequence) else copied
 
@@ -110,7 +110,7 @@ def _same_weights(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
 
 
 def returned_states(final: tuple[Tensor, ...]) -> list[tuple[Tensor, int]]:
-    """The final states that a call gave to its caller, with their versions (−1 where torch counts none)."""
+    """The final states that a call returned to its caller, with their versions (−1 where torch counts none)."""
     return [(item, -1 if item.is_inference() else item._version) for item in final]
 
 
@@ -121,7 +121,7 @@ def packed_like(packed: PackedSequence, data: Tensor) -> PackedSequence:
 
 @dataclass(slots=True)
 class Segment:
-    """One call of a chain: its steps start … stop-1, the gradients that reached what it returned, h and c by name."""
+    """One call of a chain: its steps start … stop-1, the gradients of its outputs, h and c by name."""
 
     start: int
     stop: int
@@ -134,7 +134,7 @@ class Unfolded:
     """A chain in the layout (t, b, …): inputs, steps of each sample, initial and final states by part, where known.
 
     `lengths` are real steps; `ran` the steps that the kernel computed: over padding too, unless the input was packed.
-    `masks` are what dropout multiplied each lower layer's output with, () where it was not active.
+    `masks` are the factors by which dropout multiplied each lower layer's output, () where it was not active.
     """
 
     x: Tensor
@@ -242,10 +242,10 @@ def _one_call(stack: Stack, call: FusedCall) -> Unfolded:
 
 
 def _masks(stack: Stack, call: FusedCall, output: Tensor, x: Tensor, packed: bool) -> list[Tensor]:
-    """What dropout multiplied the lower layers' outputs with: the very numbers, drawn again from the same state.
+    """The factors by which dropout multiplied the lower layers' outputs, drawn again from the same random state.
 
-    The kernel draws one mask a layer, in the layout (t, b, h) or that of the packed data. Whether they are the right
-    ones is seen by the check: the layer above reproduces the module's output only with them.
+    The kernel draws one mask a layer, in the layout (t, b, h) or that of the packed data. The check shows whether they
+    are the right ones: the layer above reproduces the module's output only with them.
     """
     if call.random is None:
         return []
@@ -269,7 +269,7 @@ def column_of(sample: int, samples: int, columns: int) -> int | None:
 
 UNKNOWN_COLUMN = (
     "{place} ran on {columns} sequences at once while the batch has {samples}, so which of them belongs to the "
-    "sequence looked at is unknown; run one sequence alone to see it."
+    "selected sequence is unknown; run one sequence alone to see it."
 )
 
 

@@ -1,7 +1,8 @@
-"""Gradients inside a fused module: from what reached its outputs to the total gradient at every state of every layer.
+"""Gradients inside a fused module: from the gradients at its outputs to the total gradient at every state of every
+layer.
 
-A layer's own gradients are swept back by hand (steps/sweep.py); the gradient of its inputs is what arrives at the
-layer below. One sample of it is compared with what autograd finds through torch's fused kernel.
+A layer's own gradients are computed in closed form (cells/bptt_sweep.py); the gradient of its inputs is what arrives at
+the layer below. One sample is compared with autograd through torch's fused kernel.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from inspector.engine.trace.trace import Recurrence
 
 PIECE = 1024
 TOGETHER = 16
-"""Steps of a piece, and pieces whose graph is held at once: one graph of 100,000 steps took three gigabytes."""
+"""Steps of a piece, and pieces whose graph is in memory at once: one graph of 100,000 steps took three gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,9 @@ def spread(
 ) -> tuple[float, float]:
     """Fill `arriving` and `delta` of every layer and direction.
 
-    Calls of a chain are taken one by one, the last first: the gradient of what a call returned is autograd's own and
-    holds whatever came later. Returns (largest relative difference from autograd, what is allowed) for one column.
+    Calls of a chain are taken one by one, the last first: the gradient of a call's outputs is autograd's own and
+    includes everything after the call. Returns (largest relative difference from autograd, what is allowed) for one
+    column.
     """
     assert plain.arriving is not None
     every = _begun(family, module, weights, layers, resolution(plain.output.dtype, plain.output.device))
@@ -93,7 +95,8 @@ def _begun(
 
 
 def _arriving(one: _Layer, given: Tensor, ran: Tensor, segment: Segment) -> tuple[Tensor, Tensor | None]:
-    """(what reaches the states (t, b, s), what reaches the inputs past the states (t, b, i) or None).
+    """(gradient at the states (t, b, s), gradient at the inputs that does not pass through the states (t, b, i) or
+    None).
 
     That is the gradient at the outputs, and that of the last state at the last step that the kernel ran.
     """
@@ -129,7 +132,7 @@ def _one_segment(
 
 
 def _store(item: Recurrence, arriving: Tensor, segment: Segment, flowing: Tensor | None) -> None:
-    """Keep what arrives from outside: without what flowed back from the next call of the same chain."""
+    """Store the gradient that arrives from outside: without the part from the next call of the same chain."""
     assert item.arriving is not None
     item.arriving[segment.start : segment.stop] = arriving
     if flowing is not None:
@@ -139,13 +142,12 @@ def _store(item: Recurrence, arriving: Tensor, segment: Segment, flowing: Tensor
 def _against_autograd(
     one: _Layer, x: Tensor, states: Tensor, arriving: Tensor, swept: tuple[Tensor, Tensor, Tensor]
 ) -> tuple[float, float]:
-    """(relative error of what was swept for one sample, how far the kernel's states were from ours).
+    """(relative error of the swept gradients of one sample, how far the kernel's states were from the recomputed ones).
 
-    Through torch's fused kernel (or whatever other way the family has), piece by piece, several pieces as one batch:
-    each begins with the state it began with and is given what was swept at its end; what it sends to its inputs and to
-    the piece before must be what was swept there. The last piece is given what arrives from outside, so that all pieces
-    together leave nothing unchecked. A network that amplifies differences goes elsewhere when run again; it is then
-    compared as loosely.
+    Through torch's fused kernel (or the family's own `run`), piece by piece, several pieces as one batch: each begins
+    with its recorded state and gets the swept gradient at its end; the gradients at its inputs and at the piece before
+    must equal the swept ones. The last piece gets the gradient from outside, so that all pieces together check
+    everything. A network that amplifies differences diverges when run again; the tolerance is then as much larger.
     """
     delta, to_input, first = swept
     ends = torch.cat((delta[:-1], arriving[-1:]))
@@ -188,7 +190,7 @@ def _through_kernel(
 
 
 def _pieces(length: int) -> Iterator[tuple[slice, int]]:
-    """Steps that are worked on together, as pieces of a size: what is left over first, then TOGETHER whole ones."""
+    """Steps that are processed together, as pieces of a size: the remainder first, then TOGETHER whole ones."""
     over = length % PIECE
     if over:
         yield slice(0, over), over

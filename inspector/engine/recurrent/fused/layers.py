@@ -1,4 +1,4 @@
-"""Laying a chain of calls of a fused recurrent module open: layers, directions, states, gates, and the check on them.
+"""Unpacks a chain of calls of a fused recurrent module: layers, directions, states, gates, and the check on them.
 
 Everything here works in the layout (t, b, …); see `calls.py` for how a call gets into it. What differs from one family
 of cells to the next is in its own file (engine/cells/).
@@ -23,7 +23,7 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import KEPT_BYTES, Recurrence
 
 DROPPED = (
-    "Dropout between the layers of {} is active (training mode) and what it dropped cannot be found out afterwards; "
+    "Dropout between the layers of {} is active (training mode) and what it dropped cannot be determined afterwards; "
     "run the model in eval mode to see the upper layers and the gradients."
 )
 OVERWRITTEN = (
@@ -32,7 +32,7 @@ OVERWRITTEN = (
 CHANGED = "The model changed what {} returned in place, so the gradient that reached it is not known."
 UNREPRODUCED = "Some layer of {} could not be reproduced, so gradients cannot be followed through it."
 DISAGREEING = (
-    "The gradients swept through {} differ from autograd's by {:.3g} of the largest (allowed {:.3g}), so they are "
+    "The gradients computed through {} differ from autograd's by {:.3g} of the largest (allowed {:.3g}), so they are "
     "not shown."
 )
 GRADIENT = "gradient/state_norm"
@@ -58,7 +58,7 @@ class CallChain:
         return self.calls[0]
 
 
-def lay_open(chain: CallChain, lengths: Tensor, sample: int, emit: Emitter, *, only: bool) -> list[Recurrence]:
+def unpack(chain: CallChain, lengths: Tensor, sample: int, emit: Emitter, *, only: bool) -> list[Recurrence]:
     """One Recurrence for every layer and direction, lowest layer first; with `only`, of that sample alone."""
     place = chain.place
     if any(call.overwritten() for call in chain.calls):
@@ -76,7 +76,7 @@ def lay_open(chain: CallChain, lengths: Tensor, sample: int, emit: Emitter, *, o
     one = only and columns > 1
     plain = whole.one_sample(column, sample) if one else whole
     layers = _layers(chain, plain)
-    if one and not _all_passed(layers):  # the kernel rounds otherwise for one row: where that grows, take them all
+    if one and not _all_passed(layers):  # the kernel rounds differently for one row: where that grows, take them all
         again = _layers(chain, whole)
         layers, plain = (again, whole) if _all_passed(again) else (layers, plain)
     if len(layers) < chain.stack.layers:
@@ -90,7 +90,7 @@ def _all_passed(layers: list[list[Recurrence]]) -> bool:
 
 
 def _layers(chain: CallChain, plain: Unfolded) -> list[list[Recurrence]]:
-    """Every layer from below: each one's output is the next one's input. Ends where dropout cannot be redone."""
+    """Every layer from below: each one's output is the next one's input. Ends where dropout cannot be reproduced."""
     stack, layers = chain.stack, []
     below = plain.x
     for layer in range(stack.layers):
@@ -105,7 +105,7 @@ def _layers(chain: CallChain, plain: Unfolded) -> list[list[Recurrence]]:
 
 
 def _gradients(chain: CallChain, layers: list[list[Recurrence]], plain: Unfolded, column: int, emit: Emitter) -> None:
-    """Fill `arriving` and `delta`, or say why not. Without a loss there is nothing to say."""
+    """Fill `arriving` and `delta`, or report why not. Without a loss nothing is reported."""
     if plain.arriving is None or len(layers) < chain.stack.layers:
         return
     reason = ""
@@ -126,7 +126,7 @@ def _gradients(chain: CallChain, layers: list[list[Recurrence]], plain: Unfolded
 
 @dataclass(slots=True)
 class _Opened:
-    """A Recurrence and what its layer gives at each step, (t, b, o), in processing order."""
+    """A Recurrence and its layer's output at each step, (t, b, o), in processing order."""
 
     recurrence: Recurrence
     given: Tensor
@@ -172,7 +172,7 @@ def _resolution(call: FusedCall, plain: Unfolded) -> float:
 def _check(
     cell: Cell, x: Tensor, found: Recomputed, given: Tensor, finals: dict[str, Tensor], ran: Tensor, unit: float
 ) -> Check:
-    """Every step that the kernel ran against the recomputation, and the last states against those returned.
+    """Compare every step that the kernel ran with the recomputation, and the last states against those returned.
 
     The plain tolerance is some roundings of the largest state; where that is not enough, a running error bound
     (large weights, wide layers, an LSTM's c over very many steps), if the family has one.
@@ -209,7 +209,7 @@ def forward_order(values: Tensor, recurrence: Recurrence) -> Tensor:
 
 
 def _run_layer(chain: CallChain, cell: Cell, layer: int, direction: int, x: Tensor, start: dict[str, Tensor]) -> Tensor:
-    """What one layer gives in one direction, run once more with the weights of the call: (t, b, o)."""
+    """The output of one layer in one direction, run once more with the weights of the call: (t, b, o)."""
     if not cell.gives_state:
         x = x.to(cell.dtype)
         return cell.emit(x, cell.unroll(x, [value.to(cell.dtype) for value in start.values()]))

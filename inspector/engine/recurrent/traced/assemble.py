@@ -27,12 +27,12 @@ from inspector.engine.recurrent.traced.record.values import storage_of
 
 MOST_LAGS = 64
 """Each older value is a further part of the state, and Jacobians grow with its square. Counter-example: attention over
-all of more than 65 states so far is refused with that reason; a shorter sequence has it."""
+all of more than 65 states so far is rejected with that reason; use a shorter sequence."""
 ROOT = "model"
 ONE_SHOWS = "a run with one sequence alone shows it"
 LAYERS = (
-    "Every layer has parameters of its own, so no parameter's gradient is a sum over steps; what each layer's "
-    "parameters get is computed by depth/parameters and drawn under Depth."
+    "Every layer has parameters of its own, so no parameter's gradient is a sum over steps; the gradient of "
+    "each layer's parameters is computed by depth/parameters and shown under Depth."
 )
 
 
@@ -40,7 +40,7 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
     """The parts of the state by name, older values after the newest. Raises Unsupported.
 
     The batch's axis is the first one of its size. Counter-example: a state (layers, batch, units) of as many layers as
-    there are sequences is read the other way round; the run with another number of sequences shows it as it is.
+    there are sequences is read with the two axes exchanged; a run with another number of sequences shows it correctly.
     """
     parts: dict[str, Part] = {}
     for slot in state:
@@ -50,7 +50,7 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
             raise Unsupported(f"its state of shape {shape} has no axis of the batch's {batch} sequences; {ONE_SHOWS}")
         name = slot.name
         if slot.lags > MOST_LAGS:
-            raise Unsupported(f"it reads states {slot.lags + 1} steps old; up to {MOST_LAGS + 1} are followed")
+            raise Unsupported(f"it reads states {slot.lags + 1} steps old; the limit is {MOST_LAGS + 1}")
         for lag in range(slot.lags + 1):
             parts[name if lag == 0 else f"{name}[t-{lag}]"] = Part(slot.index, lag, shape, axis)
     if sum(part.width for part in parts.values()) > LARGEST:
@@ -59,7 +59,7 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
 
 
 def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
-    """Give every slot the name of the variable that holds it when the loop is over."""
+    """Give every slot the name of the variable that has its value when the loop ends."""
     taken: set[str] = set()
     inner = [_inner_name(flow, slot) for slot in state]
     for n, slot in enumerate(state):
@@ -73,11 +73,12 @@ def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
         taken.add(name)
         slot.name, slot.written = name, name
     if len(state) == 1 and not state[0].name[0].isdigit():
-        state[0].name = "h"  # the one state of a recurrence is its hidden state, whatever the variable is called
+        state[0].name = "h"  # the one state of a recurrence is its hidden state, whatever the variable's name
 
 
 def corrected(flow: Flow, state: Sequence[Slot], wanted: Sequence[str]) -> list[Slot]:
-    """The slots whose variables the user named, or the state as it was found. Every slot gets its written name."""
+    """The slots whose variables the user named, or the state as it was found.
+    Every slot gets the name of its variable."""
     name_slots(flow, flow.slots)
     own = [slot for slot in flow.slots if slot.written in wanted]
     return own or list(state)
@@ -92,7 +93,7 @@ def _inner_name(flow: Flow, slot: Slot) -> str:
 def place_of_step(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> str:
     """The module in which the step is computed: the longest common part of its operations' places.
 
-    Two iterations are looked at: the first may do without a state. Counter-example: a branch into another module that
+    Two iterations are examined: the first may not use a state. Counter-example: a branch into another module that
     is first taken later does not shorten the name.
 
     `names`: id of a module → its qualified name.
@@ -116,10 +117,11 @@ def _use(
     names: Parameters,
     within: str,
 ) -> Callable[[], ParameterUse]:
-    """What tells how the steps use the parameters of their module and all others that the state meets.
+    """A function that finds how the steps use the parameters of their module and all others that act on the state.
 
-    `within`: how the names of the module's own begin. Raises Unsupported where they use none, or cannot be run again;
-    so does what is returned, which runs them: that costs as much as the check, and few quantities want to know.
+    `within`: prefix of the names of the module's own parameters. Raises Unsupported where the steps use none, or cannot
+    be run again; the returned function, which runs them, raises it too: that costs as much as the check, and few
+    quantities need it.
     """
     if flow.loop.depth:
         raise Unsupported(LAYERS)
@@ -147,7 +149,7 @@ def _used(layout: Layout, groups: Sequence[Steps], values: Mapping[str, Tensor],
     except (Unsupported, RuntimeError) as reason:
         raise _not_again(reason) from None
     if not same:
-        raise Unsupported("Run again from the parameters, the steps give other states than those recorded.")
+        raise Unsupported("Run again from the parameters, the steps give states that differ from the recorded ones.")
     return use
 
 
@@ -199,13 +201,13 @@ def recurrence_of(
 
 
 def _prefix(place: str) -> str:
-    """How the names of a place's own parameters begin."""
+    """The prefix of the names of a place's own parameters."""
     module = place.split("#")[0]
     return "" if module == ROOT else f"{module}."
 
 
 def _short(names: Parameters, place: str) -> dict[int, str]:
-    """The names without that of the place itself."""
+    """The names without the prefix of the place."""
     return {number: name.removeprefix(_prefix(place)) for number, name in names.items()}
 
 
@@ -238,7 +240,7 @@ def _states(parts: dict[str, Part], state: Sequence[Slot]) -> Tensor:
 
 
 def _entering(groups: Sequence[Steps], steps: int, batch: int, like: Tensor) -> Tensor:
-    """(t, b, i): what enters the steps from outside and differs from step to step; 0 columns where shapes differ."""
+    """(t, b, i): the inputs of the steps from outside that differ from step to step; 0 columns where shapes differ."""
     if len(groups) != 1:
         return like.new_zeros(steps, batch, 0)
     rows = [

@@ -1,4 +1,4 @@
-"""What the iterations of a loop over layers are called: by the module that each of them runs."""
+"""Names of the iterations of a loop over layers: the module that each of them runs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 
 
 def layer_names(flow: Flow, state: Sequence[Slot], names: Mapping[int, str]) -> tuple[str, ...]:
-    """The module of each iteration ("layers.0", …); () where modules alone do not tell the iterations apart.
+    """The module of each iteration ("layers.0", …); () where modules alone do not distinguish the iterations.
 
-    What every iteration runs (an activation in the loop's own code) names none of them.
+    A module that every iteration runs (an activation in the loop's own code) is not used as a name.
     `names`: id of a module, or of a parameter of it → the module's qualified name.
     """
     ran: list[set[str]] = [

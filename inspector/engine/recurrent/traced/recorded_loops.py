@@ -1,4 +1,4 @@
-"""What an edited run is aimed by: the loops of a pass without the change, and the operations that they are made of."""
+"""What an edited run uses to find its targets: the loops of a pass without the change, and their operations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from inspector.engine.recurrent.traced.record.operation import Op
 
 @dataclass(frozen=True, slots=True)
 class RecordedLoop:
-    """One recurrence: its place, what it carries, which of that is its state, how many sequences the batch has."""
+    """One recurrence: its place, its carried variables, which of them are its state, and the size of the batch."""
 
     place: str
     flow: Flow

@@ -18,11 +18,11 @@ CHUNK = 64
 """States whose Jacobians are computed together."""
 
 
-class HeldStep:
-    """F(s) of one sample, (n, s) from (n, s), with its Jacobian; what entered the step and the other samples stay.
+class AutonomousStep:
+    """F(s) of one sample, (n, s) from (n, s), with its Jacobian; inputs of the step and the other samples stay fixed.
 
     `outside` are the program's tensors from outside, `whole` (b, s) the states of the batch before the step. In float64
-    where no operation of the step names another type.
+    where no operation of the step specifies another type.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class HeldStep:
 
 
 def names_a_type(program: Program) -> bool:
-    """True where an operation of the program says which floating type its result has."""
+    """True where an operation of the program specifies the floating type of its result."""
     return any(
         traits_of(one.name).names_type
         or any(kind == "is" and isinstance(what, torch.dtype) for kind, what, _ in one.leaves)
@@ -63,30 +63,32 @@ def names_a_type(program: Program) -> bool:
     )
 
 
-def held_at(recurrence: ReplayRecurrence, t: int, column: int) -> HeldStep:
+def step_at(recurrence: ReplayRecurrence, t: int, column: int) -> AutonomousStep:
     """Processing step t as it was recorded."""
     cell = _cell(recurrence)
     group = cell.groups[int(cell.which[t])]
-    return HeldStep(cell, group.program, group.one(int(cell.index[t])), recurrence.states[t], column)
+    return AutonomousStep(cell, group.program, group.one(int(cell.index[t])), recurrence.states[t], column)
 
 
-def held_at_mean(recurrence: ReplayRecurrence, steps: Tensor, column: int) -> HeldStep:
-    """What enters the steps (n,) from outside held at its mean over them.
+def step_at_mean(recurrence: ReplayRecurrence, steps: Tensor, column: int) -> AutonomousStep:
+    """The step with its inputs from outside fixed at their mean over the steps (n,).
 
-    Raises Unsupported where the steps do different things, or where something else than numbers enters them.
+    Raises Unsupported where the steps run different operations, or where an input is not numeric.
     """
     cell = _cell(recurrence)
     if len(cell.groups) != 1:
-        raise Unsupported("The steps do different things, so what enters them has no mean.")
+        raise Unsupported("The steps run different operations, so their inputs have no mean.")
     group = cell.groups[0]
-    return HeldStep(cell, group.program, _means(group, cell.index[steps]), recurrence.states[int(steps[0])], column)
+    return AutonomousStep(
+        cell, group.program, _means(group, cell.index[steps]), recurrence.states[int(steps[0])], column
+    )
 
 
 def _means(group: Steps, index: Tensor) -> list[Tensor]:
     found = []
     for one, shared in zip(group.outside, group.shared, strict=True):
         if not shared and not one.is_floating_point():
-            raise Unsupported("What enters the steps is not all numbers, so it has no mean.")
+            raise Unsupported("Some inputs of the steps are not numeric, so they have no mean.")
         found.append(one if shared else one[index].double().mean(0))
     return found
 

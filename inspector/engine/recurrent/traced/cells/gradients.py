@@ -1,7 +1,8 @@
 """Gradients at the states of a hand-written recurrence, from the one backward pass of the run.
 
 Autograd gives total derivatives on the unrolled graph. Where one part of the state is computed from another in the
-same step (h = o tanh(c)), what flowed through it is taken off, so that each part's gradient holds the others fixed.
+same step (h = o tanh(c)), the gradient through it is subtracted, so that each part's gradient is at fixed values of the
+others.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ from inspector.engine.recurrent.traced.program.slicing import Slicer
 from inspector.engine.trace.trace import Trace
 
 BLOCK, BUILT = 1024, 64
-"""Steps that gradients are pulled back through together; fewer where Jacobians are built for it, of S² entries each."""
+"""Steps through which gradients are propagated back together; fewer where Jacobians are built for it, of S² entries
+each."""
 NOISE = 64
-"""Roundings below which what arrives from outside is taken for 0: it is a difference of two gradients. Counter-example:
-a loss that is 10¹⁴ times smaller at one step than what comes back through it is not seen there in float64."""
+"""Roundings below which the gradient from outside is taken for 0: it is a difference of two gradients. Counter-example:
+a loss that is 10¹⁴ times smaller at one step than the gradient that comes back through it is lost there in float64."""
 Known = ReplayRecurrence | GraphRecurrence
 
 
 class Wanted:
-    """The gradients of one recurrence's states: asked for before the backward pass, laid out after it."""
+    """The gradients of one recurrence's states: requested before the backward pass, arranged by step after it."""
 
     def __init__(self, flow: Flow, state: Sequence[Slot], cut: bool) -> None:
         self.flow, self.state, self.cut = flow, list(state), cut
@@ -38,7 +40,7 @@ class Wanted:
         self.slicers: dict[tuple[int, int], Slicer] = {}
 
     def ask(self, trace: Trace) -> None:
-        """Ask for the gradient of every value that has one."""
+        """Request the gradient of every value that has one."""
         for slot in self.state:
             for i, value in enumerate(slot.values[1:]):
                 if value.requires_grad and slot.made[i] >= 0:
@@ -49,9 +51,10 @@ class Wanted:
             self.found[slot, i] = gradient.detach()
 
     def fill(self, recurrence: Known) -> None:
-        """δ of every state, and what arrives at it from outside the recurrence (not where a gradient was cut).
+        """δ of every state, and the gradient that arrives at it from outside the recurrence (not where a gradient was
+        cut).
 
-        Raises Unsupported where autograd's graph, which it needs, is not there any more.
+        Raises Unsupported where autograd's graph, which it needs, has been freed.
         """
         if not self.found:
             return
@@ -65,10 +68,10 @@ class Wanted:
             recurrence.arriving = _arriving(recurrence, delta)
 
     def _newest(self, recurrence: Known) -> Tensor:
-        """δ of the parts that are no older values, step by step, with the others of the same step held fixed.
+        """δ of the parts that are not older values, step by step, with the others of the same step held fixed.
 
-        What a step leaves as it was is the same tensor still, and so is its gradient, less what it did in that step.
-        NaN where autograd cannot say: a step's value that depends on nothing that takes a gradient.
+        A value that a step does not change is still the same tensor, and so is its gradient, less its part within that
+        step. NaN where autograd has none: a step's value that depends on nothing that requires a gradient.
         """
         cell = recurrence.cell
         assert isinstance(cell, (ReplayStep, GraphStep))
@@ -99,7 +102,7 @@ class Wanted:
         return torch.zeros_like(value) if known else torch.full_like(value, torch.nan)
 
     def _through(self, i: int, slot: Slot, later: Sequence[Slot], known: dict[int, Tensor]) -> Tensor:
-        """What reaches a value through later parts of the same step's state: Σ (∂q/∂p)ᵀ δ_q."""
+        """The gradient that reaches a value through later parts of the same step's state: Σ (∂q/∂p)ᵀ δ_q."""
         value = slot.values[i + 1]
         if self.graph:
             return _on_the_graph(value, later, known, i)
@@ -127,9 +130,9 @@ class Wanted:
         return total
 
     def _sent_back(self, recurrence: Known, delta: Tensor) -> None:
-        """What autograd does not give, of which the gradient is what the next step sends back.
+        """Gradients that autograd does not give: those that the next step propagates back.
 
-        These are the parts that are older values, and what the loop began with for as long as no step makes another.
+        These are the parts that are older values, and the initial values for as long as no step makes a new one.
         """
         cell = recurrence.cell
         assert isinstance(cell, (ReplayStep, GraphStep))
@@ -158,7 +161,7 @@ def _on_the_graph(value: Tensor, later: Sequence[Slot], known: dict[int, Tensor]
 
 
 def _arriving(recurrence: Known, delta: Tensor) -> Tensor:
-    """a_t = δ_t − J_{t+1}ᵀ δ_{t+1}; 0 where that is mere rounding."""
+    """a_t = δ_t − J_{t+1}ᵀ δ_{t+1}; 0 where that is only rounding."""
     delta = delta.nan_to_num(0.0, torch.inf, -torch.inf) if bool(delta.isnan().any()) else delta
     arriving = delta.clone()
     size = delta.abs().amax(-1)

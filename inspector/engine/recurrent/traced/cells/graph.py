@@ -1,8 +1,8 @@
-"""Steps that cannot be run again, differentiated through autograd's own graph, kept from the forward pass.
+"""Steps that cannot be run again, differentiated through autograd's own graph of the forward pass.
 
-On the unrolled graph the derivative with respect to one part of a state includes its way through the other parts of
-the same step's state (trap: ∂h_t/∂c_{t−1} through h_{t−1}). With D(q, p) those ways, total_p = Σ_q J_q D(q, p), from
-which the step Jacobian's own columns J_p, the other parts held fixed, are found one after the other.
+On the unrolled graph the derivative with respect to one part of a state includes its path through the other parts of
+the same step's state (for example ∂h_t/∂c_{t−1} through h_{t−1}). With D(q, p) those paths, total_p = Σ_q J_q D(q, p),
+from which the step Jacobian's own columns J_p, the other parts held fixed, are found one after the other.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from inspector.engine.recurrent.traced.program.state_layout import Part
 from inspector.engine.trace.trace import Recurrence
 
 LET_GO = (
-    "The derivatives of this recurrence are read off autograd's graph, which the backward pass has let go; "
-    "backward(retain_graph=True) keeps it."
+    "The derivatives of this recurrence are read off autograd's graph, which the backward pass has freed; "
+    "use backward(retain_graph=True)."
 )
 
 
 def no_way_back(problem: RuntimeError) -> Unsupported:
-    """The sentence about a derivative that autograd refuses."""
+    """The reason why autograd cannot compute a derivative."""
     text = " ".join(str(problem).split())[:160]
     gone = "a second time" in text
     return Unsupported(LET_GO if gone else f"Autograd cannot go back through this step ({text}).")
@@ -103,7 +103,7 @@ def _derivative(outputs: Sequence[Tensor], inputs: Sequence[Tensor], parts: Sequ
 
 @dataclass(slots=True)
 class GraphRecurrence(Recurrence):
-    """A recurrence whose blocks know which steps of the graph they are."""
+    """A recurrence whose blocks have the numbers of their steps on the graph."""
 
     def block(self, start: int, stop: int, samples: slice | Tensor = slice(None)) -> StepBlock:
         """Steps start … stop-1 of the given samples."""
@@ -129,7 +129,7 @@ class GraphBlock(MatrixBlock):
         """J, (t, b, s, s). Raises Unsupported."""
         t, b, s = self.shape
         if s > LARGEST:
-            raise Unsupported(f"The state has {s} entries; Jacobians are built up to {LARGEST}.")
+            raise Unsupported(f"The state has {s} entries; Jacobians are built for at most {LARGEST}.")
         try:
             with torch.enable_grad():
                 rows = [
@@ -141,5 +141,5 @@ class GraphBlock(MatrixBlock):
         return torch.stack(rows).view(t, b, s, s).to(self.following.dtype)
 
     def input_vjp(self, u: Tensor) -> Tensor:
-        """Not asked of recorded steps: autograd has followed their inputs already."""
+        """Not available for recorded steps: autograd has their input gradients already."""
         raise Unsupported("The gradient at a recorded step's inputs is autograd's own.")

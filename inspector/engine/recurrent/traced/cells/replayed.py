@@ -28,16 +28,16 @@ from inspector.engine.recurrent.traced.program.state_matrices import Piecewise
 from inspector.engine.trace.trace import Recurrence
 
 CHUNK = 64
-"""Steps whose Jacobians are computed together: of 256 entries they take 16 MB, and what leads to them more."""
+"""Steps whose Jacobians are computed together: of 256 entries they take 16 MB, and intermediate values more."""
 AGAIN = 256
-"""Steps that are run again together: few enough for what they compute to stay in the processor's cache."""
+"""Steps that are run again together: few enough that their values stay in the processor's cache."""
 LARGEST = 4096
 """State entries up to which Jacobians are built: one takes 128 MB in float64. Counter-example: a ConvLSTM of 64
-channels on 16 × 16 pixels has 32,768 entries; it is refused with that number."""
+channels on 16 × 16 pixels has 32,768 entries; it is rejected with that number."""
 
 
 class ReplayStep(RecordedStep):
-    """The cell of a hand-written recurrence; it lives by its recording, so it has no step on other inputs."""
+    """The cell of a hand-written recurrence; it is defined by its recording, so it has no step on other inputs."""
 
     method = "exact: the recorded step run again under torch.func"
 
@@ -48,18 +48,18 @@ class ReplayStep(RecordedStep):
         self.states = Layout(self.layout)
         self.parts = self.states.entries
         self.which, self.index = grouped(groups, steps)
-        self.without = ""  # why the step's parameters are not known, where they are not
+        self.without = ""  # reason, where the step's parameters are not known
         self._use: ParameterUse | Callable[[], ParameterUse] | None = None
         self.fed_back: tuple[RecurrentWeight, ...] = ()
         self.squashed: Piecewise | None = None
 
     def uses(self, find: Callable[[], ParameterUse]) -> None:
-        """How the step uses its parameters is found out when it is asked for; `find` may raise Unsupported."""
+        """Set how the step's use of its parameters is found, on the first request; `find` may raise Unsupported."""
         self._use = find
 
     @property
     def use(self) -> ParameterUse | None:
-        """How the step uses its parameters, or None where that is not known: then `without` says why."""
+        """How the step uses its parameters, or None where that is not known: `without` then has the reason."""
         if self._use is not None and not isinstance(self._use, ParameterUse):
             try:
                 self._use = self._use()
@@ -79,7 +79,8 @@ class ReplayStep(RecordedStep):
         return other
 
     def row_cost(self) -> int:
-        """A product with the step's Jacobian, one with that of the products' results, and what is pulled back whole."""
+        """A product with the step's Jacobian, one with that of the linear results, and whole gradients of
+        parameters."""
         return self.state_size**2 + (0 if self.use is None else self.use.row_cost(self.state_size))
 
     def check_items(self, length: int) -> None:
@@ -91,7 +92,7 @@ class ReplayStep(RecordedStep):
             use.check_items(length)
 
     def recurrent_weights(self) -> list[RecurrentWeight]:
-        """Those that were seen to multiply the state (engine/recurrent/traced/program/state_matrices.py)."""
+        """Those that were found to multiply the state (engine/recurrent/traced/program/state_matrices.py)."""
         return list(self.fed_back)
 
     def slope_outside(self) -> float | None:
@@ -126,7 +127,7 @@ class ReplayStep(RecordedStep):
 
 @dataclass(slots=True)
 class ReplayRecurrence(Recurrence):
-    """A recurrence whose blocks know which of the recorded steps they are."""
+    """A recurrence whose blocks have the numbers of their recorded steps."""
 
     def block(self, start: int, stop: int, samples: slice | Tensor = slice(None)) -> StepBlock:
         """Steps start … stop-1 of the given samples."""
@@ -136,7 +137,7 @@ class ReplayRecurrence(Recurrence):
         return ReplayBlock(self.cell, start, columns, self.states[start : stop + 1], known, self.x[start:stop, samples])
 
     def again(self, cell: Cell, t: int, state: Tensor, index: int) -> Tensor:
-        """Step t of one sample as it was recorded, the other samples where they were."""
+        """Step t of one sample as it was recorded, the other samples unchanged."""
         assert isinstance(cell, ReplayStep) and cell.use is not None
         return cell.use.step(t, self.states[t], state, index)
 
@@ -196,7 +197,7 @@ class ReplayBlock(MatrixBlock):
         return [(int(n), torch.nonzero(which == n)[:, 0]) for n in which.unique()]
 
     def pulled(self, u: Tensor) -> Tensor:
-        """Jᵀ u for one vector a step, (t, b, s) from (t, b, s), by a pass back: J is not built for it."""
+        """Jᵀ u for one vector a step, (t, b, s) from (t, b, s), by a backward pass: J is not built for it."""
         found = torch.empty_like(self.following)
         for n, column in enumerate(self.columns.tolist()):
             for which, rows in self._runs():
@@ -204,9 +205,9 @@ class ReplayBlock(MatrixBlock):
         return found
 
     def _derived(self, which: int, rows: Tensor, column: int, derive: Callable[..., Tensor], *along: Tensor) -> Tensor:
-        """What `derive` makes of the block's steps `rows`, all of one program, for one sample: (n, …).
+        """The results of `derive` for the block's steps `rows`, all of one program, for one sample: (n, …).
 
-        It is called with the step (s,) → (s,), the state before it, and what belongs to the step of `along` (n, …).
+        It is called with the step (s,) → (s,), the state before it, and the step's row of `along` (n, …).
         """
         group = self.cell.groups[which]
         outside = group.at(self.cell.index[self.start + rows])
@@ -233,7 +234,7 @@ class ReplayBlock(MatrixBlock):
         return torch.stack([value.detach() for value in every])
 
     def direct(self) -> Tensor | None:
-        """What each entry of the state carries over onto itself through sums and elementwise products: (t, b, s)."""
+        """Derivative of each state entry by itself through sums and elementwise products alone: (t, b, s)."""
         t, b, s = self.shape
         found = self.following.new_zeros(t, b, s)
         for which, rows in self._runs():

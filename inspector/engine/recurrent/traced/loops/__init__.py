@@ -2,8 +2,8 @@
 
 In: the table of recorded operations. Out: iterations, and for each variable that is carried its value at every step.
 
-    bytecode            where loops stand in the user's function
+    bytecode            where loops are in the user's function
     detection           iterations, from the order of the operations and the bytecode
     carried_state       the variables that are carried, which belong together, and at which lag
-    iteration_classes   iterations that did the same, so that one of them is analysed for all
+    iteration_classes   iterations that ran the same operations, so that one of them is analysed for all
 """

@@ -1,4 +1,4 @@
-"""Where the loops of a function are in its bytecode, and how its operations fall into iterations by that."""
+"""Where the loops of a function are in its bytecode, and how they divide its operations into iterations."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def loops_of(code: CodeType) -> tuple[Span, ...]:
 def within_a_round(code: CodeType, span: Span) -> Reaches:
     """Whether an instruction can be followed by another one without the loop's own jump back: not in two branches.
 
-    Exceptions are not followed. Counter-example: what `except` does after an operation that raised begins an iteration
-    of its own.
+    Exceptions are not followed. Counter-example: operations of an `except` branch after one that raised begin an
+    iteration of their own.
     """
     follows, offsets = _graph(code, span)
     known: dict[int, set[int]] = {}
@@ -51,7 +51,7 @@ def within_a_round(code: CodeType, span: Span) -> Reaches:
 
 
 def _graph(code: CodeType, span: Span) -> tuple[dict[int, list[int]], list[int]]:
-    """(which instructions may follow each one, but for the jumps back to the loop's begin; all offsets)."""
+    """(which instructions may follow each one, except for the jumps back to the loop's beginning; all offsets)."""
     instructions = list(dis.get_instructions(code))
     offsets = [one.offset for one in instructions]
     follows: dict[int, list[int]] = {}
@@ -68,10 +68,10 @@ def _graph(code: CodeType, span: Span) -> tuple[dict[int, list[int]], list[int]]
 def begins(span: Span, inner: Sequence[Span], offsets: Sequence[int], reaches: Reaches | None = None) -> list[int]:
     """Where iterations of a loop begin among operations that all lie in it, by the offsets of their instructions.
 
-    Within an iteration instructions follow each other; to an earlier one only a jump back leads, that of a loop inside
-    or the loop's own, and from one branch into another one only the loop's own (`reaches`, where it is known).
-    Counter-example: where one instruction calls all there is (`h = step(x, h)`), this finds no beginnings but the
-    first, and iterations are those that the order of the operations tells (loops.py).
+    Within an iteration instructions follow each other; only a jump back leads to an earlier one, that of a loop inside
+    or the loop's own, and only the loop's own leads from one branch into another (`reaches`, where it is known).
+    Counter-example: where one instruction makes all the calls (`h = step(x, h)`), this finds no beginnings but the
+    first, and iterations follow from the order of the operations (detection.py).
     """
     own = [one for one in inner if one != span and span[0] <= one[0] and one[1] <= span[1]]
 

@@ -1,7 +1,7 @@
 """What a loop carries from one iteration to the next: its variables, their values and lags, and what they reach.
 
 A value that an iteration makes and a later one reads is carried. Values read at the same places or made by the same
-operations are one variable (carried.py); a slot is such a variable with the values that it has had.
+operations are one variable (carried_variables.py); a slot is such a variable with all its values.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from inspector.engine.recurrent.traced.record.values import Numbers, ids_of, sto
 
 NO_STATE: Held = (0, 0)
 MOST_BITS = 62
-"""Slots that fit the bits of a machine's number; in a loop with more, every iteration is looked at. Counter-example: a
-loop over 63 layers' states is as right as others, but analysed at the speed of its number of steps."""
+"""Slots that fit the bits of a machine integer; in a loop with more, every iteration is examined. Counter-example: a
+loop over 63 layers' states is analysed as correctly as others, but in time proportional to its steps."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,8 @@ class Slot:
     """One carried variable.
 
     Attributes:
-        values: before the first iteration, then after each: iterations + 1 tensors (the same one where it was left).
+        values: before the first iteration, then after each: iterations + 1 tensors (the same one where it did not
+            change).
         made: for each iteration the number of the operation that made the new value, or -1.
         lags: how many iterations old the oldest value is that an iteration reads (0: only the newest).
         name: of the part of the state; written: of the variable in the user's code.
@@ -51,10 +52,10 @@ class Flow:
     """Where every tensor of a loop comes from, and which slots reach which operation.
 
     Attributes:
-        twins: which iterations did the same, where tensors are made and which memory is written into.
+        twins: which iterations ran the same operations, where tensors are made and which memory is written into.
         reach: for every iteration and operation a set of slots (bits) whose values before it depends on.
         held: for every slot the ids of its values.
-        tick: called now and then while long loops are worked on; may raise to stop it.
+        tick: called at intervals while long loops are analysed; may raise to stop it.
     """
 
     loop: Loop
@@ -94,9 +95,9 @@ class Flow:
 def analyse(loop: Loop) -> Flow:
     """The slots of a loop and the flow through it.
 
-    A last iteration that does not make a new value of what all others make one of is left out: the loop ended in the
-    middle of it. Counter-example: a mask that leaves the state as it was at the very last step only; that step, at
-    which nothing moves, is not shown.
+    A last iteration that makes no new value of a variable of which all others make one is left out: the loop ended in
+    the middle of it. Counter-example: a mask that leaves the state unchanged at the very last step only; that step, at
+    which nothing changes, is not shown.
     """
     flow = _with_slots(loop)
     if not loop.depth and any(slot.made[-1] < 0 and min(slot.made[1:-1], default=-1) >= 0 for slot in flow.slots):
@@ -154,7 +155,7 @@ def _slot_read(found: dict[Item, Slot], variables: Variables, label: Label, n: i
 
 
 def _makers(found: dict[Item, Slot], variables: Variables, ops: list[tuple[Label, Op]]) -> list[tuple[Slot, int, int]]:
-    """(slot, operation, output) of what twins make, in order; none of them writes in place."""
+    """(slot, operation, output) of the values that equal iterations make, in order; none of them writes in place."""
     makers = []
     for j, (label, op) in enumerate(ops):
         for n, out in enumerate(op.outputs):
@@ -172,7 +173,8 @@ def _advance(found: dict[Item, Slot], i: int) -> None:
 
 
 def _begin(flow: Flow, found: dict[Item, Slot], variables: Variables, i: int, begun: dict[Item, Tensor]) -> None:
-    """A slot begins with the value that its first reader is given, from outside the loop or made on the spot.
+    """A slot begins with the value that its first reader is given, from outside the loop or made in the iteration
+    itself.
 
     All of an iteration's readers come before all makers: `a, b = f(b), g(a)` reads both before it makes either.
     """
@@ -212,7 +214,7 @@ def _make(found: dict[Item, Slot], variables: Variables, labelled: tuple[Label, 
 
 
 def _as_wide(first: Tensor, made: Tensor) -> Tensor:
-    """What a loop begins with (one row for all sequences, a number, nothing yet) in the shape of what it makes."""
+    """The initial value of a loop (one row for all sequences, a number, nothing yet) in the shape of later ones."""
     try:
         return first.detach().expand(made.shape)
     except RuntimeError:
@@ -220,7 +222,7 @@ def _as_wide(first: Tensor, made: Tensor) -> Tensor:
 
 
 def _measure_lags(flow: Flow, found: dict[Item, Slot], variables: Variables) -> None:
-    """How old the values are that are read. What the loop began with may be read again: that is a reset, no lag."""
+    """How old the values are that are read. The initial value may be read again: that is a reset, not a lag."""
     held = {id(slot): ids_of(slot.values) for slot in found.values() if slot.index >= 0}
     newest: dict[int, dict[int, list[int]]] = {}
     for i, members in flow.twins.members.items():
@@ -249,7 +251,7 @@ def _places(ids: Numbers) -> dict[int, list[int]]:
 def _holders(flow: Flow) -> dict[int, Held]:
     """Id of a tensor → slots (bits) that it is a value of, and the last iteration in which it is one.
 
-    After that it is no state any more: what a loop begins with may be read again, to begin anew.
+    After that it is no longer a state: the initial value of a loop may be read again, as a reset.
     """
     holders: dict[int, Held] = {}
     for slot, held in zip(flow.slots, flow.held, strict=True):

@@ -1,7 +1,7 @@
 """Which variables a loop carries: the places where values are made in one iteration and read in a later one, together.
 
 A value that is made at one place and read at another joins the two. All places that are joined are one variable,
-whatever it is called and wherever it is kept.
+whatever its name and wherever it is stored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ Item = tuple[str, Label, int]
 
 
 class Variables:
-    """The carried variables of a loop, as groups of places (union-find). A group is told by its representative."""
+    """The carried variables of a loop, as groups of places (union-find).
+    A group is identified by its representative."""
 
     def __init__(self) -> None:
         self._items: dict[Item, Item] = {}
@@ -78,11 +79,11 @@ def carried(loop: Loop, twins: Twins) -> Variables:
 
 
 def _unite_taking_turns(loop: Loop, twins: Twins, variables: Variables) -> None:
-    """Branches that take turns (`h = f(h) if t % 2 else g(h)`) each read only what another one made: one variable.
+    """Alternating branches (`h = f(h) if t % 2 else g(h)`) each read only what another one made: one variable.
 
     They are those of which every iteration makes exactly one, where nothing older than one iteration is read.
-    Counter-example: two variables of one shape that are both made by turns, as h and c by two LSTMs, stay apart; the
-    state then has both halves of each, of which only one is read at a step.
+    Counter-example: two variables of one shape that are both made alternately, as h and c by two LSTMs, stay separate;
+    the state then has both halves of each, of which only one is read at a step.
     """
     makes: dict[int, dict[Item, Tensor]] = {}
     for i in twins.members:

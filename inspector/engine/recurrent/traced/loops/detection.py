@@ -1,7 +1,7 @@
-"""Where the user's code goes round: iterations of a Python loop, found from the order of its operations.
+"""Where the user's code repeats: iterations of a Python loop, found from the order of its operations.
 
-Within one frame the same instruction asks for the same operation again and again. The first operation that comes
-back marks where an iteration begins; the loop ends with the first operation that none of its iterations had.
+Within one frame the same instruction calls the same operation repeatedly. The first operation that occurs again marks
+where an iteration begins; the loop ends with the first operation that none of its iterations had.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ FEWEST = 3
 decoder, or both directions. Counter-example: a sequence of two steps, or a stack of two layers, shows nothing."""
 
 ALIKE = 0.8
-"""Share of the rounds of a loop in the bytecode that must have an operation in common to be taken for its iterations,
-where those without it all come first or last. Not 1: some steps of a loop do something else. Not less: a loop whose
-first half encodes and whose second half decodes is two recurrences. Counter-example: of a loop that decodes in its last
-fifth only, by other operations, both are taken for one recurrence, whose steps have two programs."""
+"""Share of the iterations of a loop in the bytecode that must have an operation in common to be taken for its
+iterations, where those without it all come first or last. Not 1: some steps of a loop do something else. Not less: a
+loop whose first half encodes and whose second half decodes is two recurrences. Counter-example: of a loop that decodes
+in its last fifth only, by other operations, both are taken for one recurrence, whose steps have two programs."""
 
 Label = int
-"""An operation of the loop's body: a number for its key and the how-manieth with that key it is in its iteration."""
+"""An operation of the loop's body: a number for its key and its ordinal among operations with that key in its
+iteration."""
 
 
 class Iterations(Sequence[list[tuple[Label, Op]]]):
-    """The operations of each iteration with their labels. They are looked at when they are asked for."""
+    """The operations of each iteration with their labels. They are computed on request."""
 
     def __init__(self, table: Table, numbers: list[list[int]], labels: list[list[Label]]) -> None:
         self.table, self.numbers, self.labels = table, numbers, labels
@@ -58,9 +59,9 @@ class Iterations(Sequence[list[tuple[Label, Op]]]):
 
 @dataclass(slots=True)
 class Loop:
-    """One loop: the frame that holds it, and for each iteration the operations with their labels.
+    """One loop: the frame in which it runs, and for each iteration the operations with their labels.
 
-    `depth`: True where the iterations call different modules (a stack of layers), False for one and the same code.
+    `depth`: True where the iterations call different modules (a stack of layers), False for the same code.
     """
 
     frame: FrameType
@@ -73,10 +74,10 @@ Search = Generator[Loop, bool, None]
 
 
 def find_loops(table: Table) -> Search:
-    """Loops, those of the outermost frames first; `send(True)` says that the last one was of use.
+    """Loops, those of the outermost frames first; `send(True)` reports that the last one was used.
 
-    What lies inside a loop of use is not looked at again. Loops over one and the same code come before loops over
-    equal layers (`depth`).
+    The inside of a used loop is not searched again. Loops over the same code come before loops over equal layers
+    (`depth`).
     """
     yield from _inside(table, list(range(len(table))), 0)
 
@@ -93,7 +94,7 @@ def _inside(table: Table, ops: list[int], level: int) -> Search:
             used: set[int] = set()
             for loop in _loops_of(table, frame, left, level, depth=depth):
                 every = list(chain.from_iterable(loop.iterations.numbers))
-                if not _one_call(table, every, level) and (yield loop):  # else it is that of a function called here
+                if not _one_call(table, every, level) and (yield loop):  # else the loop is in a function called here
                     used.update(every)
             left = [n for n in left if n not in used] if used else left
         yield from _inside(table, left, level + 1)
@@ -120,7 +121,7 @@ def _by_frame(table: Table, ops: list[int], level: int) -> dict[FrameType, list[
 
 
 def _one_call(table: Table, ops: Sequence[int], level: int) -> bool:
-    """True where all operations are in one and the same call at the next level."""
+    """True where all operations are in the same call at the next level."""
     below = table.frames(level + 1)
     first = below[table.where[ops[0]]]
     return first is not None and all(below[where] is first for where in set(map(table.where.__getitem__, ops)))
@@ -159,8 +160,8 @@ def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, *, dep
 
 
 def _as_second(iterations: Iterations, level: int) -> None:
-    """Label operations of the first iteration as the same ones of the second although they are given a parameter (a
-    learned first state) where that one is given a state."""
+    """Label operations of the first iteration as the same ones of the second although they read a parameter (a learned
+    initial state) where those of the second read a state."""
     first, second = iterations.labels[:2]
     known, labels = set(first), set(second)
     keys = [iterations.table.keys(numbers, level, depth=True) for numbers in iterations.numbers[:2]]
@@ -178,10 +179,10 @@ def _as_second(iterations: Iterations, level: int) -> None:
 
 
 def _turn(iterations: Iterations) -> None:
-    """Divide the operations anew so that the last iteration is whole.
+    """Divide the operations again so that the last iteration is complete.
 
     Where it ends early, what all others do after that point is what they do before the next (`if t: h = 0.9 * h`):
-    it belongs to the iteration that follows, and the first one has none of it.
+    these operations belong to the iteration that follows, and the first one has none of them.
     """
     numbers, labels = iterations.numbers, iterations.labels
     rest = labels[-2][len(labels[-1]) :]
@@ -210,7 +211,7 @@ def _many_modules(table: Table, alone: list[int], level: int) -> bool:
 
 
 def _same_modules(table: Table, ops: list[int], level: int) -> bool:
-    """True where the same weights come again and again: no stack of layers.
+    """True where the same weights are used repeatedly: not a stack of layers.
 
     Counter-example: a deep net of which three layers share their weights is not shown over its depth.
     """
@@ -237,11 +238,11 @@ def _extent(keys: list[int], at: int) -> tuple[list[int], int]:
 def _as_written(
     frame: FrameType, keys: list[int], sites: list[tuple[int, int]], starts: list[int], end: int
 ) -> tuple[list[int], int]:
-    """The same loop with its iterations as the code has them, where its bytecode tells: what comes back in each
-    iteration need not be what it begins with (`if` at its head).
+    """The same loop with its iterations as the code defines them, where its bytecode shows it: the operation that
+    repeats in each iteration need not be its first (`if` at its head).
 
-    It is the innermost loop none of whose iterations has two of these starts, nearly all of which have something in
-    common, and in which nothing but they comes from where they come from (layers that take turns do).
+    It is the innermost loop none of whose iterations has two of these starts, nearly all of which have an operation in
+    common, and in which no other operation has their place in the code (alternating layers do).
     `sites`: (offset of the instruction, kind) of every operation.
     """
     loops, offsets = loops_of(frame.f_code), [offset for offset, _ in sites]
@@ -261,7 +262,7 @@ def _as_written(
         if max(rounds.values()) > 1:
             continue
         held = Counter(chain.from_iterable(set(keys[a:b]) for a, b in pairwise([*found, last])))
-        by_turns = max(rounds) - min(rounds) >= len(rounds)  # rounds without it lie between those with it
+        by_turns = max(rounds) - min(rounds) >= len(rounds)  # iterations without it lie between those with it
         if by_turns or max(held.values()) >= ALIKE * len(found):
             return found, last
     return starts, end

@@ -1,8 +1,9 @@
-"""What a loop begins with: every carried variable gets a first value of its own.
+"""Initial values of a loop: every carried variable gets a first value of its own.
 
 `h = c = torch.zeros(…)` is one tensor and two variables, and `[zeros] * layers` one tensor and as many layers. Which of
-them a first step reads is told by where it is read. The recorded calls of those reads are given a tensor apart, so
-that everything after this sees two values. One row for all sequences of a batch is given in the shape of the others.
+them a first step reads is decided by the place where it is read. The recorded calls of those reads get a tensor of
+their own, so that all later passes see two values. One row for all sequences of a batch is given in the shape of the
+others.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Iterations of a loop that did the same: one of them is looked at, and what is found holds for its twins.
+"""Iterations of a loop that ran the same operations: one of each class is analysed, and the result holds for all its
+twins.
 
-Two iterations are twins when they made the same operations in the same order and every tensor that an operation was
-given came from the same operation as many iterations before, or both came from outside the loop. Iterations of a loop
-that writes into tensors in place have no twins, as what they were given may have changed since; setting the items of
-an output that nothing in the loop reads does no harm.
+Two iterations are twins when they ran the same operations in the same order and every input of an operation came from
+the same operation the same number of iterations before, or from outside the loop in both. Iterations of a loop that
+writes into tensors in place have no twins, since their inputs may have changed; setting the items of an output that
+nothing in the loop reads is allowed.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from inspector.engine.recurrent.traced.record.values import Numbers, storage_of
 Place = tuple[int, int]
 """(iteration, number of the operation in it)."""
 Held = tuple[int, int]
-"""The slots (bits) that a value is one of, and the last iteration that may read it as that."""
+"""The slots (bits) to which a value belongs, and the last iteration that may read it as such."""
 MOST_LOOKED_AT = 16
 """Inputs of one operation that are compared with its outputs all together; the rest (a long list for `stack`) one by
-one. It bears on speed alone."""
+one. It affects speed only."""
 
 
 class Sources:
@@ -50,7 +51,7 @@ class Sources:
         return int(self._iterations[n]), int(self._at[n])
 
     def spread(self) -> None:
-        """Make looking up fast: worth its memory where most iterations are looked at one by one."""
+        """Build an index for fast look-up: worth its memory where most iterations are examined one by one."""
         places = zip(self._iterations.tolist(), self._at.tolist(), strict=True)
         self._places = dict(zip(self._ids, places, strict=True))
 
@@ -65,11 +66,11 @@ class Sources:
 
 
 class Twins:
-    """The iterations of a loop by what they did.
+    """The iterations of a loop by the operations that they ran.
 
     Attributes:
         source: where tensors are made; changed: id of a storage → places that wrote into it, in order.
-        first: for each iteration the first of its twins, which is the one to look at.
+        first: for each iteration the first of its twins, which is the one that is analysed.
         members: first of some twins → all of them in order, itself included.
     """
 
@@ -96,7 +97,7 @@ class Twins:
         self._split(_members(_first_of(shapes)), *parts)
 
     def _bounds(self, counts: Numbers) -> Numbers:
-        """Where what belongs to each iteration begins, given how much belongs to each operation."""
+        """Where the entries of each iteration begin, given the number of entries of each operation."""
         found: Numbers = np.concatenate(([0], np.cumsum(counts)))[self._begin]
         return found
 
@@ -111,7 +112,7 @@ class Twins:
         self._group()
 
     def _sources(self, labels: Numbers) -> tuple[Numbers, Numbers]:
-        """(for every input what it came from as a number, for every output whether it was an input)."""
+        """(for every input its source as a number, for every output whether it was an input)."""
         made = _flat(self.table.made, self.flat)
         passed = self._passed(made)
         setting, calls = Tensor.__setitem__, self.table.calls
@@ -168,7 +169,7 @@ class Twins:
             self.source.spread()
 
     def refine(self, held: Mapping[int, Held], rows: Sequence[Numbers]) -> None:
-        """Twins have to agree too in which slots hold what comes from before, and in these rows (t,)."""
+        """Twins must also agree in the slots of values from earlier iterations, and in these rows (t,)."""
         if len(self.members) == len(self.first) or not held:
             return
         ids = np.array(sorted(held), dtype=np.int64)
@@ -181,14 +182,14 @@ class Twins:
         self._split(self.members, (np.where(known, bits[n], 0), self._inputs), (more.ravel(), begin))
 
     def readers(self, tensor: Tensor) -> list[tuple[int, int, int]]:
-        """(iteration, operation, number of its input) of all that are given a tensor."""
+        """(iteration, operation, number of its input) of all operations that read a tensor."""
         given, reader, number = self._given
         found = np.nonzero(given == id(tensor))[0]
         at = reader[found]
         return list(zip(self._iteration[at].tolist(), self._at[at].tolist(), number[found].tolist(), strict=True))
 
     def give(self, place: Place, k: int, tensor: Tensor) -> None:
-        """Put another tensor from outside the loop in the place of one that an operation is given as number k."""
+        """Replace input k of an operation by another tensor from outside the loop."""
         n = int(self._begin[place[0]]) + place[1]
         self.table.give(int(self.flat[n]), k, tensor)
         given, reader, number = self._given
@@ -200,7 +201,7 @@ class Twins:
         self._group()
 
     def used(self, ids: Set[int]) -> list[Tensor]:
-        """Those of these tensors that operations of the loop were given."""
+        """Those of these tensors that operations of the loop read."""
         given, reader, number = self._given
         places = np.nonzero(np.isin(given, np.fromiter(ids, np.int64, len(ids))))[0]
         first = places[np.unique(given[places], return_index=True)[1]]
@@ -249,7 +250,7 @@ def _spans(begin: Numbers, members: Numbers) -> Numbers:
 
 
 def _alike(rows: Numbers) -> Numbers:
-    """For each row the number of the first that is equal; most are as the second."""
+    """For each row the number of the first that is equal; most are equal to the second."""
     found = np.arange(len(rows))
     usual = (rows == rows[1]).all(1)
     found[usual] = np.argmax(usual)
@@ -265,7 +266,7 @@ def _column(ragged: Ragged, calls: Numbers, k: int) -> Numbers:
 
 
 def _flat(ragged: Ragged, calls: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """(ids of all these calls, which of the calls each belongs to, and as the how-manieth)."""
+    """(ids of all these calls, which of the calls each belongs to, and its position in it)."""
     count = ragged.count[calls]
     owner = np.repeat(np.arange(len(calls)), count)
     number = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)

@@ -1,7 +1,7 @@
-"""Which carried variables are one recurrent state, and which are none.
+"""Which carried variables are one recurrent state, and which are not a state.
 
 Slots that influence each other through an iteration belong together: h and c of an LSTM do, the states of two stacked
-layers do not, as the lower one goes on without the upper one.
+layers do not, as the lower one does not depend on the upper one.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def _collects(flow: Flow, slot: Slot) -> bool:
     """True for a running sum or a list that grows: in every iteration the old value is only added to.
 
     The sign of what is added does not matter. Counter-examples, which are recurrences: `acc = x - acc`, a factor
-    (`torch.add(x, acc, alpha=0.9)`), and a sum at some steps that is something else at others.
+    (`torch.add(x, acc, alpha=0.9)`), and a variable that is a sum at some steps only.
     """
     return all(_adds(flow, slot, i) for i in flow.twins.members if slot.made[i] >= 0)
 
 
 def _adds(flow: Flow, slot: Slot, i: int) -> bool:
-    """True where the slot's old value goes through additions only on its way to the one that iteration i makes."""
+    """True where only additions lead from the slot's old value to the one that iteration i makes."""
     bit, ops, row = 1 << slot.index, flow.loop.iterations[i], flow.reach[i]
     old = set(map(id, slot.values[max(0, i - slot.lags) : i + 1]))
     seen, todo = set(), [slot.made[i]]

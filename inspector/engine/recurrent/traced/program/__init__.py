@@ -7,7 +7,7 @@ gates inside them, and the weights that they use.
     step_groups         steps that ran the same program
     state_layout        parts of the state and where each lies in the state vector
     gates, precomputed_gates, inner_cells   gates of the step, of values made ahead of the loop, of torch's own cells
-    parameter_use       what each step's use of a parameter does to the new state
+    parameter_use       how each step's use of a parameter affects the new state
     state_matrices      matrices that multiply the state
     cell_functions      torch's cells as functions that torch.func can batch
 """

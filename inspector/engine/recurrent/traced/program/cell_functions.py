@@ -13,12 +13,13 @@ from inspector.engine.cells.family import CellFamily, families
 
 @cache
 def written_out() -> Mapping[str, Callable[..., Any]]:
-    """Name of torch's function → the same in plain operations, as its family writes them."""
+    """Name of torch's function → the same in plain operations, as its family defines them."""
     return {name: partial(_step, family, name) for _, family in families() for name in family.operations}
 
 
 def _step(family: CellFamily, name: str, x: Tensor, state: Any, *weights: Any) -> Any:
-    """What torch.lstm_cell and its like give: x (b, i), state h or (h, c), then the weights → the new state."""
+    """The result of torch.lstm_cell and similar functions:
+    x (b, i), state h or (h, c), then the weights → the new state."""
     several = isinstance(state, (tuple, list))
     cell = family.make(name, [*weights, *[None] * (5 - len(weights))], live=True)
     after = cell.eager_step(x, *(state if several else (state,)))

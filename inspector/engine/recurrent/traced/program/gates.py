@@ -1,4 +1,4 @@
-"""Gates of a hand-written step: results of squashing functions, under the names that the user's code gives them."""
+"""Gates of a hand-written step: results of squashing functions, under the names of the user's variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inspector.engine.recurrent.traced.record.recorder import CLAMPS
 from inspector.engine.recurrent.traced.record.source_names import argument, assigned
 
 OFTEN = 256
-"""Kinds of iterations after which a cancel is noticed: each costs up to a millisecond."""
+"""Classes of iterations between checks for cancellation: each costs up to a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def leading_to(flow: Flow, state: Sequence[Slot], i: int) -> set[int]:
 
 
 def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[tuple[object, int, Tensor, str]]:
-    """(label, number, tensor, signal) of every gate, or of its pieces where the code takes it apart by name.
+    """(label, number, tensor, signal) of every gate, or of its pieces where the code splits it into named variables.
 
     `states`: ids of the tensors that are states.
     """
@@ -101,12 +101,12 @@ def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[t
         name = _variable(ops, j, near)
         if name:
             yield label, j, op.outputs[0], prefix + name
-        elif not any(id(given) in parts for given in op.inputs):  # tanh(c) on the way out is no gate
+        elif not any(id(given) in parts for given in op.inputs):  # tanh(c) in the output is not a gate
             yield label, j, op.outputs[0], prefix + (argument(op.chain) or op.name.rstrip("_"))
 
 
 def _variable(ops: Sequence[tuple[object, Op]], j: int, near: set[int]) -> str:
-    """The variable that an operation's result is assigned to, as it is or as `sigmoid(a).detach()`; or ""."""
+    """The variable to which an operation's result is assigned, directly or as `sigmoid(a).detach()`; or ""."""
     while True:
         op = ops[j][1]
         names, whole = assigned(op.chain)
@@ -119,7 +119,7 @@ def _variable(ops: Sequence[tuple[object, Op]], j: int, near: set[int]) -> str:
 
 
 def _joined(flow: Flow, i: int) -> set[int]:
-    """Ids of the tensors that are put together, unchanged, to the new value of a state: h and c of one tensor."""
+    """Ids of the tensors that are concatenated, unchanged, to the new value of a state: h and c of one tensor."""
     ops = flow.loop.iterations[i]
     found: set[int] = set()
     todo = [slot.made[i] for slot in flow.slots if slot.made[i] >= 0]
@@ -153,9 +153,10 @@ def _pieces(
 
 
 def _held(flow: Flow, i: int, j: int, tensor: Tensor) -> int | None:
-    """The operation by which an edit put something in the place of a value that operation j made, or None.
+    """The operation by which an edit replaced a value that operation j made, or None.
 
-    The recorder notes it right behind, at the same instruction; a `full_like` of the user's own stands at another.
+    The recorder stores it directly after that one, at the same instruction; a `full_like` of the user's own is at
+    another.
     """
     ops = flow.loop.iterations[i]
     chain = ops[j][1].chain
@@ -171,7 +172,7 @@ def _held(flow: Flow, i: int, j: int, tensor: Tensor) -> int | None:
 def _fits(tensor: Tensor, batch: int, widths: set[int], made: Traits) -> bool:
     """A gate has a value for every entry of a state, or at least one axis only beside the batch's.
 
-    Softmax over anything else than the units is attention. Counter-examples: attention over as many positions as there
+    Softmax over any other axis than the units is attention. Counter-examples: attention over as many positions as there
     are units is taken for a gate; a gate of two axes of its own (heads × units of another width) is not shown.
     """
     if not tensor.is_floating_point() or (batch > 1 and batch not in tensor.shape):
@@ -199,7 +200,7 @@ def numbered(gates: list[Gate]) -> list[Gate]:
 
 @torch.no_grad()
 def stacked(gate: Gate, batch: int, like: Tensor) -> Tensor:
-    """(t, b, n); NaN at iterations that did not have the gate."""
+    """(t, b, n); NaN at iterations without the gate."""
     values = [value for value in gate.values if value is not None]
     if len(values) < len(gate.values) or len({value.dtype for value in values}) > 1:
         nothing = torch.full(values[0].shape, torch.nan, dtype=like.dtype, device=values[0].device)

@@ -1,8 +1,8 @@
-"""torch's own cells inside a hand-written step: whose loop it is, and the gates inside them.
+"""torch's own cells inside a hand-written step: which probe the loop belongs to, and the gates inside the cells.
 
-A loop that does nothing with the state but hand it from one call of a cell to the next is that cell's, and another
-probe lays it open in closed form. Where more lies on the way (zoneout, masks, an input that is computed from the state,
-memory beside the cell), the loop is a recurrence of its own, and the cell one operation of its step.
+A loop that only passes the state from one call of a cell to the next belongs to that cell's probe, which unpacks it in
+closed form. Where there are operations in between (zoneout, masks, an input that is computed from the state, memory
+beside the cell), the loop is a recurrence of its own, and the cell one operation of its step.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from inspector.engine.recurrent.verification import allowed_error, distance, lar
 def of_a_cell(flow: Flow, state: Sequence[Slot]) -> bool:
     """True for a loop that is nothing but torch's own cells or fused modules, one after the other.
 
-    Four iterations are looked at, the first and last ones of which may differ from the rest. Counter-example: a cell
-    whose state is changed at a few steps in between is left to the cells' own probe, which sees the change and begins
-    anew there.
+    Four iterations are examined, of which the first and the last may differ from the rest. Counter-example: a cell
+    whose state is changed at a few steps in between is left to the cells' own probe, which notices the change and
+    begins a new chain there.
     """
     bits = sum(1 << slot.index for slot in state)
     count = len(flow.loop.iterations)
@@ -47,9 +47,9 @@ def of_a_cell(flow: Flow, state: Sequence[Slot]) -> bool:
 
 
 def of_a_family(flow: Flow, state: Sequence[Slot], claimed: Mapping[int, str]) -> tuple[bool, set[str]]:
-    """(True for a loop that another probe lays open, names of modules of a family that are a part of its step).
+    """(True for a loop that another probe unpacks, names of modules of a family that are a part of its step).
 
-    `claimed`: ids of the modules that a family knows and whose Python a recording follows, with their names. A loop is
+    `claimed`: ids of the modules of a known family whose Python code a recording follows, with their names. A loop is
     theirs when it is inside a module that runs whole sequences, or does nothing but call a cell.
     """
     if not claimed:
@@ -72,7 +72,7 @@ def of_a_family(flow: Flow, state: Sequence[Slot], claimed: Mapping[int, str]) -
 def cells_within(flow: Flow, state: Sequence[Slot], parameters: dict[int, str]) -> set[str]:
     """Names of the modules whose cells the steps of this state call. `parameters`: id of a parameter → its name.
 
-    The first and the last step are looked at. Counter-example: a cell that is only called in between is shown by its
+    The first and the last step are examined. Counter-example: a cell that is only called in between is shown by its
     own probe too, beside this recurrence.
     """
     found = set()
@@ -84,7 +84,7 @@ def cells_within(flow: Flow, state: Sequence[Slot], parameters: dict[int, str]) 
 
 
 def inner_gates(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
-    """The gates inside the cells that a step calls, computed again and checked; none where the check fails."""
+    """The gates inside the cells that a step calls, recomputed and checked; none where the check fails."""
     columns: list[list[Op | None]] = []
     last: list[int] = []
     for i, members in flow.twins.members.items():

@@ -1,9 +1,10 @@
-"""The trained parameters of a hand-written step: what each step's own use of them does to its new state.
+"""The trained parameters of a hand-written step: how each step's own use of them affects its new state.
 
-Beside the program that leads from state to state there is a longer one that leads from the parameters too. Where a
+Beside the program from state to state there is a longer one that also has the parameters as inputs. Where a
 parameter enters as weight or bias of F.linear, its gradient is an outer product: of the gradient at the product's
-result and of what the weight was multiplied with. Every other parameter is pulled back whole, one pass a gradient.
-Letters: t step, b sample, s state entry, g entry of a product's result, r entry of what it is given, n row.
+result and of the weight's other factor. For every other parameter the whole gradient is computed, one backward pass for
+each.
+Letters: t step, b sample, s state entry, g entry of a product's result, r entry of its input, n row.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from inspector.engine.recurrent.traced.program.slicing import Instruction, Progr
 from inspector.engine.recurrent.traced.program.state_layout import Layout, Steps, grouped
 
 CHUNK = 64
-"""Steps, or gradients, that are pulled back together."""
+"""Steps, or gradients, that are propagated back together."""
 WHOLE_BYTES = 256 << 20
-"""Memory for one gradient a step of all parameters that are pulled back whole; beyond, they are refused.
-Counter-example: a cell of width 512 written with `@` instead of F.linear is refused beyond 256 steps in float32."""
+"""Memory for one gradient a step of all parameters whose whole gradient is computed; larger ones are rejected.
+Counter-example: a cell of width 512 written with `@` instead of F.linear is rejected beyond 256 steps in float32."""
 TOLERANCE = 64.0
-"""Roundings, of the largest state, by which the longer program may differ from what was recorded: it does the same in
-batches, whose sums have another order. Counter-example: a product of 100,000 entries may differ by more and is refused
-although it is right."""
+"""Roundings, of the largest state, by which the longer program may differ from the recorded states: it runs the same
+operations in batches, whose sums have another order. Counter-example: a product of 100,000 entries may differ by more
+and is rejected although it is right."""
 
 
 def key_of(name: str) -> Hashable:
-    """Under which programs are given a parameter."""
+    """The key of a parameter among a program's inputs."""
     return "parameter", name
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One call of F.linear: its instruction, where what it is given comes from, the names of weight and bias."""
+    """One call of F.linear: its instruction, the source of its input, the names of weight and bias."""
 
     instruction: int
     given: Ref
@@ -79,13 +80,13 @@ class ParameterUse:
         return entries * sum(self._widths.values()) + sum(self.values[name].numel() for name in self.whole)
 
     def check_items(self, length: int) -> None:
-        """Raises Unsupported where one gradient a step of those pulled back whole does not fit the memory."""
+        """Raises Unsupported where one whole gradient a step does not fit into memory."""
         needed = length * sum(self.values[name].nbytes for name in self.whole)
         if needed > WHOLE_BYTES:
             raise Unsupported(
                 f"The gradients of {', '.join(self.whole[:3])}{' and others' * (len(self.whole) > 3)} at each of "
-                f"{length:,} steps take {needed / 2**20:,.0f} MB; up to {WHOLE_BYTES >> 20} MB are spent, so a shorter "
-                "sequence has them."
+                f"{length:,} steps take {needed / 2**20:,.0f} MB; the limit is {WHOLE_BYTES >> 20} MB, so use a "
+                "shorter sequence."
             )
 
     def step(self, t: int, whole: Tensor, state: Tensor, column: int) -> Tensor:
@@ -107,7 +108,7 @@ class ParameterUse:
         return worst <= TOLERANCE * torch.finfo(states.dtype).eps * size
 
     def sensitivities(self, start: int, whole: Tensor, column: int) -> dict[str, Tensor]:
-        """{weight: (t, s, g)}: how one sample's new state moves with the result of the weight's product."""
+        """{weight: (t, s, g)}: how one sample's new state changes with the result of the weight's product."""
         found = {name: whole.new_zeros(len(whole), whole.shape[2], width) for name, width in self._widths.items()}
         for n, rows in self._runs(start, len(whole)):
             products = self.products[n]
@@ -144,7 +145,7 @@ class ParameterUse:
         }  # fmt: skip
 
     def pull(self, rows: Tensor, t: int, whole: Tensor, column: int) -> dict[str, Tensor]:
-        """Gradients (n, s) after step t → {parameter: (n, its entries)} of those that are pulled back whole."""
+        """Gradients (n, s) after step t → {parameter: (n, its entries)} of those whose whole gradient is computed."""
         if not self.whole:
             return {}
 
@@ -170,7 +171,7 @@ class ParameterUse:
     def _moved(
         self, n: int, column: int, widths: list[int], moves: Tensor, whole: Tensor, outside: Sequence[Tensor]
     ) -> Tensor:
-        """One sample's new state when its products' results are moved by `moves`, side by side."""
+        """One sample's new state when `moves`, side by side, are added to its products' results."""
         pieces = zip(self.products[n].values(), moves.split(widths), strict=True)
         added = {p.instruction: _put(piece.new_zeros(len(whole), len(piece)), piece, column) for p, piece in pieces}
         return self._advance(self.groups[n].program, whole, outside, added)[column]
@@ -190,7 +191,7 @@ class ParameterUse:
         return vmap(function, in_dims=axes, chunk_size=CHUNK)(*stacked, group.at(index))
 
     def _a_row(self, group: Steps, product: Product, states: Tensor) -> bool:
-        """True where a product is given one row a sample and nothing is written in place."""
+        """True where a product's input has one row a sample and nothing is written in place."""
         program = group.program
         if program.writes:
             return False
@@ -227,7 +228,7 @@ def _products(program: Program, values: Mapping[str, Tensor]) -> Iterator[Produc
 def _by_products(
     names: Sequence[str], products: Sequence[Mapping[str, Product]], uses: Sequence[Mapping[str, int]]
 ) -> dict[str, str]:
-    """{parameter: weight of its product}: read once by F.linear wherever it is read, a bias with one weight only."""
+    """{parameter: weight of its product}: those that only F.linear reads, once, and a bias with one weight only."""
     signals: dict[str, str] = {}
     for name in names:
         if all(use[name] == (name in found) for found, use in zip(products, uses, strict=True)):

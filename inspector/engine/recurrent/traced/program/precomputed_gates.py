@@ -12,15 +12,15 @@ from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.source_names import argument, assigned
 
 DEEPEST = 8
-"""Views through which a value is followed back to what made it: people write two or three (chunk, transpose, unbind).
+"""Views through which a value is followed back to its operation: models use two or three (chunk, transpose, unbind).
 Counter-example: a gate taken out through nine views in a row is not shown."""
 
 
 def gates_ahead(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
-    """Sigmoids from before the loop of which each step reads a piece of a state's size to scale something with.
+    """Sigmoids from before the loop of which each step reads a piece of a state's size as a factor.
 
-    Counter-example: features that a sigmoid squashed, as many as the state has entries, from which a step subtracts
-    something, are shown as a gate; numbers stay right, as the piece is what the step read.
+    Counter-example: sigmoid features, as many as the state has entries, from which a step subtracts something, are
+    shown as a gate; the numbers are still right, as the piece is what the step read.
     """
     widths = {slot.values[0].numel() // batch for slot in state}
     count = len(flow.loop.iterations)
@@ -49,7 +49,7 @@ def _read(flow: Flow, i: int, near: set[int]) -> Iterator[tuple[int, int, Tensor
 
 
 def _made_by(flow: Flow, i: int, tensor: Tensor) -> str:
-    """What the sigmoid from before the loop is called that a tensor is a piece of; "" where it is none."""
+    """The name of the sigmoid before the loop of which a tensor is a piece; "" where it is not one."""
     name = ""
     for _ in range(DEEPEST):
         op = _maker(flow, i, tensor)

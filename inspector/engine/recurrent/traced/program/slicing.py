@@ -1,8 +1,8 @@
 """The operations that lead from a state to the next one, as a program that can be run again on other values.
 
-Everything that does not depend on the state — inputs of the step, weights, masks — is kept as it was. Detaching
-counts as the identity (the derivative of the dynamics is wanted, not that of a training trick), and dropout in
-training multiplies by what it multiplied by.
+Everything that does not depend on the state — inputs of the step, weights, masks — stays as recorded. Detaching counts
+as the identity (the derivative of the dynamics is computed, not that of the training graph), and dropout in training
+uses its recorded mask.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import storage_of
 
 OFTEN = 256
-"""Iterations after which a cancel is noticed: each costs up to a millisecond."""
+"""Iterations between checks for cancellation: each costs up to a millisecond."""
 Ref = tuple[str, Any, int]
 """("given", name of an input, 0), ("made", instruction, output), ("outside", number, 0) or ("is", value, 0)."""
 
 
 @dataclass(slots=True)
 class Instruction:
-    """One call: its function, and its arguments with references in the place of tensors (`spec` None: all in order).
+    """One call: its function, and its arguments with references instead of tensors (`spec` None: all in order).
 
     `direct`: those of the leaves through which the direct path of a state goes.
     """
@@ -45,7 +45,7 @@ class Instruction:
     def __call__(
         self, given: Mapping[Hashable, Tensor], made: list[Any], outside: Sequence[Tensor], *, direct: bool = False
     ) -> Any:
-        """Run it; with `direct` whatever is not on the direct path counts as constant."""
+        """Run it; with `direct` everything that is not on the direct path counts as constant."""
         leaves = []
         for kind, what, n in self.leaves:
             if kind == "given":
@@ -69,7 +69,7 @@ class Instruction:
 class Program:
     """Instructions in order, what they return, and how tensors from outside are numbered.
 
-    `signature` is equal for steps that do the same with other numbers.
+    `signature` is equal for steps that run the same operations on other numbers.
     """
 
     instructions: list[Instruction]
@@ -135,9 +135,9 @@ class _Building:
 
 
 class Slicer:
-    """Cuts programs out of the iterations of a loop; steps that do the same share one.
+    """Extracts programs from the iterations of a loop; steps that run the same operations share one.
 
-    `stops`: ids of tensors that are taken as they were, whatever made them.
+    `stops`: ids of tensors that are inputs from outside, whatever operation made them.
     """
 
     def __init__(self, flow: Flow, stops: Collection[int] = ()) -> None:
@@ -149,7 +149,7 @@ class Slicer:
     def __call__(
         self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor]
     ) -> tuple[Program, list[Tensor]]:
-        """What leads from the inputs (id of a tensor → name) to the results in iteration i, and the outside tensors.
+        """The program from the inputs (id of a tensor → name) to the results in iteration i, and the outside tensors.
 
         Raises Unsupported where the step writes into memory that is not its own.
         """
@@ -158,14 +158,14 @@ class Slicer:
     def cut(
         self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor]
     ) -> tuple[Program, list[Tensor], list[int]]:
-        """The same, and the numbers of the operations that the program's instructions are."""
+        """The same, and the numbers of the operations of the program's instructions."""
         if i % OFTEN == 0:
             self.flow.tick()
         labels = tuple(label for label, _ in self.flow.loop.iterations[i])
         known = self._known.get(labels)
         if known is not None:
             outside = self._same(i, inputs, results, *known[:2])
-            # The first iterations may read something else than a state where the later ones read one.
+            # The first iterations may read another value where the later ones read a state.
             if outside is not None and self._reached(i, outside) == known[2]:
                 return known[1], outside, known[0]
         chosen = _needed(self.flow, i, inputs, results, self.stops)
@@ -174,14 +174,14 @@ class Slicer:
         return program, outside, chosen
 
     def _reached(self, i: int, outside: Sequence[Tensor]) -> list[bool]:
-        """Which tensors from outside iteration i made from a state, in a way that counts as none."""
+        """Which tensors from outside iteration i computed from a state without a derivative."""
         makers = [self.flow.made_here(tensor, i) for tensor in outside]
         return [j is not None and bool(self.flow.reach[i][j]) for j in makers]
 
     def _same(
         self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor], chosen: list[int], program: Program
     ) -> list[Tensor] | None:
-        """The outside tensors where iteration i does what a known program does, else None."""
+        """The outside tensors where iteration i runs a known program, else None."""
         building = _Building(self.flow, inputs)
         ops = self.flow.loop.iterations[i]
         for n, j in enumerate(chosen):
@@ -228,7 +228,7 @@ def _shapes(tensors: Sequence[Tensor]) -> tuple[Hashable, ...]:
 
 
 def _leaves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any]:
-    """(arguments one by one, how they were nested or None)."""
+    """(arguments as a flat list, their nesting or None)."""
     if not kwargs and not any(isinstance(x, (tuple, list, dict)) for x in args):
         return list(args), None
     leaves, spec = tree_flatten((args, kwargs))
@@ -246,7 +246,7 @@ def _needed(
         found = []
         for given in ops[j][1].inputs:
             made = flow.made_here(given, i, j)
-            if id(given) in stops or (id(given) in inputs and made is not None):  # it is given as it was left
+            if id(given) in stops or (id(given) in inputs and made is not None):  # an input, left unchanged
                 continue
             found += [] if made is None else [made]
             found += [written[1] for written in flow.writers(given, (i, j))]
@@ -284,7 +284,7 @@ def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instructio
 
 
 def _direct(op: Op, leaves: Sequence[Any]) -> frozenset[int]:
-    """Which of an instruction's leaves reach its result entry by entry."""
+    """Which of an instruction's leaves reach its result elementwise."""
     numbers: dict[int, list[int]] = {}
     for n, tensor in op.operands():
         numbers.setdefault(id(tensor), []).append(n)
@@ -304,9 +304,10 @@ def _drop_(value: Tensor, scale: Tensor, offset: Tensor | None = None) -> Tensor
 
 
 def _dropped(op: Op) -> list[Tensor]:
-    """What dropout multiplied with, drawn again from the state that it drew from, and what it added if it did.
+    """The mask of dropout, drawn again from the same random state, and the offset that it added, if any.
 
-    Every dropout is a x + b with random a and b (b is 0 but for alpha dropout): of zeros it makes b, of ones a + b.
+    Every dropout is a x + b with random a and b (b is 0 except for alpha dropout): from zeros it makes b, from ones a +
+    b.
     """
     assert op.random is not None
     with torch.random.fork_rng(devices=[]), torch.no_grad():

@@ -22,7 +22,7 @@ class Part:
 
     @property
     def key(self) -> Hashable:
-        """The name under which programs are given it."""
+        """Its key among a program's inputs."""
         return self.slot, self.lag
 
     @property
@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(slots=True)
 class Steps:
-    """Steps of one program: its tensors from outside, stacked over those steps; the same one for all where `shared`."""
+    """Steps of one program: its tensors from outside, stacked over those steps; one for all where `shared`."""
 
     program: Program
     numbers: Tensor
@@ -89,7 +89,7 @@ class Layout:
             start += part.width
 
     def given(self, rows: Tensor) -> dict[Hashable, Tensor]:
-        """What a program is given for states (b, s)."""
+        """A program's inputs for states (b, s)."""
         return {part.key: part.tensor(rows[:, self.entries[name]]) for name, part in self.parts.items()}
 
     def advance(

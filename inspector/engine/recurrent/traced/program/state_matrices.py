@@ -1,4 +1,5 @@
-"""The matrices by which a hand-written step multiplies its state, and the function that makes a state piecewise linear.
+"""The matrices by which a hand-written step multiplies its state, and the piecewise linear function whose result the
+state is.
 
 They are read off the operations of one iteration: F.linear and matrix products whose input is the state, a piece of it,
 the state scaled by a gate (r ⊙ h), or a concatenation with one of these, of which the columns of the state are taken.
@@ -23,13 +24,13 @@ from inspector.engine.recurrent.traced.record.values import Numbers, same_entrie
 
 PARAMETRISED = ".parametrizations."
 MOST_GATES = 16
-"""Squares on top of each other that one matrix may hold: an LSTM has 4, larger cells up to about 8. Counter-example: a
-read-out of 20 H entries that is fed back is not listed; one of 16 H classes is, as 16 matrices."""
+"""Square blocks, one below the other, that one matrix may have: an LSTM has 4, larger cells up to about 8.
+Counter-example: a read-out of 20 H entries that is fed back is not listed; one of 16 H classes is, as 16 matrices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piecewise:
-    """φ with φ′ = 1 where low < φ < high and `outside` elsewhere; its own value says which."""
+    """φ with φ′ = 1 where low < φ < high and `outside` elsewhere; its value decides which."""
 
     name: str
     low: float
@@ -66,7 +67,7 @@ def _piecewise(op: Op, value: Tensor) -> Piecewise | None:
     if name == "hardtanh":
         return Piecewise("hardtanh", _number(op, 1, "min_val", -1.0), _number(op, 2, "max_val", 1.0))
     slope = _number(op, 1, "negative_slope", 0.01) if name == "leaky_relu" else -1.0
-    return Piecewise("leaky_relu", 0.0, math.inf, slope) if slope >= 0 else None  # else φ does not tell φ′
+    return Piecewise("leaky_relu", 0.0, math.inf, slope) if slope >= 0 else None  # else φ does not determine φ′
 
 
 def _number(op: Op, place: int, name: str, default: float) -> float:
@@ -76,12 +77,12 @@ def _number(op: Op, place: int, name: str, default: float) -> float:
 def fed_back(
     flow: Flow, state: Sequence[Slot], names: Mapping[int, str], *, alike: bool
 ) -> tuple[RecurrentWeight, ...]:
-    """The matrices of the last iteration that are those of the one before; of layers those of every one.
+    """The matrices of the last iteration that are also those of the one before; for layers those of every one.
 
-    Counter-example: of branches that take turns with a matrix each, none is in both, so none is listed; a matrix of the
+    Counter-example: of alternating branches with a matrix each, none is in both, so none is listed; a matrix of the
     last two steps only is, without a gain.
 
-    `names`: id of a parameter → its name. `alike`: all steps did the same; only then there is a gain.
+    `names`: id of a parameter → its name. `alike`: all steps ran the same operations; only then there is a gain.
     """
     if flow.loop.depth:
         return of_each_layer(flow, state, names)
@@ -97,7 +98,7 @@ def fed_back(
             or older.shape != matrix.shape
             or not (same_entries(older, matrix) or torch.equal(older, matrix))
         ):
-            continue  # another one each step: no weight
+            continue  # another one at each step: not a weight
         gain = gain if _everywhere(flow, now, key[0]) else None
         for signal, symbol, square in now.squares(key, matrix.detach()):
             other = signal if signal not in found else f"{now.name(key[0])}/{signal}"
@@ -140,7 +141,7 @@ def _everywhere(flow: Flow, last: _Iteration, j: int) -> bool:
         k = flow.loop.iterations.labels[i].index(label)
         others = [weight for _, weight, _ in _factors(flow.loop.iterations[i][k][1])]
         pairs = zip(matrices, others, strict=False)
-        if not any(_equal(one, two) and _kept(flow, members, k, two) for one, two in pairs):
+        if not any(_equal(one, two) and _unchanged(flow, members, k, two) for one, two in pairs):
             return False
     return True
 
@@ -149,8 +150,8 @@ def _equal(one: Tensor, two: Tensor) -> bool:
     return one is two or torch.equal(one, two)
 
 
-def _kept(flow: Flow, members: Numbers, j: int, weight: Tensor) -> bool:
-    """True where operation j of all these twins is given a matrix equal to this one."""
+def _unchanged(flow: Flow, members: Numbers, j: int, weight: Tensor) -> bool:
+    """True where operation j of all these twins has a matrix equal to this one."""
     op = flow.loop.iterations[int(members[0])][j][1]
     n = next(n for n, given in enumerate(op.inputs) if given is weight)
     ids = flow.twins.given(members, j, n)
@@ -164,7 +165,7 @@ Key = tuple[int, int, int]
 
 
 class _Iteration:
-    """One iteration, looked at for products with the state."""
+    """One iteration, searched for products with the state."""
 
     def __init__(self, flow: Flow, state: Sequence[Slot], i: int, names: Mapping[int, str]) -> None:
         self.flow, self.state, self.i, self.names = flow, state, i, names
@@ -184,11 +185,11 @@ class _Iteration:
                     yield (j, start, stop), matrix[:, start:stop]
 
     def label(self, key: Key) -> Key:
-        """The same, with what the operation is called in every iteration."""
+        """The same, with the operation's label in every iteration."""
         return self.ops[key[0]][0], *key[1:]
 
     def squares(self, key: Key, matrix: Tensor) -> Iterator[tuple[str, str, Tensor]]:
-        """(signal, symbol, square) of a matrix of one or more squares on top of each other."""
+        """(signal, symbol, square) of a matrix of one or more squares, one below the other."""
         rows, width = matrix.shape
         count = rows // width
         if rows % width or not 1 <= count <= MOST_GATES:
@@ -258,7 +259,7 @@ class _Iteration:
             value = dependent[0]
 
     def _depends(self, tensor: Tensor) -> bool:
-        """True for what the state reaches."""
+        """True for tensors that depend on the state."""
         if id(tensor) in self.own:
             return True
         place = self.flow.source.get(id(tensor))
@@ -290,7 +291,8 @@ class _Iteration:
         return found if start == _width(tensor) else []
 
     def _gates(self, j: int, count: int) -> tuple[str, ...]:
-        """What the pieces of a product's result become, by name; () where it is not taken apart by name."""
+        """The names of the gates that the pieces of a product's result become;
+        () where it is not split into named pieces."""
         follows = {id(out) for out in self.ops[j][1].outputs}
         for k in self.near:
             op = self.ops[k][1]
@@ -305,7 +307,7 @@ class _Iteration:
         return ()
 
     def _becomes(self, j: int, piece: Tensor) -> str:
-        """The variable that holds the first squashed value a piece goes into, or ""."""
+        """The variable of the first squashing function to which a piece goes, or ""."""
         follows = {id(piece)}
         for k in self.near:
             op = self.ops[k][1]

@@ -1,7 +1,7 @@
 """The steps of a recurrence grouped by the program that leads from their state to the next.
 
-The program of one iteration is that of its twins where they were given the same state, parameters and constants in the
-same places; whatever else they were given is what differs from step to step.
+The program of one iteration is that of its twins where they read the same state, parameters and constants in the same
+places; their other inputs are what differs from step to step.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from inspector.engine.recurrent.traced.record.values import Numbers, same_entrie
 Parameters = Mapping[int, str]
 """Id of a parameter of the model → its qualified name."""
 MOST_PROGRAMS = 64
-"""Each is cut, run and differentiated apart. Counter-example: a step with seven independent branches may do 128
-different things; it is then followed through autograd's graph if there is a loss, else refused with the number."""
+"""Each is extracted, run and differentiated separately. Counter-example: a step with seven independent branches may
+have 128 different programs; it is then differentiated through autograd's graph if there is a loss, else rejected with
+the number."""
 SHAPE_AND_TYPE = attrgetter("shape"), attrgetter("dtype")
 
 
 @dataclass(slots=True)
 class _Group:
-    """Steps of one program and, for each of its tensors from outside, that of every step."""
+    """Steps of one program and, for each of its tensors from outside, the tensor of every step."""
 
     program: Program
     numbers: list[int]
@@ -45,9 +46,9 @@ class _Group:
 def programs_of(
     flow: Flow, parts: dict[str, Part], state: Sequence[Slot], made: Container[int], more: Parameters | None = None
 ) -> tuple[list[Steps], bool]:
-    """The steps grouped by what they do, and whether a gradient was cut in them. Raises Unsupported.
+    """The steps grouped by program, and whether a gradient was cut in them. Raises Unsupported.
 
-    With `more` the programs lead from those parameters too, and what other states became is taken as it was.
+    With `more` the programs have those parameters as inputs too, and new values of other states stay as recorded.
     """
     seen: dict[tuple[Hashable, ...], _Group] = {}
     cutting = _Cutting(flow, parts, state, {number: key_of(name) for number, name in (more or {}).items()}, bool(more))
@@ -58,7 +59,7 @@ def programs_of(
             for column, tensors in zip(group.columns, columns, strict=True):
                 column += tensors
             if len(seen) > MOST_PROGRAMS:
-                raise Unsupported(f"its steps do more than {MOST_PROGRAMS} different things")
+                raise Unsupported(f"its steps run more than {MOST_PROGRAMS} different programs")
     masks = frozenset(map(id, cutting.slicer.masks))
     groups = [_stacked(group, made, masks) for group in seen.values()]
     return groups, any(group.program.cut for group in groups) or _cut_in_place(flow, state)
@@ -85,13 +86,13 @@ def _stacked(group: _Group, made: Container[int], masks: frozenset[int]) -> Step
         first = same[0]
         shared.append(all(one is first or same_entries(one, first) for one in same))
         if not shared[-1] and first.is_floating_point() and id(first) not in masks and id(first) not in made:
-            raise Unsupported("something in them is no function of torch's")
+            raise Unsupported("something in them is not a function of torch's")
         outside.append(first.detach() if shared[-1] else torch.stack(same))
     return Steps(group.program, torch.tensor(numbers), outside, shared)
 
 
 class _Cutting:
-    """Cuts the programs of one recurrence out of its loop, twins together."""
+    """Extracts the programs of one recurrence from its loop, twins together."""
 
     def __init__(
         self, flow: Flow, parts: dict[str, Part], state: Sequence[Slot], keys: Mapping[int, Hashable], trained: bool
@@ -125,7 +126,7 @@ class _Cutting:
     def _together(
         self, members: Numbers, program: Program, outside: list[Tensor], chosen: list[int]
     ) -> list[list[Tensor]] | None:
-        """The tensors from outside of all twins, for each place of the program; None where it is not that of all."""
+        """The tensors from outside of all twins, for each place of the program; None where they do not all share it."""
         twins, first = self.flow.twins, int(members[0])
         ops = self.flow.loop.iterations[first]
         if self.left or first < self.parts[0].lag:
@@ -147,7 +148,7 @@ class _Cutting:
         return columns.found() if self._results(members, columns) else None
 
     def _results(self, members: Numbers, columns: _Columns) -> bool:
-        """Add what is returned; False where the new state of some twin comes from elsewhere than that of the first."""
+        """Add the results; False where the new state of some twin has another source than that of the first."""
         twins, first = self.flow.twins, int(members[0])
         for slot in self.state:
             tensor, ids = slot.values[first + 1], self.flow.held[slot.index][members + 1]
@@ -179,7 +180,7 @@ def _values(slot: Slot, members: Numbers) -> list[Tensor]:
 
 
 class _Columns:
-    """The tensors from outside of a program, for each of them that of every twin."""
+    """The tensors from outside of a program, for each of them the tensor of every twin."""
 
     def __init__(self, outside: Sequence[Tensor]) -> None:
         self.places = {id(tensor): k for k, tensor in enumerate(outside)}
@@ -187,7 +188,8 @@ class _Columns:
         self._columns: list[list[Tensor]] = [[] for _ in outside]
 
     def add(self, tensor: Tensor, ids: Numbers, column: Callable[[], list[Tensor]]) -> bool:
-        """Where the first of the twins has this tensor all have these; False where that contradicts another place."""
+        """Note that where the first twin has this tensor, all twins have these;
+        False where that contradicts another place."""
         k = self.places.get(id(tensor))
         if k is None:
             return True
@@ -200,7 +202,7 @@ class _Columns:
         return same or all(len(set(map(kind, self._columns[k]))) == 1 for kind in SHAPE_AND_TYPE)
 
     def found(self) -> list[list[Tensor]] | None:
-        """All of them, or None where one was not met."""
+        """All of them, or None where one was not found."""
         return self._columns if all(ids is not None for ids in self._ids) else None
 
 

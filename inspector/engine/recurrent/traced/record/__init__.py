@@ -1,4 +1,4 @@
-"""Recording: every torch operation of a forward pass, with the place in the user's code that asked for it.
+"""Recording: every torch operation of a forward pass, with the place in the user's code that called it.
 
 In: the running model, through a torch function mode. Out: a table of operations as columns of numbers.
 
@@ -6,5 +6,5 @@ In: the running model, through a torch function mode. Out: a table of operations
     operation       one call as it was recorded
     op_table        all calls as columns: place, arguments, results
     source_names    names of variables from the user's statements
-    buffers         states that live in one preallocated tensor
+    buffers         states that are in one preallocated tensor
 """

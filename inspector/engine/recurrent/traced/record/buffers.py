@@ -1,7 +1,7 @@
-"""States that a user keeps in one preallocated tensor: `H[:, t + 1] = f(H[:, t])`, `state.copy_(new)`.
+"""States that a user stores in one preallocated tensor: `H[:, t + 1] = f(H[:, t])`, `state.copy_(new)`.
 
-What is read from a place of such a buffer is what was last written there: the reading operations are taken out, and the
-value takes their place. A buffer whose places are read in any other way while it is filled is left as it is.
+A read from a place of such a buffer returns the last value written there: the reading operations are removed and
+replaced by that value. A buffer whose places are read in any other way while it is filled is left unchanged.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import Region, region, storage_of
 
 WRITES = frozenset({Tensor.__setitem__, Tensor.copy_})
-"""Asked of every call by the function itself: nothing else is looked at where no buffer is read."""
+"""Checked for every call by the function alone: nothing else is examined where no buffer is read."""
 MOST_ADDRESSES = 1 << 22
-"""Entries of all places up to which each is looked at, where places lie in uneven distances: 32 MB of addresses.
-Counter-example: a longer buffer with uneven places that are apart is not followed, and the model is told so."""
+"""Entries of all places up to which each is examined, where places are unevenly spaced: 32 MB of addresses.
+Counter-example: a longer buffer with uneven places that do not overlap is not followed, and that is reported."""
 COPIES, SLICES, MIXED = "copy", "slices", "mixed"
-"""Keys of writes that are no numbers alone."""
+"""Keys of writes that are not only numbers."""
 
 
 def resolved(table: Table) -> tuple[Table, bool]:
     """The calls without those that only put values into buffers and take them out again.
 
-    True where a buffer that is filled by numbers (`H[:, t]`) and read meanwhile cannot be followed. Nothing is said of
-    one that is filled by slices: a cache of keys is, and it is no state.
+    True where a buffer that is filled by numbers (`H[:, t]`) and read meanwhile cannot be followed. Nothing is reported
+    for one that is filled by slices: a cache of keys is, and it is not a state.
     """
     if not _any_is_read(table):
         return table, False
@@ -49,7 +49,8 @@ def resolved(table: Table) -> tuple[Table, bool]:
 
 
 def _any_is_read(table: Table) -> bool:
-    """Whether what is written to place by place is read before the last write; an output that is filled is not."""
+    """Whether a tensor that is written place by place is read before the last write;
+    an output that is only filled is not."""
     writes = np.array([n for n, call in enumerate(table.calls) if call[0] in WRITES], dtype=np.int64)
     if not len(writes):
         return False
@@ -66,7 +67,7 @@ class Buffer:
     """One tensor that is written to place by place.
 
     Attributes:
-        key: the key of every write with its numbers left out (a tuple), or what kinds of keys there are.
+        key: the key of every write with its numbers left out (a tuple), or the kinds of its keys.
         shape, stride: of every place; offsets: where each write went.
         last: number of the last operation that writes.
         read: it is read; viewed: a view of a part of a place is taken; whole: it is read place by place only.
@@ -88,8 +89,8 @@ class Buffer:
     def apart(self) -> bool:
         """True when no two places that were written share memory, or all are one and the same.
 
-        Keys that differ in their numbers only are apart. A view of a part of a place shows what was written there
-        last, so then no place may be written twice.
+        Keys that differ in their numbers only do not overlap. A view of a part of a place shows the last value written
+        there, so then no place may be written twice.
         """
         starts = sorted(set(self.offsets))
         if self.viewed and len(starts) < len(self.offsets):
@@ -112,7 +113,7 @@ def _clear(starts: Sequence[int], shape: Sequence[int], stride: Sequence[int]) -
 
 
 def _buffers(ops: Sequence[Op]) -> dict[int, Buffer]:
-    """Storages that are written to, and how they are read meanwhile."""
+    """Storages that are written to, and how they are read in between."""
     found: dict[int, Buffer] = {}
     tracked: dict[int, Buffer] = {}
     for n, op in enumerate(ops):
@@ -138,7 +139,7 @@ def _buffers(ops: Sequence[Op]) -> dict[int, Buffer]:
 
 
 def _judge(buffer: Buffer, op: Op, given: Tensor, tracked: dict[int, Buffer]) -> None:
-    """Note how an operation reads a buffer; give it up where that is not a place such as those that are written."""
+    """Note how an operation reads a buffer; stop following it where that is not one of the written places."""
     if op.traits.kind is Kind.QUESTION or (op.in_place and given is op.target):
         return
     if _points(op, buffer):
@@ -150,7 +151,7 @@ def _judge(buffer: Buffer, op: Op, given: Tensor, tracked: dict[int, Buffer]) ->
 
 
 def _points(op: Op, buffer: Buffer) -> bool:
-    """True where an operation only points into a buffer: `H[t]`, `H.unbind()`, or `H.mT` on the way to a place.
+    """True where an operation only selects from a buffer: `H[t]`, `H.unbind()`, or `H.mT` before a selection.
 
     A view of a part of a place (`H[t][:, :2]`) computes something from it.
     """
@@ -161,18 +162,18 @@ def _points(op: Op, buffer: Buffer) -> bool:
 
 
 class _Rewriting:
-    """Goes through the operations in order and keeps what every place holds."""
+    """Goes through the operations in order and tracks the value of every place."""
 
     def __init__(self, buffers: dict[int, Buffer], written: Collection[int]) -> None:
         self.buffers, self.written = buffers, written
         self.held: dict[Region, Tensor] = {}
         self.early: dict[Region, Tensor] = {}
-        """Places whose first value was used before anything was written there, and the tensor that stands for it."""
+        """Places whose first value was used before anything was written there, and the tensor that represents it."""
         self.same: dict[int, Tensor] = {}
         """Id of a copy that is only read → what it is a copy of."""
 
     def all(self, ops: Sequence[Op]) -> dict[int, Given] | None:
-        """Numbers of the operations that are left, with what they are given; None where that has been overwritten."""
+        """Numbers of the operations that remain, with their arguments; None where one has been overwritten."""
         found: dict[int, Given] = {}
         for n, op in enumerate(ops):
             buffer = self.buffers.get(storage_of(op.inputs[0])) if op.inputs else None
@@ -195,9 +196,9 @@ class _Rewriting:
         return found
 
     def _keeps(self, op: Op, buffer: Buffer) -> bool:
-        """True for a copy of what a place held at first, where that is overwritten later: it stands for it from now.
+        """True for a copy of a place's first value that is overwritten later: the copy represents it from now on.
 
-        A buffer of one place is a variable that is changed in place, and refused as such.
+        A buffer of one place is a variable that is changed in place, and rejected as such.
         """
         place = region(op.inputs[0])
         if place in self.held or place in self.early or place[1] not in buffer.offsets or len(set(buffer.offsets)) == 1:
@@ -206,7 +207,7 @@ class _Rewriting:
         return True
 
     def _given(self, op: Op, n: int) -> Given:
-        """The arguments with values in the place of what was read from buffers."""
+        """The arguments with values instead of reads from buffers."""
         changed = {id(given): self._value(given, n) for given in op.inputs}
         if all(changed[id(given)] is given for given in op.inputs):
             return op.args, op.kwargs
@@ -233,7 +234,7 @@ def _overlap(distance: int, shape: Sequence[int], stride: Sequence[int]) -> bool
 
 
 def _written(op: Op) -> Region | None:
-    """The place that an operation writes a whole tensor of its own shape to; None for any other kind of writing."""
+    """The place that an operation writes a whole tensor of its own shape to; None for any other kind of write."""
     if len(op.inputs) != 2 or op.inputs[1].dtype != op.inputs[0].dtype:
         return None
     target, value = op.inputs

@@ -1,7 +1,7 @@
-"""The recorded calls as columns: which place of the code made each, what it was given and what it gave, as numbers.
+"""The recorded calls as columns: the place in the code, the inputs and the outputs of each, as numbers.
 
-A loop makes the same few calls again and again. Calls from one place of the code are looked at together, so that the
-work for one of them is that of a few list comprehensions; only where they differ in shape is each looked at alone.
+A loop makes the same few calls repeatedly. Calls from one place of the code are examined together, so that the work for
+all of them is a few list comprehensions; only where they differ in shape is each examined alone.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Key = tuple[Hashable, ...]
 Given = tuple[tuple[Any, ...], dict[str, Any]]
 """Arguments by position, and those by name."""
 FEW = 8
-"""Calls from one place that are not worth looking at together: columns cost as much as about eight calls. It bears on
-speed alone."""
+"""Number of calls from one place that is not worth examining together: columns cost as much as about eight calls. It
+affects speed only."""
 
 
 class Uneven(Exception):
@@ -45,7 +45,7 @@ class Ragged:
 
 
 class Table:
-    """All calls of a forward pass. They are numbered in order; `wheres` numbers the frames that they stand in."""
+    """All calls of a forward pass. They are numbered in order; `wheres` numbers the frames in which they are."""
 
     def __init__(
         self, calls: list[Call], random: Mapping[int, Tensor] | None = None, quiet: Set[int] = frozenset()
@@ -65,7 +65,7 @@ class Table:
         return len(self.calls)
 
     def op(self, n: int) -> Op:
-        """Call n, looked at; always the same object."""
+        """Call n as an Op; always the same object."""
         found = self._ops.get(n)
         if found is None:
             call = self.calls[n]
@@ -74,7 +74,7 @@ class Table:
         return found
 
     def ops(self) -> list[Op]:
-        """All calls, looked at."""
+        """All calls as Ops."""
         return [self.op(n) for n in range(len(self))]
 
     @cached_property
@@ -90,11 +90,11 @@ class Table:
         return int(calls[n]) if n < len(ids) and ids[n] == number else None
 
     def knows(self, number: int) -> bool:
-        """True for the id of a tensor that one of the calls returned, or that `give` put in the place of one."""
+        """True for the id of a tensor that one of the calls returned, or that `give` put in place of one."""
         return number in self._own or self.maker(number) is not None
 
     def give(self, n: int, k: int, tensor: Tensor) -> None:
-        """Put another tensor in the place of the one that call n was given as number k."""
+        """Replace input k of call n by another tensor."""
         op, call = self.op(n), self.calls[n]
         leaves, spec = tree_flatten((op.args, op.kwargs))
         at = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)][k]
@@ -127,7 +127,7 @@ class Table:
         return [out if isinstance(out, Tensor) else results_of(out)[k] for out in outs]
 
     def inputs(self, numbers: Numbers, k: int) -> list[Tensor]:
-        """Tensor k that each of these calls was given."""
+        """Input k of each of these calls."""
         wanted = self.given.ids[self.given.start[numbers] + k]
         together = list(map(self.calls.__getitem__, numbers.tolist()))
         place = next((n for n, value in enumerate(together[0][1]) if id(value) == wanted[0]), None)
@@ -169,7 +169,7 @@ class Table:
         return np.split(order, np.cumsum(np.bincount(sites))[:-1])
 
     @cached_property
-    def _looked(self) -> tuple[Ragged, Ragged, list[int], dict[int, tuple[int, ...]], set[int]]:
+    def _columns(self) -> tuple[Ragged, Ragged, list[int], dict[int, tuple[int, ...]], set[int]]:
         given, made = _Filling(len(self)), _Filling(len(self))
         weights: dict[int, tuple[int, ...]] = {}
         fixed: set[int] = set()
@@ -206,28 +206,28 @@ class Table:
 
     @property
     def given(self) -> Ragged:
-        """Ids of the tensors that each call was given."""
-        return self._looked[0]
+        """Ids of the input tensors of each call."""
+        return self._columns[0]
 
     @property
     def made(self) -> Ragged:
         """Ids of the tensors that each call returned."""
-        return self._looked[1]
+        return self._columns[1]
 
     @property
     def bodies(self) -> list[int]:
-        """As `sites`, and also different where other parameters were given."""
-        return self._looked[2]
+        """As `sites`, and also different where other parameters are read."""
+        return self._columns[2]
 
     @property
     def weights(self) -> dict[int, tuple[int, ...]]:
-        """For each of `bodies` the ids of the parameters that are given, where some are."""
-        return self._looked[3]
+        """For each of `bodies` the ids of the parameters that it reads, where there are some."""
+        return self._columns[3]
 
     def fixed(self, numbers: Numbers) -> bool:
-        """True where all these calls are of one function, with the same arguments but for tensors."""
+        """True where all these calls are of one function, with the same arguments except for tensors."""
         bodies = self._numbered[numbers]
-        if int(bodies[0]) in self._looked[4] and not (bodies != bodies[0]).any():
+        if int(bodies[0]) in self._columns[4] and not (bodies != bodies[0]).any():
             return True
         calls = list(map(self.calls.__getitem__, numbers.tolist()))
         try:
@@ -236,7 +236,7 @@ class Table:
             return False
 
     def keys(self, ops: Sequence[int], level: int, *, depth: bool) -> list[int]:
-        """For each of these calls a number for what makes two calls the same one of a loop's body.
+        """For each of these calls a number that is equal for the same call of a loop's body.
 
         That is the instruction at this level of the stack of frames, the calls below it, the function and, without
         `depth`, the module: its object and the parameters that are used.
@@ -294,7 +294,7 @@ def leaves(values: Sequence[Any]) -> list[Sequence[Any]]:
 
 
 def tensor_columns(columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
-    """Those columns that are tensors. Raises Uneven where only some of a column's values are."""
+    """The columns that are tensors. Raises Uneven where only some of a column's values are."""
     found = []
     for column in columns:
         are = {issubclass(kind, Tensor) for kind in set(map(type, column))}
@@ -321,7 +321,7 @@ def result_leaves(together: Sequence[Call]) -> list[Sequence[Any]]:
 
 
 def constant(columns: Sequence[Sequence[Any]]) -> bool:
-    """True where all values of each column are equal, those that are tensors aside."""
+    """True where all values of each column are equal, tensors excepted."""
     return all(isinstance(column[0], Tensor) or _count(column) == len(column) for column in columns)
 
 

@@ -1,4 +1,4 @@
-"""One call of a torch function as it was recorded, and what it was given and gave."""
+"""One call of a torch function as it was recorded, with its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from inspector.engine.recurrent.traced.record.operator_traits import Kind, Opera
 Chain = tuple[tuple[FrameType, int], ...]
 """Frames of the user's code, outermost first, each with the offset of the instruction that it is at."""
 Where = tuple[Chain, FrameType]
-"""The callers, outermost first, and the innermost frame; which instruction that is at is kept with each call."""
+"""The callers, outermost first, and the innermost frame; its instruction is stored with each call."""
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any] | None, Any, Where, int]
 """Function, arguments, result, and where in the code; a plain tuple, because one is made for every operation."""
 
@@ -24,12 +24,12 @@ class Op:
     """One call of a torch function.
 
     Attributes:
-        name: the function's bare name: "sigmoid", "__add__", "linear"; operator: what that name means.
+        name: the function's bare name: "sigmoid", "__add__", "linear"; operator: the operator of that name.
         inputs, outputs: the tensors given (nested ones too) and returned, in order.
-        in_place: True when it wrote into something that it was given.
+        in_place: True when it wrote into one of its inputs.
         owner: the `self` of the innermost call of the user's code, or None.
-        random: torch's random state before the call, of dropout in training; else None.
-        custom: True inside a torch.autograd.Function of the user's: what is differentiated is its backward, not this.
+        random: torch's random state before the call, for dropout in training; else None.
+        custom: True inside a torch.autograd.Function of the user's: its backward is differentiated, not this.
     """
 
     function: Callable[..., Any]
@@ -47,7 +47,7 @@ class Op:
 
     @property
     def traits(self) -> Traits:
-        """What its operator does."""
+        """The traits of its operator."""
         return self.operator.traits
 
     @property
@@ -57,9 +57,9 @@ class Op:
         return out if isinstance(out, Tensor) else self.inputs[0]
 
     def operands(self) -> list[tuple[int, Tensor]]:
-        """(number, tensor) of every tensor given, nested ones under the number of their argument.
+        """(number, tensor) of every input tensor, nested ones under the number of their argument.
 
-        Numbers are those of `Traits`: also where the function takes its arguments the other way round, or where they
+        Numbers are those of `Traits`: also where the function takes its arguments in reverse order, or where they
         are given by name (-1 for a name that the table does not have).
         """
         names = self.traits.operands
@@ -73,14 +73,14 @@ class Op:
 
 
 def op_of(call: Call, owner: Any, random: Tensor | None = None, *, quiet: bool = False) -> Op:
-    """A call, looked at. `quiet`: autograd was off although it was on when the run began."""
+    """A call as an Op. `quiet`: autograd was off although it was on when the run began."""
     func, args, kwargs, out, (outer, frame), at = call
     kwargs = kwargs or {}
     inputs, outputs = given_to(call), results_of(out)
     name = name_of(func)
     operator = operator_of(name)
     same = any(one is given for one in outputs for given in inputs)
-    idle = operator.traits.kind is Kind.DROPOUT and random is None  # in eval mode, also where it is told to write
+    idle = operator.traits.kind is Kind.DROPOUT and random is None  # in eval mode, also with inplace=True
     in_place = operator.traits.name == "setitem" or (same and not idle and _writes(operator, args, kwargs))
     # Without gradients inside and yet with one afterwards. (Asking for grad_fn would make a Python object of every
     # node, and freeing a long chain of those overflows the stack.)
@@ -91,7 +91,7 @@ def op_of(call: Call, owner: Any, random: Tensor | None = None, *, quiet: bool =
 
 
 def given_to(call: Call) -> tuple[Tensor, ...]:
-    """The tensors that a call was given, nested ones too, in order."""
+    """The input tensors of a call, nested ones too, in order."""
     return tensors(call[1]) if not call[2] else tensors((*call[1], *call[2].values()))
 
 
@@ -101,18 +101,18 @@ def results_of(out: Any) -> tuple[Tensor, ...]:
 
 
 def _writes(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a function that returned what it was given wrote into it (dropout in eval mode, contiguous do not).
+    """Whether a function that returned its input wrote into it (dropout in eval mode, contiguous do not).
 
-    The last argument of functions that take `inplace` by position is that. Counter-example: another function of which
-    nothing is known, given True last, that returned what it was given unchanged: its iterations have no twins then, and
-    its state is refused as overwritten.
+    Where a function takes `inplace` by position, it is the last argument. Counter-example: an unknown function with a
+    last argument True that returned its input unchanged: its iterations have no twins then, and its state is rejected
+    as overwritten.
     """
     asked = bool(kwargs.get("inplace")) or (len(args) > 1 and args[-1] is True and not operator.traits.rearranges)
     return operator.in_place or asked or "out" in kwargs
 
 
 def name_of(func: Any) -> str:
-    """A function's bare name; of a property's getter (`x.T`) the property's."""
+    """A function's bare name; for a property's getter (`x.T`) the property's."""
     name = str(getattr(func, "__name__", func))
     return str(getattr(getattr(func, "__self__", None), "__name__", name)) if name == "__get__" else name
 

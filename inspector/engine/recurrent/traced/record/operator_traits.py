@@ -1,13 +1,13 @@
-"""What the operators of torch do to what they are given, in one table by the operator's own name.
+"""How the operators of torch treat their inputs, in one table by the operator's own name.
 
-`sub_`, `__isub__`, `__rsub__`, `torch.subtract` and `aten::sub.Tensor` are one operator, `sub`: `operator_of` says
-which one a name means, and whether that name writes into its first argument or takes its two arguments the other way
-round. Every pass over recorded operations asks this table. What is not in it is an operator of which nothing is known
-(Kind.OTHER): it is run again as it was recorded, and no pass looks through it.
+`sub_`, `__isub__`, `__rsub__`, `torch.subtract` and `aten::sub.Tensor` are one operator, `sub`: `operator_of` maps a
+name to its operator, and knows whether that name writes into its first argument or takes its two arguments in reverse
+order. Every pass over recorded operations uses this table. An operator that is not in it is unknown (Kind.OTHER): it is
+run again as it was recorded, and no pass follows values through it.
 
-Only the name is looked at. Counter-example: a function of another library that takes part in torch's dispatch and is
-called `add`, but multiplies, is taken for torch's; what is run again is the function itself, so states and Jacobians
-stay right, and what is wrong is whether the variable is shown as a recurrence at all.
+Only the name is used. Counter-example: a function of another library that takes part in torch's dispatch and is called
+`add`, but multiplies, is taken for torch's; the function itself is run again, so states and Jacobians are still right,
+but the variable may wrongly be shown, or not be shown, as a recurrence.
 """
 
 from __future__ import annotations
@@ -27,46 +27,46 @@ FACTORS = {"alpha": 1, "beta": 0}
 class Kind(Enum):
     """What an operator is."""
 
-    SUM = auto()  # adds or subtracts, entry by entry
-    PRODUCT = auto()  # multiplies, entry by entry
-    QUOTIENT = auto()  # divides, entry by entry
-    BLEND = auto()  # sums of products, or a choice, entry by entry
+    SUM = auto()  # adds or subtracts, elementwise
+    PRODUCT = auto()  # multiplies, elementwise
+    QUOTIENT = auto()  # divides, elementwise
+    BLEND = auto()  # sums of products, or a choice, elementwise
     MATRIX = auto()  # products with a matrix
     SQUASH = auto()  # a nonlinear function of every entry, or of every row
     PIECE = auto()  # parts of a tensor
     LAYOUT = auto()  # the same entries in the same order, in another shape or other memory
     CAST = auto()  # the same entries in another type or on another device
-    DETACH = auto()  # the same entries, through which autograd does not go
+    DETACH = auto()  # the same entries, without a gradient
     TURN = auto()  # the same entries in another order
     JOIN = auto()  # tensors side by side
     REDUCTION = auto()  # fewer entries, each made of many
-    DROPOUT = auto()  # random entries left out and the others scaled
+    DROPOUT = auto()  # random entries set to zero and the others scaled
     CREATION = auto()  # a new tensor in the shape of another one, with none of its entries
     RANDOM = auto()  # random entries
-    CHOICE = auto()  # which entry it is: no derivative
+    CHOICE = auto()  # indices of entries: no derivative
     WRITE = auto()  # writes into a tensor
-    QUESTION = auto()  # asks for something else than entries
+    QUESTION = auto()  # returns something other than entries
     CELL = auto()  # one step of a recurrent cell of torch's
     FUSED = auto()  # a whole recurrent layer of torch's
-    OTHER = auto()  # nothing is known
+    OTHER = auto()  # unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What one operator does. Operands are its tensors, numbered as in `a.op(b)`: a is 0 and b is 1.
+    """The properties of one operator. Operands are its tensors, numbered as in `a.op(b)`: a is 0 and b is 1.
 
     Attributes:
-        operands: the names by which they may be given.
-        added: those that enter the result with the factor 1. A variable that meets nothing else on the way to its own
-            next value is a running sum (or a list that grows) and no recurrent state.
+        operands: the names by which they may be passed.
+        added: those that enter the result with the factor 1. A variable whose next value is computed from it by such
+            operators alone is a running sum (or a list that grows) and not a recurrent state.
         entrywise: those of which each entry reaches its own entry of the result only, times something that does not
             depend on it: the direct path of a state goes through them.
-        scales: a sigmoid that it is given is a gate: it multiplies something, or makes the `1 - z` that does.
+        scales: a sigmoid among its inputs is a gate: it multiplies something, or makes the `1 - z` that does.
         unit: the result lies between 0 and 1. normalises: it does so over a row.
-        gain: max |φ′| of a squashing function; None where it is not told.
+        gain: max |φ′| of a squashing function; None where it is not known.
         factors: the two operands that are multiplied as matrices.
         values_stay: the in-place form changes no entry (`detach_`).
-        names_type: it leaves float64, whatever it is given.
+        names_type: its result is not float64, whatever its input.
     """
 
     name: str
@@ -84,33 +84,35 @@ class Traits:
 
     @property
     def keeps_entries(self) -> bool:
-        """The result has the entries that it was given, in order; dropout's are scaled."""
+        """The result has the entries of the input, in order; dropout's are scaled."""
         return self.kind in (Kind.LAYOUT, Kind.CAST, Kind.DETACH, Kind.DROPOUT)
 
     @property
     def hands_on(self) -> bool:
-        """The result is what it was given, or a part of it, and nothing else: a torch cell's state is still its own."""
+        """The result is the input, or a part of it, and nothing else:
+        a torch cell's state is still recognised in it."""
         return self.kind in (Kind.PIECE, Kind.LAYOUT, Kind.CAST, Kind.DETACH)
 
     @property
     def rearranges(self) -> bool:
-        """The result holds entries that it was given, unchanged, in some order."""
+        """The result has entries of the input, unchanged, in some order."""
         return self.hands_on or self.kind is Kind.TURN
 
     @property
     def forgets(self) -> bool:
-        """The result does not depend on the values given, or not differentiably: it is taken as it was."""
+        """The result does not depend on the input's values, or not differentiably: it stays as recorded."""
         return self.kind in (Kind.CREATION, Kind.RANDOM, Kind.CHOICE)
 
     def adds(self, operand: int, kwargs: Mapping[str, Any]) -> bool:
-        """True where an operand enters the result with the factor 1, whatever factors are given by name."""
+        """True where an operand enters the result with the factor 1, whatever factors are passed by name."""
         scaled = any(kwargs.get(name, 1) != 1 for name, number in FACTORS.items() if number == operand)
         return operand in self.added and not scaled
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """What a function's name means. `in_place`: it writes into operand 0; `reflected`: its arguments are swapped."""
+    """The operator of a function's name. `in_place`: it writes into operand 0; `reflected`:
+    its arguments are swapped."""
 
     traits: Traits
     in_place: bool = False
@@ -121,7 +123,7 @@ UNKNOWN = Traits("", Kind.OTHER)
 
 
 class _Table(dict[str, Traits]):
-    """Filled group by group; a name stands in it once."""
+    """Filled group by group; each name is in it once."""
 
     def put(self, kind: Kind, names: str, **traits: Any) -> None:
         for name in names.split():
@@ -156,7 +158,7 @@ def _matrices_and_functions(table: _Table) -> None:
     table.put(Kind.SQUASH, "hardsigmoid", unit=True, gain=1 / 6)
     table.put(Kind.SQUASH, "softmax", unit=True, normalises=True)
     table.put(Kind.SQUASH, "tanh relu relu6 hardtanh softplus softsign log_sigmoid", gain=1.0)
-    table.put(Kind.SQUASH, "leaky_relu elu selu celu gelu silu")  # leaky_relu's gain is told by its slope (weights.py)
+    table.put(Kind.SQUASH, "leaky_relu elu selu celu gelu silu")  # leaky_relu's gain: see state_matrices.py
 
 
 def _rearranged(table: _Table) -> None:
@@ -199,7 +201,7 @@ def _table() -> dict[str, Traits]:
 
 
 TABLE: Mapping[str, Traits] = _table()
-"""Name of an operator → what it does."""
+"""Name of an operator → its traits."""
 
 ALIASES: Mapping[str, str] = {
     "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div", "truediv": "div", "negative": "neg",
@@ -216,7 +218,7 @@ ARITHMETIC = frozenset({"add", "sub", "mul", "div", "truediv", "floordiv", "mod"
 
 @lru_cache(maxsize=4096)
 def operator_of(name: str) -> Operator:
-    """The operator that a function's name means: `sub` of "__rsub__", "sub_", "torch.sub" and "aten::sub.Tensor"."""
+    """The operator of a function's name: `sub` of "__rsub__", "sub_", "torch.sub" and "aten::sub.Tensor"."""
     bare, in_place, reflected = _bare(name), False, False
     if bare.startswith("__") and bare.endswith("__"):
         bare = bare[2:-2]
@@ -232,7 +234,7 @@ def operator_of(name: str) -> Operator:
 
 
 def _bare(name: str) -> str:
-    """The name without where it is from: "sub_" of "aten::sub_.Tensor", "torch.ops.aten.sub_" and "Tensor.sub_"."""
+    """The name without its namespace: "sub_" of "aten::sub_.Tensor", "torch.ops.aten.sub_" and "Tensor.sub_"."""
     if "::" in name:
         return name.rpartition("::")[2].partition(".")[0]
     parts = name.split(".")
@@ -241,5 +243,5 @@ def _bare(name: str) -> str:
 
 
 def traits_of(name: str) -> Traits:
-    """What the operator of a name does."""
+    """The traits of the operator of a name."""
     return operator_of(name).traits

@@ -1,8 +1,8 @@
-"""Every torch operation of a forward pass, in order, with the place in the user's code that asked for it.
+"""Every torch operation of a forward pass, in order, with the place in the user's code that called it.
 
-A TorchFunctionMode calls each function as it is and notes it. Frames of torch and of this package are left out of the
-place, so that an operation belongs to the line that a person wrote. Noting costs time at every operation of the run:
-what can be found out afterwards is left to the table of the calls (table.py).
+A TorchFunctionMode calls each function as it is and records it. Frames of torch and of this package are left out of the
+place, so that an operation belongs to the line that the user wrote. Recording costs time at every operation of the run:
+everything that can be derived afterwards is left to the table of the calls (op_table.py).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from inspector.engine.recurrent.traced.record.operation import Call, Chain, Wher
 from inspector.engine.recurrent.traced.record.operator_traits import TABLE, Kind
 
 MOST_BYTES = 3 << 30
-"""What was computed is kept until the run is over; at most this much of it, then recording ends. Views and what is
-written in place count as often as they are made. Counter-example: a loop over views of one large tensor ends early; the
-user is told after how many operations."""
+"""Results are stored until the run is over; at most this many bytes of them, then recording ends. Views and in-place
+results count as often as they are made. Counter-example: the recording of a loop over views of one large tensor ends
+early; the number of operations is reported."""
 MOST_OPS = 4_000_000
-"""Each is some hundred bytes of Python's own. Counter-example: of 500,000 steps of ten operations the last are not
-seen, and it is said."""
+"""Each takes some hundred bytes of Python objects. Counter-example: of 500,000 steps of ten operations the last are not
+recorded, which is reported."""
 TORCH = str(Path(torch.__file__).parent)
 ENGINE = Path(__file__).parents[3]
 EAGER_LOOPS = str(ENGINE / "interventions" / "eager_loops.py")
@@ -52,25 +52,25 @@ _task = torch._C._current_graph_task_id
 
 
 class Editing(Protocol):
-    """What the recorder asks for values to be put in the place of results (engine/interventions/editor.py)."""
+    """The editor from which the recorder gets values that replace results (engine/interventions/editor.py)."""
 
     def wants(self, chain: Chain, name: str) -> Sequence[Any]:
         """Targets of this operation, each with `edit` and the number of the `output`."""
 
 
 CLAMPS = (torch.full_like, torch.index_fill)
-"""The functions that `clamp` gives."""
+"""The functions that `clamp` returns."""
 
 
 def clamp(value: Tensor, edit: Any) -> tuple[Any, tuple[Any, ...]]:
-    """(function, arguments) that give the value with one unit, or all, held: the last axis is the units'."""
+    """(function, arguments) that return the value with one unit, or all, clamped: the last axis is the units'."""
     if edit.unit is None:
         return torch.full_like, (value, edit.value)
     return torch.index_fill, (value, -1, torch.tensor([edit.unit], device=value.device), edit.value)
 
 
 class OperationRecorder(SwitchedMode):
-    """Notes what is called while `listening`; `full` and `broken` say why the recording ended early, if it did."""
+    """Records calls while `listening`; `full` and `broken` give the reason if the recording ended early."""
 
     def __init__(self, editor: Editing | None = None) -> None:
         super().__init__()
@@ -89,7 +89,8 @@ class OperationRecorder(SwitchedMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Call the function; note it if it gave or changed a tensor. What goes wrong here never reaches the model."""
+        """Call the function; record it if it returned or changed a tensor.
+        Errors of the recording never reach the model."""
         number = id(func)
         random = torch.get_rng_state() if number in _DROPOUTS and self.listening and _training(args, kwargs) else None
         out = func(*args, **kwargs) if kwargs else func(*args)
@@ -105,23 +106,23 @@ class OperationRecorder(SwitchedMode):
                     out = self._edited(func, out)
             except InputError:
                 raise
-            except Exception as fault:  # noqa: BLE001 - the user's model goes on
+            except Exception as fault:  # noqa: BLE001 - the user's model continues
                 self.listening, self.broken = False, f"{type(fault).__name__}: {fault}"
         return out
 
     def begin(self, *, following: bool = True) -> None:
-        """Listen from now on. `following`: autograd will be on during the run, if it is now."""
+        """Record from now on. `following`: autograd will be on during the run, if it is now."""
         self._following = following and torch.is_grad_enabled()
         self.carry()
         self.on(True)
 
     def end(self) -> None:
-        """Stop listening."""
+        """Stop recording."""
         self.listening = False
         self.on(False)
 
     def forget(self) -> None:
-        """Let go of everything that was kept."""
+        """Release everything that was stored."""
         self._inner = self._where = None
         self._wheres.clear()
         self._calls = []
@@ -129,14 +130,14 @@ class OperationRecorder(SwitchedMode):
         self._own.clear()
 
     def table(self) -> Table:
-        """What was noted, in order."""
+        """The recorded calls, in order."""
         return Table(self._calls, self._random, self._quiet)
 
     def __len__(self) -> int:
         return len(self._calls)
 
     def _edited(self, func: Any, out: Any) -> Any:
-        """The result with the values that an edit holds put in; each change is noted as an operation of its own."""
+        """The result with an edit's values put in; each change is recorded as an operation of its own."""
         assert self.editor is not None
         where, at = self._calls[-1][4:]
         outer, frame = where
@@ -150,7 +151,7 @@ class OperationRecorder(SwitchedMode):
         return out
 
     def _note(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, out: Any) -> bool:
-        """Keep one call, if it gave or changed tensors and comes from the user's code: False where it does not."""
+        """Store one call, if it returned or changed tensors and comes from the user's code: False where it does not."""
         if type(out) is Tensor or isinstance(out, Tensor):
             self.bytes += out.nbytes
         elif type(out) is torch.Size or (not isinstance(out, (tuple, list)) and func is not Tensor.__setitem__):
@@ -164,7 +165,7 @@ class OperationRecorder(SwitchedMode):
             if kind is None:
                 kind = own[frame.f_code] = _kind(frame.f_code)
             if kind != 1:
-                if kind == 2 and frame.f_code is not RUN:  # one of our own probes; the run itself calls torch's modules
+                if kind == 2 and frame.f_code is not RUN:  # a probe of this package; the run calls torch's modules
                     return False
                 self._where = self._where_is(frame)
                 self._inner = None if frame.f_code.co_flags & MAY_BE_RESUMED else frame
@@ -179,13 +180,13 @@ class OperationRecorder(SwitchedMode):
         if self._following and not torch.is_grad_enabled():
             self._quiet.add(len(calls))
         assert self._where is not None
-        if args and type(args[0]) is list:  # the user's list of states, which goes on growing or changing
+        if args and type(args[0]) is list:  # the user's list of states, which may still grow or change
             args = (args[0][:], *args[1:])
         calls.append((func, args, kwargs, out, self._where, frame.f_lasti))
         return True
 
     def _where_is(self, frame: FrameType) -> Where:
-        """A frame and where it was called from; while one call goes on, its callers do not move."""
+        """A frame and where it was called from; during one call its callers stay at the same instruction."""
         new: list[FrameType] = []
         at: FrameType | None = frame
         while at is not None and at not in self._wheres:
@@ -194,7 +195,7 @@ class OperationRecorder(SwitchedMode):
                 kind = self._own[at.f_code] = _kind(at.f_code)
             if kind == 0 or at is frame:
                 new.append(at)
-            if kind == 2:  # ours: the run itself
+            if kind == 2:  # this package: the run itself
                 at = None
                 break
             at = at.f_back
@@ -218,6 +219,6 @@ def _kind(code: CodeType) -> int:
 
 
 def _training(args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> bool:
-    """Whether a dropout drops: its third argument, called `training` by some and `train` by others."""
+    """Whether a dropout is active: its third argument, called `training` by some and `train` by others."""
     named = kwargs or {}
     return bool(named.get("training", named.get("train", args[2] if len(args) > 2 else True)))

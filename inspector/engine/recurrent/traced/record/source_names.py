@@ -1,4 +1,4 @@
-"""The names that the user's own code gives to values: of the statement that makes them, or of the variable."""
+"""The names that the user's own code gives to values: by the statement that makes them, or by the variable."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from inspector.engine.recurrent.traced.record.operation import Chain
 
 Span = tuple[int, int, int, int]
 PLAIN = (ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
-"""What an argument may be made of and still be called by its one variable: `f + 1`, not `f[0]` or `f.mean()`, which
-are other values. Counter-example: `0 * f + 1` is called f, and says nothing of it."""
+"""Operations under which an argument keeps the name of its one variable: `f + 1`, not `f[0]` or `f.mean()`, which are
+other values. Counter-example: `0 * f + 1` is called f, but does not depend on it."""
 DEEP = 3
 """How far tuples, lists, dicts and attributes are searched for a tensor. Counter-example: a state in
-`self.memory["layers"][0].h` lies deeper and is called by the statement that makes it, or `h`."""
+`self.memory["layers"][0].h` lies deeper and is named by the statement that makes it, or `h`."""
 LONG = 64
 """Longer tuples and lists are not searched: they are outputs. Counter-example: layers beyond the 64th of a list."""
 
@@ -62,7 +62,7 @@ def _position(code: CodeType, at: int) -> Span | None:
 
 
 def assigned(chain: Chain, *, stored: bool = True) -> tuple[tuple[str, ...], bool]:
-    """(names that the innermost statement assigns, True if what is assigned is this very operation's result).
+    """(names that the innermost statement assigns, True if exactly this operation's result is assigned).
 
     A function that returns the result at once takes its name from its caller. ((), False) where nothing is assigned,
     and without `stored` where it is put into a part of something (`h[:, 1] = …`), which its result is not.
@@ -75,7 +75,8 @@ def assigned(chain: Chain, *, stored: bool = True) -> tuple[tuple[str, ...], boo
 
 @functools.lru_cache(maxsize=4096)
 def _assigned(places: tuple[tuple[CodeType, int], ...]) -> tuple[ast.expr | None, bool]:
-    """What is assigned to, and whether it is given the operation's very result; places from the innermost call on."""
+    """The target of the assignment, and whether it gets exactly the operation's result;
+    places from the innermost call on."""
     for code, at in places:
         here = _position(code, at)
         if here is None:
@@ -92,7 +93,7 @@ def _assigned(places: tuple[tuple[CodeType, int], ...]) -> tuple[ast.expr | None
 
 
 def argument(chain: Chain) -> str:
-    """The one variable that an operation is written on: "f" of `torch.sigmoid(f + 1)` and of `f.sigmoid()`; or ""."""
+    """The one variable to which an operation is applied: "f" of `torch.sigmoid(f + 1)` and of `f.sigmoid()`; or ""."""
     return _argument(chain[-1][0].f_code, chain[-1][1]) if chain else ""
 
 
@@ -111,7 +112,7 @@ def _argument(code: CodeType, at: int) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _calls(filename: str) -> dict[Span, ast.Call]:
-    """The calls of a file by where they stand."""
+    """The calls of a file by their position."""
     try:
         tree = ast.parse("".join(linecache.getlines(filename)))
     except (SyntaxError, ValueError, RecursionError):
@@ -120,7 +121,7 @@ def _calls(filename: str) -> dict[Span, ast.Call]:
 
 
 def forget_sources() -> None:
-    """Read files of code again from now on: they may have changed, and their modules are loaded anew."""
+    """Read files of code again from now on: they may have changed, and their modules are loaded again."""
     for known in (_statements, _position, _assigned, _argument, _calls):
         known.cache_clear()
 
@@ -142,9 +143,10 @@ def _names(target: ast.expr) -> tuple[str, ...]:
 
 
 def variable(frame: FrameType, tensor: Tensor, older: Tensor) -> tuple[str, str]:
-    """The local variable, or the part of one, that holds this tensor; a list that collects it beside an older value.
+    """The local variable, or the part of one, whose value this tensor is; a list that collects it beside an older
+    value.
 
-    "h", "state.0", or of "self.h" "h"; "" where there is none.
+    "h", "state.0", or "h" for "self.h"; "" where there is none.
     """
     found = _all_paths(frame, tensor)
     past = {path.rpartition(".")[0] for path in _all_paths(frame, older)} - {""}
@@ -182,7 +184,7 @@ def _paths(name: str, value: Any, tensor: Tensor, depth: int, *, plain: bool) ->
 
 
 def _attributes(value: Any, *, plain: bool) -> list[tuple[str, Any]]:
-    """(name, value) of what goes by a name of its own: of a named tuple, a dataclass, a namespace, and of `self`."""
+    """(name, value) of the named fields of a named tuple, a dataclass, a namespace, and of `self`."""
     if isinstance(value, tuple):
         return list(zip(getattr(value, "_fields", ()), value, strict=False))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -1,7 +1,7 @@
 """What a value is: a tensor object that was recorded. Its number is Python's `id`, given once, when it is made.
 
-Every call that was recorded holds what it was given and what it gave, so no number is used twice until the recording
-is let go. Memory is another thing: several values may look at the same memory, in the same way or in different ones.
+Every recorded call has references to its inputs and outputs, so no number is used twice until the recording is
+released. Memory is separate: several values may be views of the same memory, with equal or different layouts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def ids_of(values: Sequence[Any]) -> Numbers:
 
 
 def storage_of(tensor: Tensor) -> int:
-    """A number for the memory that a tensor looks at, equal for all its views."""
+    """A number for the memory of a tensor, equal for all its views."""
     return int(tensor.untyped_storage()._cdata)
 
 
@@ -34,6 +34,6 @@ def region(tensor: Tensor) -> Region:
 
 
 def same_entries(one: Tensor, other: Tensor) -> bool:
-    """True for two that look at the same memory in the same way: W and W.T of a square W do not."""
+    """True for two views of the same memory with the same layout: W and W.T of a square W do not."""
     same = (one.data_ptr(), one.dtype, one.shape) == (other.data_ptr(), other.dtype, other.shape)
     return same and one.stride() == other.stride()

@@ -1,4 +1,4 @@
-"""A few lines of text in a figure that wrap to the room there is; a plot's own title would push the figure wider."""
+"""A few lines of text in a figure that wrap to its width; a plot's own title would make the figure wider."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from inspector.gui.widgets.theme import LIGHT, Theme
 MARGIN = 8.0
 
 
-class Sentence(pg.GraphicsWidget):  # type: ignore[misc]
-    """Plain text, wrapped at words, as high as `lines` lines; `muted` for what is read second."""
+class WrappedText(pg.GraphicsWidget):  # type: ignore[misc]
+    """Plain text, wrapped at words, as high as `lines` lines; `muted` for secondary text."""
 
     def __init__(self, theme: Theme = LIGHT, *, lines: int = 2, points: float = 9.0, muted: bool = False) -> None:
         super().__init__()
@@ -27,12 +27,12 @@ class Sentence(pg.GraphicsWidget):  # type: ignore[misc]
         self.setMinimumWidth(0)
 
     def set_text(self, text: str) -> None:
-        """Other text; line breaks are kept."""
+        """Other text; line breaks stay."""
         self.text = clean_block(text)
         self.update()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """The text, in the middle for what is read first, from the left for what is read second."""
+        """The text, centred, or from the left where it is muted."""
         painter.setFont(self.font())
         painter.setPen(QColor(self.theme.muted if self.muted else self.theme.text))
         side = Qt.AlignmentFlag.AlignLeft if self.muted else Qt.AlignmentFlag.AlignHCenter

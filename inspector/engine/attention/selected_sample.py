@@ -1,8 +1,8 @@
-"""Which part of a call's tensors belongs to the one sample looked at.
+"""Which part of a call's tensors belongs to the one selected sample.
 
 The batch is often merged with something else before attention is called: with heads, with the windows of local
 attention, with variates. Which entries of such an axis are the sample's depends on the order in which axes were merged;
-the reshapes of the run tell, see `Looked.reshaped`.
+the reshapes of the run show it, see `SelectedSample.reshaped`.
 
 Letters: b batch, n windows (entries of one sample on the batch axis), a heads, q query, k key.
 """
@@ -20,17 +20,17 @@ from inspector.engine.errors import Unsupported
 
 
 @dataclass(slots=True)
-class Looked:
-    """What the calls of one run have in common: batch size, sample looked at, its real and its padded length."""
+class SelectedSample:
+    """What the calls of one run have in common: batch size, selected sample, its real and its padded length."""
 
     batch: int
     sample: int
     length: int
     padded: int
     over_answer: Callable[[str], bool] = lambda _place: False
-    """Whether a place runs over the steps of an answer that has its own: its rows are not the input's."""
+    """Whether the module at a place runs over an output with a step axis of its own: its rows are not the input's."""
     masks: dict[int, tuple[Tensor, tuple[object, ...], object]] = field(default_factory=dict)
-    """Masks already settled, by id: a model passes the same mask to every layer."""
+    """Masks already analysed, by id: a model passes the same mask to every layer."""
     merged: dict[int, int] = field(default_factory=dict)
     """{size of an axis: entries after the batch in it}, of the last reshape that made an axis of this size."""
 
@@ -60,10 +60,10 @@ class Looked:
         if size == 1:
             return 1
         if size % self.batch:
-            raise Unsupported(f"its batch axis has {size} entries, which is no multiple of the batch of {self.batch}")
+            raise Unsupported(f"its batch axis has {size} entries, not a multiple of the batch of {self.batch}")
         return size // self.batch
 
-    def told(self, size: int, heads: int) -> str:
+    def window_note(self, size: int, heads: int) -> str:
         """The note of an attention whose batch axis of this size holds windows of so many heads each, or ""."""
         windows = self.windows(size)
         if windows == 1:
@@ -73,7 +73,7 @@ class Looked:
         return f"{windows} windows of this sample on the batch axis{order}, shown one after the other with {each} each"
 
     def part(self, tensor: Tensor, axis: int = 0) -> Tensor:
-        """(…, n, …) the sample's entries along a batch axis; an axis of one entry is everybody's."""
+        """(…, n, …) the sample's entries along a batch axis; an axis of one entry belongs to every sample."""
         size = tensor.shape[axis]
         if size == self.windows(size):
             return tensor
@@ -82,7 +82,7 @@ class Looked:
         return split.select(axis + 1, self.sample).flatten(axis, axis + 1)
 
     def members(self, size: int) -> Tensor:
-        """(n,) which entries of a batch axis are the sample's: `part`, found in another way, for the check."""
+        """(n,) which entries of a batch axis are the sample's: `part`, found by another method, for the check."""
         if size == self.windows(size):
             return torch.arange(size)
         entries = torch.arange(size)
@@ -119,7 +119,7 @@ class Looked:
         return part[(None,) * (4 - part.dim())]
 
     def _inner(self, size: int) -> int:
-        """Entries after the batch in an axis; without a word about it one sample lies after the other."""
+        """Entries after the batch in an axis; where nothing is known, samples lie one after the other."""
         return self.merged.get(size, size // self.batch)
 
 

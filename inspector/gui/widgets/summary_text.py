@@ -1,4 +1,4 @@
-"""One or two lines of plain text below a figure: what it says, in words."""
+"""One or two lines of plain text below a figure: its summary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from inspector.gui.widgets.theme import LIGHT, Theme
 LINES = 2
 
 
-class Words(pg.GraphicsWidget):  # type: ignore[misc]
+class SummaryText(pg.GraphicsWidget):  # type: ignore[misc]
     """Text that is wrapped to the figure's width and never read as HTML; as high as two lines."""
 
     def __init__(self, theme: Theme = LIGHT) -> None:
@@ -26,7 +26,7 @@ class Words(pg.GraphicsWidget):  # type: ignore[misc]
             fix(height)
 
     def set_text(self, text: str) -> None:
-        """Other words."""
+        """Show other text."""
         self.text = clean(text)
         self.update()
 

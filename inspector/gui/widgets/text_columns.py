@@ -1,4 +1,4 @@
-"""Columns of plain sentences inside a figure, so that they are exported with it."""
+"""Columns of plain text inside a figure, so that they are exported with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from inspector.gui.widgets.theme import LIGHT, Theme
 MARGIN = 12.0
 
 
-class Sentences(pg.GraphicsWidget):  # type: ignore[misc]
+class TextColumns(pg.GraphicsWidget):  # type: ignore[misc]
     """Each column has a heading and lines; a line that is too long is cut with an ellipsis."""
 
     def __init__(self, theme: Theme = LIGHT) -> None:
@@ -23,7 +23,7 @@ class Sentences(pg.GraphicsWidget):  # type: ignore[misc]
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def set_columns(self, columns: list[tuple[str, list[str]]]) -> None:
-        """Other sentences."""
+        """Show other text."""
         if columns != self.columns:
             self.columns = columns
             self.setMinimumHeight(self._height())
