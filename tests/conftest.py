@@ -4,6 +4,7 @@ and subprocesses that run the code of this checkout."""
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,11 +12,33 @@ import pytest
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # begun in the background of a script: what is started inherits it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 CHECKOUT = str(Path(__file__).resolve().parents[1])
 if (
     os.environ.get("PYTHONPATH", "").split(os.pathsep)[0] != CHECKOUT
 ):  # subprocesses run this code, not an installed copy
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (CHECKOUT, os.environ.get("PYTHONPATH", ""))))
+MOST_PROCESSES = 4
+"""Each has torch and Qt in memory, about a gigabyte."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """The whole suite is shared between processes, one a core; named tests run in this one, where -s and --pdb work.
+
+    `-n 0` or another number says otherwise, and so does the absence of pytest-xdist.
+    """
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if not whole or not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
+        return
+    options = config.option
+    interactive = options.usepdb or options.capture == "no" or options.collectonly
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if options.numprocesses is None and options.dist == "no" and cores > 1 and not interactive:
+        options.numprocesses, options.dist = min(cores, MOST_PROCESSES), "worksteal"
 
 
 @pytest.fixture(autouse=True)

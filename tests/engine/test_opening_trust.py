@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import py_compile
-import sys
 import sysconfig
 import zipfile
 from collections.abc import Iterator
@@ -347,4 +346,3 @@ def test_what_stands_in_the_working_directory(tmp_path: Path, monkeypatch: pytes
 
 def test_the_loaders_of_this_process_are_its_own() -> None:
     assert "get_code" not in vars(importlib.machinery.SourceFileLoader), "only a worker asks"
-    assert "inspector.engine.worker" not in sys.modules

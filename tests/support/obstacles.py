@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from pathlib import Path
@@ -24,9 +25,9 @@ def put(kind: str, path: Path) -> None:
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "socket":
-        short = os.path.relpath(path)  # names of sockets are at most 107 bytes long
         holder = socket.socket(socket.AF_UNIX)
-        holder.bind(short if len(short) < len(str(path)) else str(path))
+        with contextlib.chdir(path.parent):  # names of sockets are at most 107 bytes long
+            holder.bind(path.name)
         holder.close()
     elif kind == "device":
         path.symlink_to("/dev/zero")
