@@ -12,14 +12,12 @@ import pytest
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # begun in the background of a script: what is started inherits it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # pytest began in the background of a script, and what tests start would inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
 CHECKOUT = str(Path(__file__).resolve().parents[1])
-if (
-    os.environ.get("PYTHONPATH", "").split(os.pathsep)[0] != CHECKOUT
-):  # subprocesses run this code, not an installed copy
+if os.environ.get("PYTHONPATH", "").split(os.pathsep)[0] != CHECKOUT:
+    # subprocesses run this code, not an installed copy
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (CHECKOUT, os.environ.get("PYTHONPATH", ""))))
 MOST_PROCESSES = 4
 """Each has torch and Qt in memory, about a gigabyte."""

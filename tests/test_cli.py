@@ -214,6 +214,15 @@ def test_a_model_that_raises_exits_with_1_and_keeps_its_capture(tmp_path: Path) 
     assert "missing" in wrong and "size" in wrong
 
 
+@pytest.mark.parametrize("words", [(), ("open",)], ids=["bare", "open"])
+def test_the_exit_code_of_the_window_is_that_of_the_command(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["inspector", *words])
+    monkeypatch.setattr("inspector.cli.command._window", lambda *_: 3)
+    assert cli.main() == 3
+
+
 def in_process(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     """The exit code and stderr of a command that starts no worker."""
     monkeypatch.setattr(sys, "argv", ["inspector", *arguments])
