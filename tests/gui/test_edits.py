@@ -312,7 +312,7 @@ def test_the_file_that_is_offered_is_named_by_the_comparison(
         offered.append(name)
         return "", ""
 
-    monkeypatch.setattr("inspector.gui.window.menus.QFileDialog.getSaveFileName", choose)
+    monkeypatch.setattr("inspector.gui.window.saving.QFileDialog.getSaveFileName", choose)
     monkeypatch.setattr("inspector.gui.window.menus.QFileDialog.getExistingDirectory", lambda *_: str(tmp_path))
     with opened(qtbot) as window:
         window.open_capture(str(two_frames))

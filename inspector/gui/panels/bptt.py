@@ -22,7 +22,7 @@ from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import Levels, levels_of
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
@@ -145,7 +145,7 @@ class Bptt(Panel):
         norm, norms, error = rows_of(channel, self.capture.array(channel.name, self.frame), *NAMES, ERROR)
         lag = np.arange(len(norm))
         for line, values in zip(self.lines, (norm, norms), strict=True):
-            line.setData(lag, logarithm(values), **lone(logarithm(values)))
+            line.setData(lag, logarithm(values))
         estimated = bool((error > 0).any())
         self.band.setVisible(estimated)
         for edge, side in zip(self.edges, (-2.0, 2.0), strict=True):

@@ -17,7 +17,7 @@ from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.ordering import ORDERS, order_units
 from inspector.gui.widgets.source import glance, overview_of
-from inspector.gui.widgets.stepplot import StepPlot, curve, lone
+from inspector.gui.widgets.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
@@ -90,7 +90,7 @@ class States(Panel):
             self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
             gaps=gaps_of(self.capture, channel.name, self.frame),
         )  # fmt: skip
-        self.row.map.set_order(self._ordering(channel))
+        self.row.set_order(self._ordering(channel))
         self.row.plot.set_title(f"{channel.title}, {channel.place}")
         for plot in self.plots:
             plot.step_axis.set_names(self.step_names())
@@ -122,7 +122,7 @@ class States(Panel):
         unit = min(unit if unit is not None else self.unit_at(0), units - 1)
         stride = max(1, steps // 4000)
         values = self.capture.block(channel.name, self.frame, (slice(None), slice(unit, unit + 1)))[::stride, 0]
-        self.line.setData(np.arange(0, steps, stride), values, **lone(values))
+        self.line.setData(np.arange(0, steps, stride), values)
         self.trace.label_left(DIFFERENCE if self.differs else "value")
         self.trace.fit_left(values, centred=is_centred([channel]) and self.differs)
         self.trace.mark_gaps(gaps_of(self.capture, channel.name, self.frame, y=None, at={1: unit}))

@@ -20,7 +20,7 @@ from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, style_axis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.widgets.stepplot import StepPlot, curve, decimated, logarithm, lone
+from inspector.gui.widgets.stepplot import StepPlot, curve, decimated, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import ITERATION_DOMAIN, Channel
 
@@ -165,7 +165,7 @@ class Training(Panel):
         for n, column in enumerate(columns):
             line = curve(self.theme, n)
             values = logarithm(column.values) if log else column.values
-            line.setData(*thinned(column.iterations, values), **lone(values))
+            line.setData(*thinned(column.iterations, values))
             plot.addItem(line)
             if column.name:
                 legend.addItem(line, column.name)

@@ -18,7 +18,7 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, style_axis
 from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
@@ -129,7 +129,7 @@ class Truncation(Panel):
         ks, error, cosine, cost = rows_of(channel, self.capture.array(channel.name, self.frame), *NUMBERS)
         x = logarithm(ks)
         for line, values in zip(self.lines, (logarithm(error), cosine, cost), strict=True):
-            line.setData(x, values, **lone(values))
+            line.setData(x, values)
         seen = self.lines[0].getData()[1]
         seen = seen[np.isfinite(seen)] if seen is not None else np.zeros(0)
         low = max(LOWEST, min(float(seen.min()), -2.0)) if len(seen) else -3.0
@@ -164,7 +164,7 @@ class Truncation(Panel):
         values = np.stack(rows_of(channel, self.capture.array(channel.name, self.frame), *BY_TOLERANCE))
         steps = np.arange(values.shape[1])
         for trail, row in zip(self.trails, values, strict=True):
-            trail.setData(steps, row.astype(np.float64), **lone(row))
+            trail.setData(steps, row.astype(np.float64))
         finite = values[np.isfinite(values)]
         top = float(finite.max()) if len(finite) else 1.0
         self.by_step.vb.setYRange(0, 1.3 * top, padding=0)

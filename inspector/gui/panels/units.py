@@ -20,7 +20,7 @@ from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.plain_text import running
 from inspector.gui.widgets.source import glance
-from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, lone
+from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve
 from inspector.gui.widgets.textrows import TextRow, TextRows
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -258,7 +258,7 @@ class Units(Panel):
         factor = max(1, -(-len(share) // POINTS))
         highest = reduce_rows(share, factor, np.maximum)
         x = first + np.arange(len(highest)) * factor + (factor - 1) / 2
-        self.line.setData(x, highest, **lone(highest))
+        self.line.setData(x, highest)
         channel = self.chosen()
         if channel is not None and self.capture is not None:
             gaps = gaps_of(self.capture, channel.name, self.frame)

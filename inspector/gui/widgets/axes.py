@@ -83,6 +83,8 @@ class ValueAxis(pg.AxisItem):  # type: ignore[misc]
         super().__init__(orientation)
         self.enableAutoSIPrefix(False)  # "value (x0.001)" reads as a unit
         self.whole = whole
+        self.numbers: Sequence[int] | None = None
+        """What stands at row 0, 1, …, where rows are sorted: the number of the unit that is drawn there."""
         self.gap = 24.0 if orientation == "left" else 42.0
         """Pixels that a tick needs."""
 
@@ -97,6 +99,19 @@ class ValueAxis(pg.AxisItem):  # type: ignore[misc]
             if len(values) > 1:
                 break
         return [(step, values)]
+
+    def set_numbers(self, numbers: Sequence[int] | None) -> None:
+        """The number of the unit that each row shows; None where row i is unit i."""
+        self.numbers = numbers
+        self.picture = None
+        self.update()
+
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
+        """The numbers at the ticks; of sorted rows those of their units."""
+        if self.numbers is None:
+            plain: list[str] = super().tickStrings(values, scale, spacing)
+            return plain
+        return [str(self.numbers[int(v)]) if 0 <= v < len(self.numbers) else "" for v in values]
 
 
 def round_step(span: float, room: float) -> float:

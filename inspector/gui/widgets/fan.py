@@ -14,7 +14,7 @@ from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.gaps import NONE, gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.source import line_of
-from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, logarithm, lone
+from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
@@ -132,7 +132,7 @@ def _set(line: pg.PlotDataItem, x: Array, y: Array) -> None:
     if not np.isfinite(y).any():
         line.setData([], [])
     else:
-        line.setData(x, y, **lone(y))
+        line.setData(x, y)
 
 
 def subscript(text: str) -> str:

@@ -12,7 +12,7 @@ import pyqtgraph as pg
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.centred import about_zero
 from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm, lone
+from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
 from inspector.gui.widgets.theme import Theme
 
 Array = npt.NDArray[Any]
@@ -74,7 +74,7 @@ class LagPlot:
                 there = one.mean > 0
                 self._add_band(lag[there], one.low[there], one.high[there], number)
             line = curve(self.theme, number, width=1.8, dashed=number >= len(self.theme.series))
-            line.setData(lag, _log(one.mean), **lone(_log(one.mean)))
+            line.setData(lag, _log(one.mean))
             self._add(line)
             self.legend.addItem(line, one.title)
         if self.marked.isVisible():

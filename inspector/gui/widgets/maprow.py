@@ -76,6 +76,11 @@ class MapRow:
             self.plot.vb.setXRange(-0.5, max(1, columns) - 0.5, padding=0)
         self.bar.set_levels(levels, unit, nan=nan, infinite=infinite, gaps=gaps)
 
+    def set_order(self, order: npt.NDArray[np.intp] | None) -> None:
+        """Draw row i as unit order[i], with the numbers of the units at the ticks; None: as they are."""
+        self.map.set_order(order)
+        self.plot.getAxis("left").set_numbers(None if order is None else order.tolist())
+
     def show_row(self, row: int | None) -> None:
         """Mark a row, or none."""
         if row is None:

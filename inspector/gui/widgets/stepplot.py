@@ -152,11 +152,6 @@ def logarithm(values: Array) -> Array:
     return safe
 
 
-def lone(values: Array) -> dict[str, Any]:
-    """How a curve of one point is drawn: as a dot, if it is finite; NaN is a gap, and longer curves have no dots."""
-    return {"symbol": "o" if len(values) == 1 and np.isfinite(values).all() else None, "symbolSize": 7}
-
-
 def isolated(x: Array, y: Array) -> npt.NDArray[np.bool_]:
     """Which finite points are alone between gaps, so that no line reaches them; x may repeat within a cell."""
     finite = np.concatenate(([False], np.isfinite(y), [False]))
@@ -165,6 +160,10 @@ def isolated(x: Array, y: Array) -> npt.NDArray[np.bool_]:
     for first, stop in zip(edges[0::2], edges[1::2], strict=True):
         alone[first:stop] = x[first] == x[stop - 1]
     return alone
+
+
+DOT = 7
+"""Pixels across of a point that no line reaches."""
 
 
 class Line(pg.PlotDataItem):  # type: ignore[misc]
@@ -176,6 +175,7 @@ class Line(pg.PlotDataItem):  # type: ignore[misc]
 
     def __init__(self, pen: QPen) -> None:
         self._asked, self._busy = pen, False
+        self._alone: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
         super().__init__(pen=pen, connect="finite", antialias=True)
 
     def setData(self, *data: Any, **looks: Any) -> None:
@@ -184,7 +184,21 @@ class Line(pg.PlotDataItem):  # type: ignore[misc]
         self._busy = count > WIDE and travel(np.asarray(data[1], dtype=np.float64)) > CALM
         self.opts["antialias"] = not self._busy or count <= SMOOTH
         self.opts["pen"] = self._fitting()
+        self._alone = isolated(np.asarray(data[0]), np.asarray(data[1])) if count else np.zeros(0, np.bool_)
         super().setData(*data, **looks)
+
+    def updateItems(self, styleUpdate: bool = True) -> None:
+        """As PlotDataItem; a point that no line reaches, between gaps or the only one, is a dot."""
+        super().updateItems(styleUpdate)
+        x, y = self.getData()
+        if x is not None and len(x) == len(self._alone) and self._alone.any():
+            colour = pg.mkBrush(self._asked.color())
+            self.scatter.setData(x=x[self._alone], y=y[self._alone], size=DOT, symbol="o", pen=None, brush=colour)
+            self.scatter.show()
+
+    def dataBounds(self, ax: int, frac: float = 1.0, orthoRange: Any = None) -> Any:
+        """Those of the curve, which has all points, the dots as well."""
+        return self.curve.dataBounds(ax, frac, orthoRange) if self.curve.isVisible() else (None, None)
 
     def setPen(self, *pen: Any, **looks: Any) -> None:
         """Another pen, which dense lines make narrower."""
@@ -216,4 +230,4 @@ def curve(theme: Theme, number: int, *, width: float = 1.4, dashed: bool = False
     return Line(pen)
 
 
-__all__ = ["POINTS", "StepPlot", "curve", "decimated", "isolated", "logarithm", "lone", "title_from_left"]
+__all__ = ["POINTS", "StepPlot", "curve", "decimated", "isolated", "logarithm", "title_from_left"]

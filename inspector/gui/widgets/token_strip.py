@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from inspector.gui.state.cursor import Cursor, Looking, Position
+from inspector.gui.widgets.gaps import NONE, Gaps
+from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.plain_text import clean, token, tooltip
 from inspector.gui.widgets.quantise import levels_of
-from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.theme import INFINITE, Theme, colour_table
 from inspector.records import STEP_DOMAIN
 
 SHADES = 64
@@ -39,6 +41,9 @@ class TokenStrip(QWidget):
         self._steps = 0
         self._edges: npt.NDArray[np.int64] = np.zeros(1, np.int64)
         self._shade: npt.NDArray[np.int16] | None = None
+        self._special: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
+        """Of each step the colour of ±∞ or NaN, by its number in a colour table; 0 for a finite number."""
+        self._gaps = NONE
         self._left = 0
         self._caption = ""
         self._diverging = False
@@ -79,9 +84,16 @@ class TokenStrip(QWidget):
             self._bring_into_view(self.cursor_.position.step)
         self.update()
 
-    def set_values(self, values: npt.NDArray[Any] | None, caption: str, scale: str = "sequential") -> None:
-        """Colour by these numbers (one a step), or not at all; a diverging scale has a colour for each sign."""
+    def set_values(
+        self, values: npt.NDArray[Any] | None, caption: str, scale: str = "sequential", gaps: Gaps = NONE
+    ) -> None:
+        """Colour by these numbers (one a step), or not at all; a diverging scale has a colour for each sign.
+
+        `gaps` are the steps of which the number is not known, which are covered as in the maps.
+        """
+        self._gaps = gaps if values is not None else NONE
         self._caption, self._diverging = caption, scale == "diverging"
+        self._special = np.zeros(0, np.uint8)
         if values is None or not len(values):
             self._shade = None
         else:
@@ -89,6 +101,7 @@ class TokenStrip(QWidget):
                 levels_of(values, "diverging" if self._diverging else "sequential", None).index(values).astype(np.int16)
             )
             self._shade = np.where(index > 252, -1, index * SHADES // 256).astype(np.int16)
+            self._special = np.where(index >= INFINITE, index, 0).astype(np.uint8)
         self.update()
 
     def step_at(self, x: int) -> int | None:
@@ -119,14 +132,29 @@ class TokenStrip(QWidget):
         low, share = QColor(self.theme.base), self._share(step)
         high = QColor(self.theme.series[1] if share is not None and share < 0 else self.theme.accent)
         share = None if share is None else abs(share)
-        colour = _mixed(low, high, share) if share is not None else QColor(self.theme.raised)
+        colour = _mixed(low, high, share) if share is not None else self._without(step)
         painter.fillRect(box.adjusted(gap, 0, -gap, 0), colour)
+        self._cover(painter, step, QRectF(box.adjusted(gap, 0, -gap, 0)))
         light = share is not None and share > 0.55 and not self.theme.dark
         painter.setPen(QColor("#ffffff" if light else self.theme.text))
         painter.drawText(box, self.aligned, text)
         if step == self.cursor_.position.step:
             painter.setPen(QColor(self.theme.cursor))
             painter.drawRect(box.adjusted(0, 0, -1, -1))
+
+    def _without(self, step: int) -> QColor:
+        """The colour of a step that has no finite number: those of ±∞ and NaN are the same as in the maps."""
+        special = int(self._special[step]) if step < len(self._special) else 0
+        return QColor.fromRgb(int(colour_table("sequential")[special])) if special else QColor(self.theme.raised)
+
+    def _cover(self, painter: QPainter, step: int, box: QRectF) -> None:
+        """Grey where a step's number has not come, hatched where it is damaged."""
+        missing, damaged = (
+            [box] if any(first <= step < stop for (first, stop), _ in rects) else []
+            for rects in (self._gaps.missing, self._gaps.damaged)
+        )
+        if missing or damaged:
+            paint_gaps(painter, self.theme, missing, damaged)
 
     def _share(self, step: int) -> float | None:
         """The position of a step's number on the scale: 0 … 1, or −1 … 1 on a diverging scale;

@@ -45,6 +45,7 @@ class Window(Asking):
             panel.editing.connect(self.edit)
             panel.drawn.connect(lambda: self.reader.isActive() or self.reader.start())
             dock = self.docking.add_panel(key, panel)
+            dock.visibilityChanged.connect(lambda _seen: self.reader.isActive() or self.reader.start())
             dock.visibilityChanged.connect(lambda seen, panel=panel: panel.redraw() if seen else None)
         for bad in PANELS.broken:
             self.session.note(Log(f"Broken: {bad.origin}: {bad.reason}", "warning"))

@@ -15,6 +15,7 @@ from inspector.gui.dialogs.dialogs import NAME, Palette, show_keys
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.model_opening import OpenDialog
+from inspector.gui.window.saving import export_all, save_panel
 from inspector.gui.window.states_choice import choose_states
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Menus:
         menu.addSeparator()
         self.add(menu, "&Save capture as…", lambda: save_as(window), Standard.SaveAs)
         self.add(menu, "&Pack capture into one file…", lambda: pack_as(window))
-        self.add(menu, "&Export all figures…", lambda: _export_all(window))
+        self.add(menu, "&Export all figures…", lambda: export_all(window))
         menu.addSeparator()
         self.add(menu, "&Close window", window.close, Standard.Close)
         self.add(menu, "&Quit", window.close, Standard.Quit)
@@ -119,13 +120,15 @@ def add_panel_menus(window: Asking, menus: Menus) -> None:
             ("Copy figure", lambda panel=panel: _copy(window, panel)),
             (
                 "Save figure…",
-                lambda panel=panel, key=key: _save(
+                lambda panel=panel, key=key: save_panel(
                     window, panel, key, export.save_figure, "PNG (*.png);;SVG (*.svg);;PDF (*.pdf)"
                 ),
             ),
             (
                 "Save numbers…",
-                lambda panel=panel, key=key: _save(window, panel, key, export.save_data, "NPZ (*.npz);;CSV (*.csv)"),
+                lambda panel=panel, key=key: save_panel(
+                    window, panel, key, export.save_data, "NPZ (*.npz);;CSV (*.csv)"
+                ),
             ),
         ):
             action = menu.addAction(text)
@@ -154,23 +157,6 @@ def _copy(window: Asking, panel: Panel) -> None:
     application = QApplication.instance()
     assert application is not None
     application.aboutToQuit.connect(forget_clipboard)
-
-
-def _save(window: Asking, panel: Panel, key: str, save: Callable[..., Path], kinds: str) -> None:
-    first = kinds.partition("(*")[2].partition(")")[0]
-    from inspector.gui.panel.compared import for_file
-
-    path, chosen = QFileDialog.getSaveFileName(window, "Save", f"{key}{for_file(panel)}{first}", kinds)
-    if not path:
-        return
-    if not Path(path).suffix:
-        path += chosen.partition("(*")[2].partition(")")[0]
-    try:
-        written = save(panel, path)
-    except CaptureError as problem:
-        window.fail(str(problem))
-        return
-    window.session.sentence = f"Wrote {written}"
 
 
 def _open(window: Asking) -> None:
@@ -208,21 +194,6 @@ def pack_as(window: Asking) -> None:
             pack(capture.path, path)
         except CaptureError as problem:
             window.fail(str(problem))
-
-
-def _export_all(window: Asking) -> None:
-    from inspector.gui.export.figure_files import save_figure
-    from inspector.gui.panel.compared import for_file
-
-    folder = QFileDialog.getExistingDirectory(window, "Folder for the figures")
-    if not folder:
-        return
-    try:
-        for key, panel in window.panels.items():
-            if panel.state == "figure":
-                save_figure(panel, Path(folder) / f"{key}{for_file(panel)}.png")
-    except CaptureError as problem:
-        window.fail(str(problem))
 
 
 def _zoom(window: Asking, factor: float) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
 
-from inspector.capture import Capture
+from inspector.capture import Capture, Difference
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_axes import own_axis
@@ -44,11 +46,16 @@ class SequenceRow(QWidget):
         self.looking.moved.connect(self._moved)
         self.colour_by.textActivated.connect(lambda name: settings.set_text(self.setting, name))
         self._capture: Capture | None = None
+        self._difference: Difference | None = None
         self._name = ""
         self.row = QHBoxLayout(self)
         self.row.setContentsMargins(8, 2, 8, 2)
         self.row.addWidget(self.name)
         self.strip = self._put_in(self._strip_for(self.described))
+        self.of_runs = plain_label("")
+        """Before the colouring, where two runs are compared: Δ, or the frame that the numbers are of."""
+        self.of_runs.hide()
+        self.row.addWidget(self.of_runs)
         self.row.addWidget(self.colour_by)
         self.call("sequence" if axis == STEP_DOMAIN else axis)
 
@@ -109,7 +116,7 @@ class SequenceRow(QWidget):
 
     def forget(self) -> None:
         """The capture is closed, or there is another one."""
-        self._capture = None
+        self._capture = self._difference = None
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -130,6 +137,18 @@ class SequenceRow(QWidget):
         if self.colour_by.currentText() != self._name:
             self._recolour(self.colour_by.currentText())
 
+    def show_difference(self, difference: Difference | None) -> None:
+        """Colour by what one run changed against another, where that can be said of the number; None: by one run."""
+        self._difference = difference
+        self._recolour(self.colour_by.currentText())
+
+    def _coloured_from(self, name: str) -> tuple[Any, bool]:
+        """(the capture or the difference that a number is read from, whether it is what changed)."""
+        both, name = self._difference, name.removeprefix(UNIT)
+        if both is not None and name in both.channels and both.channels[name].compare == "difference":
+            return both, True
+        return self._capture, False
+
     @Slot(object, object)
     def _moved(self, new: Position, old: Position) -> None:
         if self._name.startswith(UNIT) and new.unit != old.unit:
@@ -137,16 +156,25 @@ class SequenceRow(QWidget):
 
     @Slot(str)
     def _recolour(self, name: str) -> None:
+        from inspector.gui.widgets.gaps import gaps_of
         from inspector.gui.widgets.source import drawable
 
-        capture, frame = self._capture, self.looking.position.frame
+        frame = self.looking.position.frame
         self._name = name
+        capture, changed = self._coloured_from(name)
+        said = "" if self._difference is None else "Δ" if changed else f"frame {self._difference.second}"
+        self.of_runs.setText(said)
+        self.of_runs.setVisible(bool(said))
+        where = f" in {said}" if said and not changed else ""
         channel = None if capture is None else capture.channels.get(name.removeprefix(UNIT))
         if capture is None or channel is None:
             self.strip.set_values(None, "")
         elif name.startswith(UNIT):
             unit = min(self.looking.position.unit or 0, max(0, capture.extent(channel.name, frame)[1] - 1))
-            values = capture.block(channel.name, frame, (slice(None), slice(unit, unit + 1)))
-            self.strip.set_values(drawable(values.reshape(-1)), f"{channel.title} of unit {unit}", channel.scale)
+            values = drawable(capture.block(channel.name, frame, (slice(None), slice(unit, unit + 1))).reshape(-1))
+            gaps = gaps_of(capture, channel.name, frame, y=None, at={1: unit})
+            self.strip.set_values(values, f"{channel.title} of unit {unit}{where}", channel.scale, gaps)
         else:
-            self.strip.set_values(drawable(capture.array(name, frame)), channel.title)
+            values = drawable(capture.array(name, frame))
+            scale = "diverging" if changed and channel.scale == "diverging" else "sequential"
+            self.strip.set_values(values, f"{channel.title}{where}", scale, gaps_of(capture, name, frame, y=None))

@@ -88,6 +88,7 @@ class Showing(Parts):
             if panel.source is not shown and (frame == DIFFERENCE or isinstance(panel.source, Difference)):
                 panel.set_capture(shown)
         self.looking.move(frame=frame if frame >= 0 else -1)
+        self.sequences.show_difference(shown if frame == DIFFERENCE else None)
         self.reader.start()
 
     # -- cursor

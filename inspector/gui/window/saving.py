@@ -1,0 +1,92 @@
+"""Saving what panels show: one question where some of it is damaged, and in the status row what was written where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QFileDialog, QMessageBox
+
+from inspector.capture import CaptureError, Damage, summary
+from inspector.gui.widgets.plain_text import plain_box
+
+if TYPE_CHECKING:
+    from inspector.gui.panel.base import Panel
+    from inspector.gui.window.asking import Asking
+
+LEFT = "Save what is left"
+
+
+def save_panel(window: Asking, panel: Panel, key: str, save: Callable[..., Path], kinds: str) -> None:
+    """Ask where the figure or the numbers of a panel go, and write them."""
+    from inspector.gui.panel.compared import for_file
+
+    first = kinds.partition("(*")[2].partition(")")[0]
+    path, chosen = QFileDialog.getSaveFileName(window, "Save", f"{key}{for_file(panel)}{first}", kinds)
+    if not path:
+        return
+    if not Path(path).suffix:
+        path += chosen.partition("(*")[2].partition(")")[0]
+    try:
+        lost = _lost(panel)
+        if lost and not agreed(window, panel.title, lost):
+            _say(window, f"{panel.title} was not saved: some of it is damaged.")
+            return
+        written = save(panel, path)
+    except CaptureError as problem:
+        window.fail(str(problem))
+        return
+    _say(window, f"Saved {panel.title} to {written}" + (", without what is damaged." if lost else "."))
+
+
+def export_all(window: Asking) -> None:
+    """Ask for a folder, and write a figure of every panel that shows something."""
+    from inspector.gui.export.figure_files import save_figure
+    from inspector.gui.panel.compared import for_file
+    from inspector.gui.panel.damaged import damage_in
+
+    folder = QFileDialog.getExistingDirectory(window, "Folder for the figures")
+    if not folder:
+        return
+    full = {key: panel for key, panel in window.panels.items() if panel.state == "figure"}
+    lost = list(dict.fromkeys(one for panel in full.values() for one in damage_in(panel)))
+    if lost and not agreed(window, "What the panels show", lost):
+        _say(window, "No figure was saved: some of what they show is damaged.")
+        return
+    try:
+        for key, panel in full.items():
+            save_figure(panel, Path(folder) / f"{key}{for_file(panel)}.png")
+    except CaptureError as problem:
+        window.fail(str(problem))
+        return
+    _say(window, f"Saved {len(full)} figure{'' if len(full) == 1 else 's'} to {folder}.")
+
+
+def agreed(window: Asking, what: str, lost: Iterable[Damage]) -> bool:
+    """Whether what is left of something damaged is to be saved; the user is asked once."""
+    box = plain_box(window, "inspector", f"{what} is damaged in part: {summary(list(lost))}")
+    box.setIcon(QMessageBox.Icon.Warning)
+    box.setStandardButtons(QMessageBox.StandardButton.Cancel)
+    left = box.addButton(LEFT, QMessageBox.ButtonRole.AcceptRole)
+    box.exec()
+    return box.clickedButton() is left
+
+
+def _lost(panel: Panel) -> list[Damage]:
+    """What is damaged of that which a panel shows or has as numbers; reading those may find more."""
+    from inspector.gui.panel.damaged import damage_in
+
+    found = list(damage_in(panel))
+    if panel.capture is not None and panel.state == "figure":
+        with panel.capture.noting() as read:
+            panel.data()
+        more = (one for one in panel.capture.damage if any(one.concerns(name, frame) for name, frame in read))
+        found += [one for one in more if one not in found]
+    return found
+
+
+def _say(window: Asking, sentence: str) -> None:
+    """In the status row, at once."""
+    window.session.sentence = sentence
+    window.show_state()
