@@ -113,7 +113,7 @@ def unusable(tmp_path: Path, environment: Callable[..., Path], case: str) -> tup
         (tmp_path / "data").write_text("numbers")
         return str(tmp_path / "data"), "cannot be run as a Python interpreter (Permission denied)"
     if case == "another program":
-        return script(tmp_path, "exit 3"), "is no Python interpreter"
+        return script(tmp_path, "exit 3"), "is not a Python interpreter"
     if case == "old":
         return script(tmp_path, "echo python 3.8; exit 2"), "is Python 3.8; the worker needs 3.11 or newer."
     if case == "without inspector":

@@ -311,4 +311,4 @@ def test_what_a_dead_worker_left_behind_is_ended_once(parent: Parent, monkeypatc
 
 
 def test_exit_codes_in_words() -> None:
-    assert "memory" in explain(-9) and "kept" in explain(-11) and "by itself" in explain(0) and "code 3" in explain(3)
+    assert "memory" in explain(-9) and "stored" in explain(-11) and "by itself" in explain(0) and "code 3" in explain(3)

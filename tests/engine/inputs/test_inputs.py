@@ -172,7 +172,7 @@ def test_bad_files(tmp_path: Path) -> None:
     (tmp_path / "x.doc").write_text("?")
     (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\xff")
     (tmp_path / "bad.wav").write_bytes(b"RIFF")
-    for name, said in (("two.npz", "say which"), ("ragged.csv", "row 2 has 2 cells"), ("cut.npy", "cannot be read"),
+    for name, said in (("two.npz", "choose one"), ("ragged.csv", "row 2 has 2 cells"), ("cut.npy", "cannot be read"),
                        ("x.doc", "unknown suffix")):  # fmt: skip
         with pytest.raises(InputError, match=said):
             make(VECTORS, "file", str(tmp_path / name))
