@@ -273,7 +273,7 @@ def test_a_grid_that_becomes_a_line_is_drawn_as_one(qtbot: Any) -> None:
     row.describe(Axis(name="image patch", layout="grid", grid=(2, 2)))
     assert isinstance(row.strip, GridStrip)
     row.describe(Axis(name="image patch", length=4))
-    assert type(row.strip) is TokenStrip and row.row.indexOf(row.strip) == 1 and row.row.count() == 3
+    assert type(row.strip) is TokenStrip and row.row.indexOf(row.strip) == 1 and row.row.count() == 4
     row.strip.editing.emit()
     assert heard == [True]
 

@@ -97,6 +97,7 @@ UNITS_CASE = Case(
     saved={
         "units": np.array([[1, 1, 0.8, 1, 1], [0, 1, 2 / 3, 0, 1], [2, 1, 0, 0, 0]]),
         "spans": np.zeros((0, 4)),
+        "on": np.array([0, 0, 1, 0.5, 0, 0, 0.5]),
     },
 )
 COUNTS = np.array([40, 20, 10, 5])
