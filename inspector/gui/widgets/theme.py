@@ -84,7 +84,7 @@ class Theme:
         edged = self.palette()
         edged.setColor(QPalette.ColorRole.Window, QColor(self.muted))
         for name in EDGED:
-            application.setPalette(edged, name)
+            application.setPalette(edged, name)  # type: ignore[arg-type]  # the stub says bytes, which Qt does not know
 
     def style(self) -> str:
         """The little that a palette cannot say; sizes are left to the font."""
