@@ -39,9 +39,15 @@ def model_error(fault: BaseException, who: str = "The model") -> ModelError:
     """A one-line message about what the user's code (`who`) raised, with the user's own frames as details."""
     own = str(Path(__file__).parent.parent)
     frames = [f for f in traceback.extract_tb(fault.__traceback__) if not f.filename.startswith(own)]
-    user = [f for f in frames if f"{Path(torch.__file__).parent}" not in f.filename] or frames
-    where = f" ({Path(user[-1].filename).name}, line {user[-1].lineno})" if user else ""
+    hidden = (str(Path(torch.__file__).parent), "<frozen ")  # the latter is Python's own import
+    user = [f for f in frames if not any(part in f.filename for part in hidden)] or frames
+    place = (fault.filename, fault.lineno) if isinstance(fault, SyntaxError) and fault.filename else None
+    if place is None and user:  # code that Python could not read has no frame: the last one is that of its import
+        place = (user[-1].filename, user[-1].lineno)
+    where = f" ({Path(place[0]).name}, line {place[1]})" if place is not None else ""
     said = text_of(fault)
+    if isinstance(fault, SyntaxError) and place is not None:
+        said = fault.msg or said  # without the place, which is said already
     text = " ".join(said.split())[:200]
     if isinstance(fault, SystemExit):
         text = f"it asked Python to exit with {text or 0}"

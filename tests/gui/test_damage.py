@@ -466,7 +466,7 @@ def test_the_bar_never_makes_the_window_wider(qtbot: Any, tmp_path: Path) -> Non
         bar.show_capture(capture)
         assert bar.minimumSizeHint().width() < 300
         bar.show()
-        assert bar.line.text().endswith("…") and bar.grab().width() == 600
+        assert "…" in bar.line.text() and bar.grab().width() == 600
         bar.show_capture(None)
         assert not bar.isVisible()
 

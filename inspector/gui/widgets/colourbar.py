@@ -17,6 +17,9 @@ from inspector.gui.widgets.theme import INFINITE, LAST, LIGHT, NOT_A_NUMBER, The
 WIDTH, BAR = 98.0, 12.0
 MISSING, DAMAGED = "not there", "damaged"
 
+MOST_PLAIN = 99_950
+"""Below this, numbers are written with all digits before the point."""
+
 
 class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
     """Drawn to the right of a map, as high as the map."""
@@ -76,7 +79,7 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         values = [(0.0, low), (0.5, middle), (1.0, high)]
         unit = "" if self._unit in ("", "1") else f" {self._unit}"
         return [
-            (share, short(10**v if self._levels.log else v) + (unit if share == 1.0 else "")) for share, v in values
+            (share, _plain(10**v if self._levels.log else v) + (unit if share == 1.0 else "")) for share, v in values
         ]
 
     def _notes(self) -> list[tuple[QColor | None, str]]:
@@ -85,7 +88,7 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         if self._levels.clipped > 0:
             notes.append((None, f"{100 * self._levels.clipped:.2g} % beyond"))
         if self._levels.masked:
-            notes.append((QColor(self.theme.base), "masked"))
+            notes.append((QColor(self.theme.masked), "masked"))
         if self._special[0]:
             notes.append((QColor.fromRgb(int(table[NOT_A_NUMBER])), "NaN"))
         if self._special[1]:
@@ -95,3 +98,9 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         if self._gaps.damaged:
             notes.append((QColor(self.theme.error), DAMAGED))
         return notes
+
+
+def _plain(value: float) -> str:
+    """Three digits, and a power of ten only where the number would not fit: "2000", not "2e+03"."""
+    shown = short(value)
+    return f"{float(shown):.0f}" if 1000 <= abs(value) < MOST_PLAIN else shown

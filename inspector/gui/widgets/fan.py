@@ -23,6 +23,8 @@ LINES = 5
 DECADES = 8.0
 """Decades below the largest value that a logarithmic axis shows at most; smaller values lie below the edge. In float32,
 in which most models compute, they are rounding anyway."""
+COLOURS = (0, 2, 3)
+"""Series colours of the lines that are named; 1 is that of the line beside them."""
 WIDTHS = (1.8, 0.7, 1.1, 0.7, 1.1)
 
 
@@ -47,20 +49,28 @@ class Fan:
             self.plot.addItem(item, ignoreBounds=True)
         self.plot.addItem(self.mark, ignoreBounds=True)
         self.legend = Legend(self.plot)
+        self._named: tuple[int, ...] = (0, LINES // 2, LINES - 1)
+        """Which of the lines the legend names; each of these has a colour of its own."""
         self.set_theme(theme)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
+        self.theme = theme
         self.plot.set_theme(theme)
         for band, strength in zip(self.bands, ("22", "38"), strict=True):
             band.setBrush(pg.mkBrush(theme.series[0] + strength))
         for edge in self.edges:
             edge.setPen(None)
-        for line, width in zip(self.lines, WIDTHS, strict=True):
-            line.setPen(pg.mkPen(theme.series[0] + ("ff" if width > 1 else "90"), width=width))
+        self._colour_lines()
         self.other.setPen(pg.mkPen(theme.series[1], width=1.4))
         self.mark.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
         self.legend.set_theme(theme)
+
+    def _colour_lines(self) -> None:
+        colours = dict(zip(self._named, COLOURS, strict=False))
+        for at, (line, width) in enumerate(zip(self.lines, WIDTHS, strict=True)):
+            colour = self.theme.series[colours.get(at, 0)]
+            line.setPen(pg.mkPen(colour + ("ff" if at in colours else "90"), width=width))
 
     def show(
         self, capture: Capture, channel: Channel, frame: int, bounds: tuple[float, float], other: Channel | None = None
@@ -120,9 +130,11 @@ class Fan:
         self.legend.clear()
         axis = channel.dims[1]
         names = channel.labels.get(axis, tuple(str(i + 1) for i in range(columns)))
-        for number, line in zip(chosen, self.lines, strict=False):
-            if number in (chosen[0], chosen[len(chosen) // 2], chosen[-1]) and number < len(names):
-                self.legend.addItem(line, f"{self.symbol}{subscript(names[number])}")
+        self._named = tuple(sorted({0, len(chosen) // 2, len(chosen) - 1}))
+        self._colour_lines()
+        for at in self._named:
+            if chosen[at] < len(names):
+                self.legend.addItem(self.lines[at], f"{self.symbol}{subscript(names[chosen[at]])}")
         if other is not None:
             self.legend.addItem(self.other, other.title)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from inspector.gui.widgets.gaps import NONE, Gaps, Rect, in_order
@@ -101,7 +101,10 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
             self._cache = (key, *self._render(first, stop, cells, height))
         image, (left, right) = self._cache[1], self._cache[2]
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
-        painter.drawImage(QRectF(left - 0.5, -0.5, right - left, self._rows), image)
+        area = QRectF(left - 0.5, -0.5, right - left, self._rows)
+        if self._levels.masked:
+            painter.fillRect(area, QColor(self.theme.masked))
+        painter.drawImage(area, image)
         if self._gaps:
             cell = (right - left) / max(1, image.width())
             paint_gaps(painter, self.theme, *(self._seen(rects, left, right, cell) for rects in self._covers))

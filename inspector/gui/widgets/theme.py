@@ -18,6 +18,8 @@ MAPS = {
 """Perceptually uniform colour maps by the scale of a channel; two have a middle, at 0 and for ratios at 1."""
 SERIES_LIGHT = ("#1f6fb2", "#c8502d", "#2c8a57", "#8a4fa3", "#a8791a", "#3a8f9c", "#b03a6b", "#5b6770")
 SERIES_DARK = ("#6db3f2", "#f08a65", "#6fcf97", "#c79be0", "#e5c07b", "#76d3df", "#f28ab2", "#a9b7c2")
+EDGED = ("QLineEdit", "QAbstractSpinBox", "QComboBox", "QCheckBox", "QMenu")
+"""Widgets with an edge, none of which fills itself with the colour of windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,24 @@ class Theme:
         for role in (QPalette.ColorRole.Text, QPalette.ColorRole.ButtonText, QPalette.ColorRole.WindowText):
             palette.setColor(QPalette.ColorGroup.Disabled, role, QColor(self.muted))
         return palette
+
+    @property
+    def masked(self) -> str:
+        """Behind cells with nothing in them: the lowest colours of the maps are almost the dark ground."""
+        return self.grid if self.dark else self.base
+
+    def apply(self, application: QApplication) -> None:
+        """Give the application these colours, and fields and boxes an edge that is seen.
+
+        Qt's Fusion draws edges in the colour of windows, 1.4 times darker: on a dark ground nothing is left of them.
+        """
+        application.setPalette(self.palette())
+        if not self.dark:
+            return
+        edged = self.palette()
+        edged.setColor(QPalette.ColorRole.Window, QColor(self.muted))
+        for name in EDGED:
+            application.setPalette(edged, name)  # type: ignore[arg-type]  # the stub says bytes, which Qt does not know
 
     def style(self) -> str:
         """The style that a palette cannot express; sizes follow the font."""

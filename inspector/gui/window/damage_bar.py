@@ -99,7 +99,10 @@ class Swatch(QWidget):
 
 
 class OneLine(QLabel):
-    """Plain text in one line, which ends in … where there is no space: it never makes the window wider."""
+    """Plain text in one line, with … in its middle where there is no space: it never makes the window wider.
+
+    How much is damaged is said at both ends.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,4 +121,4 @@ class OneLine(QLabel):
         self._fit()
 
     def _fit(self) -> None:
-        self.setText(self.fontMetrics().elidedText(self.whole, Qt.TextElideMode.ElideRight, max(20, self.width() - 4)))
+        self.setText(self.fontMetrics().elidedText(self.whole, Qt.TextElideMode.ElideMiddle, max(20, self.width() - 4)))

@@ -123,7 +123,7 @@ class Parts(QMainWindow):
         self.theme = theme
         application = QApplication.instance()
         assert isinstance(application, QApplication)
-        application.setPalette(theme.palette())
+        theme.apply(application)
         self.setStyleSheet(theme.style())
         for part in (self.damage, self.sequences):
             part.set_theme(theme)
