@@ -61,7 +61,7 @@ def test_a_threshold_that_is_dragged_says_what_it_would_do(a_capture: Path) -> N
         assert share in panel.history.titleLabel.text
         panel.line.setValue(np.log10(4.0))
         assert panel.threshold == pytest.approx(4) and panel.level.value() == pytest.approx(np.log10(4.0))
-        assert "by norm as it is; by value nothing cut" in panel.effect.titleLabel.text
+        assert "by norm unchanged; by value nothing cut" in panel.effect.titleLabel.text
         panel.level.setValue(-4.0)
         assert "by norm scaled by 5e-05; by value 50 % cut, cosine 0.75" in panel.effect.titleLabel.text
         told = dict(panel.readout(stage.cursor.position))

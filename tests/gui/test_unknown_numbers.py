@@ -66,7 +66,7 @@ def test_the_readout_of_a_state_says_damaged_or_nan(tmp_path: Path, qtbot: Any, 
         panel = stage.panel(key)
         for step, said in ((9, "damaged"), (20, "NaN"), (0, "2")):
             panel.looking.move(step=step, unit=1, place="rnn.l0")
-            assert panel.told()[0][1].partition(",")[0] == said, key
+            assert panel.labelled_readout()[0][1].partition(",")[0] == said, key
 
 
 def test_no_panel_calls_what_is_damaged_nan(a_capture: Path, tmp_path: Path, qtbot: Any, stage_of: Any) -> None:
@@ -81,7 +81,7 @@ def test_no_panel_calls_what_is_damaged_nan(a_capture: Path, tmp_path: Path, qtb
         for place in ("rnn.l0", "attn", ""):
             panel.looking.move(step=150, unit=3, key=1, place=place)
             panel.redraw()
-            rows = panel.told()
+            rows = panel.labelled_readout()
             said += rows
             assert not [row for row in rows if "nan" in row[1].lower()], key
     assert sum("damaged" in value for _, value in said) > 10
@@ -103,7 +103,7 @@ def test_saturation_of_a_model_that_makes_nan_is_written_as_everywhere(
         writer.write(RunStop("done"))
     panel = stage_of(path).panel("gates")
     panel.looking.move(step=1, unit=1, place="a")
-    assert [value for _, value in panel.told()] == ["NaN", "NaN / NaN / NaN"]
+    assert [value for _, value in panel.labelled_readout()] == ["NaN", "NaN / NaN / NaN"]
 
 
 @pytest.mark.parametrize("steps", [1, 4])
@@ -125,7 +125,7 @@ def test_gate_openers_of_one_step_say_that_there_is_nothing_to_compare(
         writer.write(RunStop("done"))
     panel = stage_of(path).panel("openers")
     panel.looking.move(step=0, unit=1, place="a")
-    told = dict(panel.told())
+    told = dict(panel.labelled_readout())
     if steps == 1:
         assert told["reset gate, opens it most"] == "nothing to compare in one step"
         assert "reset gate, opens it least" not in told
@@ -141,6 +141,6 @@ def test_the_words_of_gate_openers_say_damaged(a_capture: Path, tmp_path: Path, 
             flip(path, page, at=0)
     panel = stage_of(path).panel("openers")
     for unit in (None, 3):
-        lines = panel.sentences(unit)
+        lines = panel.summary_lines(unit)
         assert lines and not [line for line in lines if "nan" in line.lower()]
     assert "nan" not in panel.scales.plot.titleLabel.text.lower()

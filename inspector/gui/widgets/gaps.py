@@ -1,4 +1,4 @@
-"""Unknown values, over a plot: hatched where data is damaged, grey where it has not been written yet.
+"""Where values are unknown: damaged (drawn hatched), or not written yet (drawn grey).
 
 NaN is a number that a model made, and has its own colour (maps) or a gap in the line (curves); these two do not.
 """
@@ -10,14 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyqtgraph as pg
-from PySide6.QtCore import QRectF
-from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from inspector.capture import Capture, Holes
-from inspector.gui.widgets.hatching import paint_gaps
-from inspector.gui.widgets.theme import LIGHT, Theme
 
 Span = tuple[int, int]
 Rect = tuple[Span, Span]
@@ -81,41 +75,3 @@ def in_order(rects: Sequence[Rect], order: Sequence[int] | np.ndarray[Any, Any] 
         edges = np.flatnonzero(np.diff(inside))
         found += [(columns, (int(a), int(b))) for a, b in zip(edges[0::2], edges[1::2], strict=True)]
     return found
-
-
-class GapBands(pg.GraphicsObject):  # type: ignore[misc]
-    """Spans of steps behind the lines of a plot, as high as the plot."""
-
-    def __init__(self, theme: Theme = LIGHT) -> None:
-        super().__init__()
-        self.theme = theme
-        self.gaps = NONE
-        self.setZValue(-20)
-
-    def set_gaps(self, gaps: Gaps) -> None:
-        """Show other spans."""
-        if gaps != self.gaps:
-            self.gaps = gaps
-            self.update()
-
-    def boundingRect(self) -> QRectF:
-        """What is in view."""
-        return QRectF(self.viewRect()) if self.getViewBox() is not None else QRectF()
-
-    def viewRangeChanged(self) -> None:
-        """Another part is in view."""
-        self.prepareGeometryChange()
-        self.update()
-
-    def dataBounds(self, axis: int, frac: float = 1.0, orthoRange: Any = None) -> None:
-        """Automatic zooming uses the data alone."""
-
-    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """The spans in view."""
-        seen = self.boundingRect()
-
-        def bands(rects: Sequence[Rect]) -> list[QRectF]:
-            spans = ((max(first - 0.5, seen.left()), min(stop - 0.5, seen.right())) for (first, stop), _ in rects)
-            return [QRectF(low, seen.top(), high - low, seen.height()) for low, high in spans if high > low]
-
-        paint_gaps(painter, self.theme, bands(self.gaps.missing), bands(self.gaps.damaged))

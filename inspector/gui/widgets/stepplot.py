@@ -13,7 +13,8 @@ from PySide6.QtGui import QPen
 
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis, StepAxis, ValueAxis, style_axis
-from inspector.gui.widgets.gaps import GapBands, Gaps
+from inspector.gui.widgets.gap_bands import GapBands
+from inspector.gui.widgets.gaps import Gaps
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.title import TITLE_POINTS, title_from_left
