@@ -85,11 +85,17 @@ class TokenStrip(QWidget):
         self.update()
 
     def set_values(
-        self, values: npt.NDArray[Any] | None, caption: str, scale: str = "sequential", gaps: Gaps = NONE
+        self,
+        values: npt.NDArray[Any] | None,
+        caption: str,
+        scale: str = "sequential",
+        gaps: Gaps = NONE,
+        without: npt.NDArray[np.bool_] | None = None,
     ) -> None:
         """Colour by these numbers (one a step), or not at all; a diverging scale has a colour for each sign.
 
-        `gaps` are the steps of which the number is not known, which are covered as in the maps.
+        `gaps` are the steps of which the number is not known, which are covered as in the maps; steps that by
+        definition have no number (`without`) have no colour, not that of NaN.
         """
         self._gaps = gaps if values is not None else NONE
         self._caption, self._diverging = caption, scale == "diverging"
@@ -102,6 +108,8 @@ class TokenStrip(QWidget):
             )
             self._shade = np.where(index > 252, -1, index * SHADES // 256).astype(np.int16)
             self._special = np.where(index >= INFINITE, index, 0).astype(np.uint8)
+            if without is not None:
+                self._special[without] = 0
         self.update()
 
     def step_at(self, x: int) -> int | None:

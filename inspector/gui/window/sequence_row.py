@@ -158,6 +158,7 @@ class SequenceRow(QWidget):
     def _recolour(self, name: str) -> None:
         from inspector.gui.widgets.gaps import gaps_of
         from inspector.gui.widgets.source import drawable
+        from inspector.gui.window.steps_without import steps_without
 
         frame = self.looking.position.frame
         self._name = name
@@ -177,4 +178,5 @@ class SequenceRow(QWidget):
         else:
             values = drawable(capture.array(name, frame))
             scale = "diverging" if changed and channel.scale == "diverging" else "sequential"
-            self.strip.set_values(values, f"{channel.title}{where}", scale, gaps_of(capture, name, frame, y=None))
+            gaps, without = gaps_of(capture, name, frame, y=None), steps_without(capture, channel, frame, values)
+            self.strip.set_values(values, f"{channel.title}{where}", scale, gaps, without)
