@@ -30,14 +30,11 @@ def influence_verdict(
     at, lag = f"of lag {reference}", int(far)
     felt = influence / influence[reference]
     numbers = {"influence_reach": far, "gradient_reach": flowing}
-    if gradient is None:
-        sentence = (
-            f"the loss depends on inputs {lag} steps back (influence ≥ 5 % {at}); there is no gradient to compare"
-        )
-        return Verdict("unknown", sentence, numbers)
-    if not np.isfinite(gradient[reference]):
-        sentence = f"the loss depends on inputs {lag} steps back; the gradient is NaN or infinite at lag {reference}"
-        return Verdict("unknown", sentence, numbers)
+    if gradient is None or not np.isfinite(gradient[reference]):
+        why = f" (influence ≥ 5 % {at}); there is no gradient to compare"
+        if gradient is not None:
+            why = f"; the gradient is NaN or infinite at lag {reference}"
+        return Verdict("unknown", f"the loss depends on inputs {lag} steps back{why}", numbers)
     share = gradient / gradient[reference] if gradient[reference] > 0 else np.zeros_like(gradient)
     if (share > EXPLODED).any():
         return _exploded(share, felt, at, numbers)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import Any
 
 import click
 
-from inspector.capture import listed
+from inspector.capture import Capture, listed
 from inspector.cli.columns import width_of
 from inspector.cli.fault import opened as open_at
 from inspector.records import report
@@ -29,43 +30,50 @@ def list_(capture: str, as_json: bool, check: bool) -> None:
     """List the frames and channels of a capture, and its damage."""
     with open_at(capture) as opened:
         opened.verify(None if check else CHECKED_BYTES)
-        rows = [
-            {
-                "name": c.name, "kind": c.kind, "dims": list(c.dims), "shape": list(opened.extent(c.name)),
-                "dtype": c.dtype, "unit": c.unit, "title": c.title, "axes": [c.domain(dim) for dim in c.dims],
-            }
-            for c in opened.channels.values()
-        ]  # fmt: skip
-        axes = [asdict(axis) for axis in opened.axes.values()]
-        frames = [{"index": f.index, "label": f.label, "step": f.step} for f in opened.frames]
-        refused = [{"channel": r.channel, "reason": r.reason} for r in opened.refusals]
-        checkpoint = report.from_meta(opened.start.meta)
         if as_json:
-            about = {"title": opened.start.title, "status": opened.status, "frames": frames, "channels": rows}
-            damaged = [asdict(one) for one in opened.damage]
-            loaded = opened.start.meta.get(report.KEY)
-            more = {
-                "axes": axes,
-                "refused": refused,
-                "damaged": damaged,
-                "unchecked_bytes": opened.unchecked,
-                "checkpoint": loaded,
-            }
-            click.echo(json.dumps({**about, **more}, indent=1))
-            return
-        say(f"{opened.start.title} ({opened.status})")
-        if checkpoint is not None:
-            say(f"checkpoint: {report.line(checkpoint)}")
-        for frame in frames:
-            say(f"frame {frame['index']}: {frame['label']}" + (f", step {frame['step']}" if frame["step"] else ""))
-        width = width_of([str(row["name"]) for row in rows])
-        for row, channel in zip(rows, opened.channels.values(), strict=True):
-            words = map(channel.axis_word, channel.dims)
-            shape = " × ".join(f"{word} {n}" for word, n in zip(words, row["shape"], strict=True))
-            say(f"  {row['name']:<{width}}  {shape}  {row['dtype']}  [{row['unit']}]")
-        for refusal in refused:
-            say(f"  refused: {refusal['channel']}: {refusal['reason']}")
-        for sentence in listed(opened.damage, MOST_DAMAGE):
-            say(f"  damaged: {sentence}")
-        if opened.unchecked:
-            say(f"  {opened.unchecked / 2**30:.1f} GiB of pages were not checked for damage; --check does.")
+            click.echo(json.dumps(_as_data(opened), indent=1))
+        else:
+            _say(opened)
+
+
+def _as_data(opened: Capture) -> dict[str, Any]:
+    """What `--json` prints."""
+    channels = [
+        {
+            "name": c.name, "kind": c.kind, "dims": list(c.dims), "shape": list(opened.extent(c.name)),
+            "dtype": c.dtype, "unit": c.unit, "title": c.title, "axes": [c.domain(dim) for dim in c.dims],
+        }
+        for c in opened.channels.values()
+    ]  # fmt: skip
+    return {
+        "title": opened.start.title,
+        "status": opened.status,
+        "frames": [{"index": f.index, "label": f.label, "step": f.step} for f in opened.frames],
+        "channels": channels,
+        "axes": [asdict(axis) for axis in opened.axes.values()],
+        "refused": [{"channel": r.channel, "reason": r.reason} for r in opened.refusals],
+        "damaged": [asdict(one) for one in opened.damage],
+        "unchecked_bytes": opened.unchecked,
+        "checkpoint": opened.start.meta.get(report.KEY),
+    }
+
+
+def _say(opened: Capture) -> None:
+    """The same for people, a line each."""
+    say(f"{opened.start.title} ({opened.status})")
+    checkpoint = report.from_meta(opened.start.meta)
+    if checkpoint is not None:
+        say(f"checkpoint: {report.line(checkpoint)}")
+    for frame in opened.frames:
+        say(f"frame {frame.index}: {frame.label}" + (f", step {frame.step}" if frame.step else ""))
+    width = width_of([str(name) for name in opened.channels])
+    for channel in opened.channels.values():
+        words = map(channel.axis_word, channel.dims)
+        shape = " × ".join(f"{word} {n}" for word, n in zip(words, opened.extent(channel.name), strict=True))
+        say(f"  {channel.name:<{width}}  {shape}  {channel.dtype}  [{channel.unit}]")
+    for refusal in opened.refusals:
+        say(f"  refused: {refusal.channel}: {refusal.reason}")
+    for sentence in listed(opened.damage, MOST_DAMAGE):
+        say(f"  damaged: {sentence}")
+    if opened.unchecked:
+        say(f"  {opened.unchecked / 2**30:.1f} GiB of pages were not checked for damage; --check does.")

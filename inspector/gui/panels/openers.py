@@ -1,5 +1,4 @@
-"""Gate openers: which inputs open a gate, what a unit retains over a span, how long it remembers, and a summary as
-text."""
+"""Gate openers: which inputs open a gate, what a unit retains over a span, how long it remembers, and a summary."""
 
 from __future__ import annotations
 
