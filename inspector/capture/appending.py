@@ -66,12 +66,12 @@ class PageAppender:
             self._file.flush()
 
     def committed(self) -> None:
-        """All that was appended so far is spoken of by rows that were committed."""
+        """Committed rows refer to all that was appended so far."""
         if self._file is not None:
             self._committed = (self.number, self._file.tell())
 
     def cut(self) -> None:
-        """Close the present file and give back what no committed row speaks of: a full disk needs the room for rows."""
+        """Close the present file and remove what no committed row refers to: on a full disk the rows need the space."""
         if self._file is None:
             return
         with contextlib.suppress(OSError):  # what is left in its buffer does not fit on the disk
@@ -90,14 +90,6 @@ class PageAppender:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-    def discard(self) -> None:
-        """Remove the present file: no row will refer to its pages."""
-        if self._file is not None:
-            with contextlib.suppress(OSError):  # the rest of its buffer does not fit on the disk
-                self.close()
-            self._file = None
-            (self.folder / page_file(self.number)).unlink(missing_ok=True)
 
 
 def keep_standard_files_open() -> None:

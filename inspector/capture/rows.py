@@ -14,7 +14,7 @@ from inspector.capture.placing import contradiction
 from inspector.records import Channel, Frame, Page, RowCounts, RunStart, RunStop, decode, encoded
 
 Lease = tuple[int, str, str]
-Known = tuple[dict[str, int], int, dict[str, tuple[int, Channel]], dict[bytes, int], set[int]]
+Numbers = tuple[dict[str, int], int]
 
 
 class Rows:
@@ -84,13 +84,13 @@ class Rows:
             self._record("run", data.decode())
             self._counted = sum(self._next.values())
 
-    def known(self) -> Known:
-        """What has been written so far, for `go_back`."""
-        return dict(self._next), self._counted, dict(self._channels), dict(self._described), set(self._frames)
+    def numbers(self) -> Numbers:
+        """How far the numbers of rows have come, for `go_back`."""
+        return dict(self._next), self._counted
 
-    def go_back(self, known: Known) -> None:
-        """The rows since then were not committed."""
-        self._next, self._counted, self._channels, self._described, self._frames = known
+    def go_back(self, numbers: Numbers) -> None:
+        """The rows since then were not committed. Only the counts are written after that: a writer ends at a fault."""
+        self._next, self._counted = numbers
 
     def write(self, record: Any, place: Position | None) -> None:
         """The row or rows of one record; `place` is where a page's bytes lie. Raises ValueError for a page that does

@@ -186,7 +186,7 @@ class Store:
     def _transaction(self, rows: Rows) -> Iterator[None]:
         """All that is written inside is committed, or nothing. Raises CaptureError where another run replaced it."""
         rows.index.execute("BEGIN IMMEDIATE")
-        before = rows.known()
+        before = rows.numbers()
         try:
             if rows.index.execute("SELECT token FROM lease").fetchall() != [(self._lease[2],)]:
                 raise busy(self.path)
@@ -275,7 +275,7 @@ class Store:
                 self._rows.index.execute("ROLLBACK")
             self._rows.index.close()
             self._rows = None
-        self.pages.discard()
+        self.pages.cut()
 
     # -- the end
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from inspector.capture import Writer
+from inspector.capture import Writer, open_capture
 from inspector.capture.older import SEPARATE
+from inspector.gui.export.offscreen import Stage
 from inspector.gui.runtime.gc_timer import collect
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel, Frame, Labels, Page, Place, RunStart, RunStop, Scalar
 
@@ -305,3 +306,18 @@ def a_capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def answered_capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same over the steps of an answer."""
     return make_capture(tmp_path_factory.mktemp("captures") / "a.inspect", 40, 8, domain=ANSWER_DOMAIN)
+
+
+@pytest.fixture
+def stage_of() -> Iterator[Callable[[Path], Stage]]:
+    """Makes a stage for the capture at a path; closed with its capture at the end."""
+    stages = []
+
+    def make(path: Path) -> Stage:
+        stages.append(Stage(open_capture(path), (900, 600)))
+        return stages[-1]
+
+    yield make
+    for stage in stages:
+        stage.close()
+        stage.capture.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,21 +63,6 @@ def harmed(request: pytest.FixtureRequest, a_capture: Path, tmp_path: Path) -> P
             if place_of(path, page)[2]:
                 flip(path, page, at=0)
     return path
-
-
-@pytest.fixture
-def stage_of() -> Iterator[Any]:
-    stages = []
-
-    def make(path: Path) -> Stage:
-        stages.append(Stage(open_capture(path), (900, 600)))
-        return stages[-1]
-
-    yield make
-    for stage in stages:
-        capture = stage.capture
-        stage.close()
-        capture.close()
 
 
 def test_no_panel_breaks_over_what_is_not_known(harmed: Path, qtbot: Any, tmp_path: Path, stage_of: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from captures import NAME, START, channel, flip, numbers, place_of, write
 
 from inspector.capture import Writer, open_capture
 from inspector.capture.layout import INDEX
-from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.exact import exact
 from inspector.gui.panel.registry import PANELS
 from inspector.records import Channel, Frame, Page, RunStop
@@ -26,20 +24,6 @@ def every_page(path: Path) -> list[int]:
     found = [number for (number,) in index.execute("SELECT id FROM pages ORDER BY id").fetchall()]
     index.close()
     return found
-
-
-@pytest.fixture
-def stage_of() -> Iterator[Any]:
-    stages = []
-
-    def make(path: Path) -> Stage:
-        stages.append(Stage(open_capture(path), (900, 600)))
-        return stages[-1]
-
-    yield make
-    for stage in stages:
-        stage.close()
-        stage.capture.close()
 
 
 def test_a_cell_says_why_it_is_not_known(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.capture import Capture, CaptureError
+from inspector.gui.panel.labelled import find_row
 from inspector.records import Channel
 
 PER_STEP = ("loss", "surprise")
@@ -33,8 +34,8 @@ def steps_without(capture: Any, channel: Channel, frame: int, values: npt.NDArra
 def _has_nan(capture: Capture, channel: Channel, frame: int) -> bool:
     name = f"{channel.place}:health/output"
     counts = _read(capture, name, frame)
-    names = capture.channels[name].labels.get("count", ()) if counts is not None else ()
-    return counts is not None and "nan" in names and int(counts[names.index("nan")]) > 0
+    row = None if counts is None else find_row(capture.channels[name], "nan", "count")
+    return counts is not None and row is not None and int(counts[row]) > 0
 
 
 def _read(capture: Capture, name: str, frame: int) -> npt.NDArray[Any] | None:
