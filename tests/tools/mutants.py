@@ -5,8 +5,9 @@
 
 The faults are those of cosmic-ray (`pip install -c constraints.txt '.[test,mutants]'`): a sign, a comparison, a number by
 one, a condition. The same seed picks the same faults, spread over the files. Tests are those of TESTS below unless
-they are named, or found in a coverage file that says which test ran which line (see covering.py). The table says how many were caught, and for each survivor the lines that differ. The checkout is read
-and never written to.
+they are named, or found in a coverage file that says which test ran which line (see covering.py). Tests that fail
+without any fault are left out and named. The table says how many faults were caught, and for each survivor the lines
+that differ. The checkout is read and never written to.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class Outcome:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Plant, run, print. Returns 1 where the tests fail without any fault, else 0."""
+    """Plant, run, print. Returns 1 where faults were left out because their tests fail without any, else 0."""
     options = _options(arguments)
     modules = [path for name in options.modules for path in files_below(ROOT / name)]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
@@ -131,16 +132,24 @@ def main(arguments: list[str] | None = None) -> int:
         if options.list:
             say("\n".join(f"{fault.module}:{fault.start[0]} {fault.operator}" for fault in picked))
             return 0
-        outcomes = []
+        outcomes: list[Outcome] = []
         for tests, faults in by_tests(picked, options.tests, options.covering).items():
-            took = baseline(tree, tests)
-            if took is None:
-                say(f"These tests fail without any fault: {' '.join(tests)}")
-                return 1
-            say(f"{len(faults)} faults, {took:.0f} s each at most: {' '.join(tests)}")
-            outcomes += plant(tree, faults, tests, Path(folder), timeout=60 + 3 * took)
+            outcomes += _group(tree, tests, faults, Path(folder))
     say(table(outcomes))
-    return 0
+    return 0 if len(outcomes) == len(picked) else 1
+
+
+def _group(tree: Path, tests: tuple[str, ...], faults: list[Fault], folder: Path) -> list[Outcome]:
+    """Faults that the same tests are to catch, planted one by one; none where no test passes without a fault."""
+    checked = baseline(tree, tests, folder)
+    if checked.failed:
+        say(f"These fail without any fault, and are left out: {' '.join(checked.failed)}")
+    if not checked.passing:
+        places = ", ".join(f"{fault.module}:{fault.start[0]}" for fault in faults)
+        say(f"No test is left for {places}: not planted.")
+        return []
+    say(f"{len(faults)} faults, {checked.seconds:.0f} s each at most: {' '.join(checked.passing)}")
+    return plant(tree, faults, checked.passing, folder, timeout=60 + 3 * checked.seconds)
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -263,11 +272,33 @@ def by_tests(
     return found
 
 
-def baseline(tree: Path, tests: tuple[str, ...]) -> float | None:
-    """Seconds that the tests take where no fault is planted; None where they fail."""
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What the tests do where no fault is planted."""
+
+    seconds: float
+    passing: tuple[str, ...]
+    """What to run for a fault: all that were given, less those that fail."""
+    failed: tuple[str, ...]
+    """Node ids of tests that fail by themselves; a path where its tests could not even be collected."""
+
+
+def baseline(tree: Path, tests: tuple[str, ...], folder: Path) -> Baseline:
+    """Run all the tests where no fault is planted; those that fail are not run for faults."""
     began = time.monotonic()
-    done = subprocess.run(shlex.split(_command(tests)), cwd=tree, env=_environment(tree), capture_output=True)
-    return time.monotonic() - began if done.returncode == 0 else None
+    shutil.rmtree(cache := folder / "cache", ignore_errors=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir={cache}", *tests]
+    done = subprocess.run(command, cwd=tree, env=_environment(tree), capture_output=True)
+    seconds = time.monotonic() - began
+    if done.returncode == 0:
+        return Baseline(seconds, tests, ())
+    listed = cache / "v" / "cache" / "lastfailed"
+    failed = tuple(json.loads(listed.read_text())) if listed.is_file() else ()
+    if not failed:  # not even begun: a path that is not there, an import that fails in conftest.py
+        return Baseline(seconds, (), tests)
+    passing = tuple(test for test in tests if test not in failed)
+    without = [f"--deselect={test}" for test in failed if test not in tests]
+    return Baseline(seconds, (*passing, *without) if passing else (), failed)
 
 
 def plant(tree: Path, faults: list[Fault], tests: tuple[str, ...], folder: Path, timeout: float) -> list[Outcome]:

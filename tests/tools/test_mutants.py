@@ -104,8 +104,28 @@ def test_faults_are_planted_in_a_copy_and_counted(
     assert f"| small.py | 2 | {2 if sees else 0} |" in told and ("No survivor" in told) is sees
     assert sees or "`return a + b if a < b else a → return a - b if a < b else a`" in told
     assert (tmp_path / "small.py").read_text() == source
-    (tmp_path / "test_small.py").write_text("def test_f():\n    assert False\n")
-    assert mutants.main(given) == 1 and "fail without any fault" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("which", ["file", "names"])
+def test_tests_that_fail_by_themselves_are_named_and_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], which: str
+) -> None:
+    pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    (tmp_path / "small.py").write_text("def f(a, b):\n    return a + b\n")
+    good = "from small import f\n\n\ndef test_f():\n    assert f(1, 2) == 3\n\n\n"
+    (tmp_path / "test_small.py").write_text(f"{good}def test_bad():\n    assert f(1, 2) == 4\n")
+    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    tests = ["test_small.py"] if which == "file" else ["test_small.py::test_bad", "test_small.py::test_f"]
+    assert mutants.main(["--modules", "small.py", "--tests", *tests, "--count", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "fail without any fault, and are left out: test_small.py::test_bad\n" in told
+    assert "| small.py | 1 | 1 |" in told
+    (tmp_path / "test_small.py").write_text("import missing\n")
+    assert mutants.main(["--modules", "small.py", "--tests", "test_small.py", "--count", "1"]) == 1
+    told = capsys.readouterr().out
+    assert "left out: test_small.py\n" in told and "No test is left for small.py:2: not planted." in told
+    assert "| **all** | 0 | 0 |" in told
 
 
 def test_the_tests_of_a_line_are_spread_over_files_the_narrowest_first() -> None:
