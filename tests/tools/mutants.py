@@ -22,9 +22,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from covering import Covering
@@ -112,15 +111,20 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a fault."""
+    """What became of a fault; `caught` is None where no test that passes without it could be run."""
 
     fault: Fault
-    caught: bool
+    caught: bool | None
     diff: str
+
+    @property
+    def word(self) -> str:
+        """For the line of a fault."""
+        return {True: "caught", False: "SURVIVED", None: "NOT TRIED"}[self.caught]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Plant, run, print. Returns 1 where faults were left out because their tests fail without any, else 0."""
+    """Plant, run, print. Returns 1 where a fault was not tried because all of its tests fail without any, else 0."""
     options = _options(arguments)
     modules = [path for name in options.modules for path in files_below(ROOT / name)]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
@@ -132,24 +136,12 @@ def main(arguments: list[str] | None = None) -> int:
         if options.list:
             say("\n".join(f"{fault.module}:{fault.start[0]} {fault.operator}" for fault in picked))
             return 0
-        outcomes: list[Outcome] = []
-        for tests, faults in by_tests(picked, options.tests, options.covering).items():
-            outcomes += _group(tree, tests, faults, Path(folder))
+        outcomes, trial = [], Trial(tree, Path(folder), options.timeout)
+        for number, (tests, fault) in enumerate(by_tests(picked, options.tests, options.covering), 1):
+            outcomes.append(trial.of(fault, tests))
+            say(f"  {number}/{len(picked)} {outcomes[-1].word} {fault.module}:{fault.start[0]} {outcomes[-1].diff}")
     say(table(outcomes))
-    return 0 if len(outcomes) == len(picked) else 1
-
-
-def _group(tree: Path, tests: tuple[str, ...], faults: list[Fault], folder: Path) -> list[Outcome]:
-    """Faults that the same tests are to catch, planted one by one; none where no test passes without a fault."""
-    checked = baseline(tree, tests, folder)
-    if checked.failed:
-        say(f"These fail without any fault, and are left out: {' '.join(checked.failed)}")
-    if not checked.passing:
-        places = ", ".join(f"{fault.module}:{fault.start[0]}" for fault in faults)
-        say(f"No test is left for {places}: not planted.")
-        return []
-    say(f"{len(faults)} faults, {checked.seconds:.0f} s each at most: {' '.join(checked.passing)}")
-    return plant(tree, faults, checked.passing, folder, timeout=60 + 3 * checked.seconds)
+    return 0 if all(outcome.caught is not None for outcome in outcomes) else 1
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -159,6 +151,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--covering", type=Path, help="a coverage file with a context a test: run those of the line")
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--timeout", type=float, default=600.0, help="seconds of tests after which a fault counts as seen"
+    )
     parser.add_argument("--list", action="store_true", help="only say which faults would be planted")
     return parser.parse_args(arguments)
 
@@ -260,64 +255,67 @@ def catching(module: str) -> tuple[str, ...]:
 
 def by_tests(
     faults: Iterable[Fault], given: list[str] | None, file: Path | None = None
-) -> dict[tuple[str, ...], list[Fault]]:
-    """Faults that the same tests are to catch, together."""
+) -> list[tuple[tuple[str, ...], Fault]]:
+    """Each fault with the tests that are to catch it."""
     covering = None if file is None else Covering(file, ROOT)
-    found: dict[tuple[str, ...], list[Fault]] = {}
+    found = []
     for fault in faults:
         tests = tuple(given or ())
         if covering is not None and not tests:
             tests = covering.tests(fault.module, fault.start[0], fault.end[0])
-        found.setdefault(tests or catching(fault.module), []).append(fault)
+        found.append((tests or catching(fault.module), fault))
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """What the tests do where no fault is planted."""
+@dataclass(slots=True)
+class Trial:
+    """Plants faults in a tree, each by itself. A test that fails with one is run once more without it: only then it
+    has seen the fault; one that fails by itself is named, and left out from then on."""
 
-    seconds: float
-    passing: tuple[str, ...]
-    """What to run for a fault: all that were given, less those that fail."""
-    failed: tuple[str, ...]
-    """Node ids of tests that fail by themselves; a path where its tests could not even be collected."""
+    tree: Path
+    folder: Path
+    timeout: float
+    failing: set[str] = field(default_factory=set)
+    """Tests, or files that cannot be collected, that fail without any fault."""
 
+    def of(self, fault: Fault, tests: tuple[str, ...]) -> Outcome:
+        """Whether the tests see a fault."""
+        diff = ""
+        while left := tuple(test for test in tests if test not in self.failing):
+            without = [f"--deselect={test}" for test in sorted(self.failing) if test.startswith(left)]
+            killed, output, diff = plant(self.tree, fault, (*left, *without), self.folder, self.timeout)
+            if not killed or output.strip() == "timeout":
+                return Outcome(fault, killed, diff)
+            seen_by = last_failed(self.folder) or tests
+            broken = self._fail_by_themselves(seen_by)
+            if not broken:
+                return Outcome(fault, True, diff)
+            say(f"These fail without any fault, and are left out: {' '.join(broken)}")
+            self.failing.update(broken)
+        return Outcome(fault, None, diff)
 
-def baseline(tree: Path, tests: tuple[str, ...], folder: Path) -> Baseline:
-    """Run all the tests where no fault is planted; those that fail are not run for faults."""
-    began = time.monotonic()
-    shutil.rmtree(cache := folder / "cache", ignore_errors=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir={cache}", *tests]
-    done = subprocess.run(command, cwd=tree, env=_environment(tree), capture_output=True)
-    seconds = time.monotonic() - began
-    if done.returncode == 0:
-        return Baseline(seconds, tests, ())
-    listed = cache / "v" / "cache" / "lastfailed"
-    failed = tuple(json.loads(listed.read_text())) if listed.is_file() else ()
-    if not failed:  # not even begun: a path that is not there, an import that fails in conftest.py
-        return Baseline(seconds, (), tests)
-    passing = tuple(test for test in tests if test not in failed)
-    without = [f"--deselect={test}" for test in failed if test not in tests]
-    return Baseline(seconds, (*passing, *without) if passing else (), failed)
-
-
-def plant(tree: Path, faults: list[Fault], tests: tuple[str, ...], folder: Path, timeout: float) -> list[Outcome]:
-    """Each fault by itself in the tree, and whether the tests saw it; a line to each, for they take their time."""
-    outcomes = []
-    for number, fault in enumerate(faults, 1):
-        outcomes.append(_plant_one(tree, fault, tests, folder, timeout))
-        what = "caught" if outcomes[-1].caught else "SURVIVED"
-        say(f"  {number}/{len(faults)} {what} {fault.module}:{fault.start[0]} {outcomes[-1].diff}")
-    return outcomes
+    def _fail_by_themselves(self, tests: tuple[str, ...]) -> tuple[str, ...]:
+        done = subprocess.run(
+            shlex.split(_command(tests, self.folder)), cwd=self.tree, env=_environment(self.tree), capture_output=True
+        )
+        return () if done.returncode == 0 else last_failed(self.folder) or tests
 
 
-def _plant_one(tree: Path, fault: Fault, tests: tuple[str, ...], folder: Path, timeout: float) -> Outcome:
+def last_failed(folder: Path) -> tuple[str, ...]:
+    """Node ids of the tests that failed in the last run; files that could not be collected by their paths."""
+    listed = folder / "cache" / "v" / "cache" / "lastfailed"
+    return tuple(json.loads(listed.read_text())) if listed.is_file() else ()
+
+
+def plant(tree: Path, fault: Fault, tests: tuple[str, ...], folder: Path, timeout: float) -> tuple[bool, str, str]:
+    """One fault in the tree while the tests run: whether one failed, what was printed, the lines that differ."""
     from cosmic_ray.work_db import WorkDB, use_db
     from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkItem
 
     config, session = folder / "one.toml", folder / "one.sqlite"
     session.unlink(missing_ok=True)
-    config.write_text(_config([fault.module], _command(tests), timeout))
+    shutil.rmtree(folder / "cache", ignore_errors=True)
+    config.write_text(_config([fault.module], _command(tests, folder), timeout))
     spec = MutationSpec(Path(fault.module), fault.operator, fault.occurrence, fault.start, fault.end)
     with use_db(str(session), WorkDB.Mode.create) as database:
         database.add_work_item(WorkItem.single("1", spec))
@@ -326,11 +324,12 @@ def _plant_one(tree: Path, fault: Fault, tests: tuple[str, ...], folder: Path, t
         ((_, result),) = database.results
     if result.test_outcome not in (TestOutcome.SURVIVED, TestOutcome.KILLED):
         raise SystemExit(f"{fault.module}:{fault.start[0]} {fault.operator} could not be planted: {result.output}")
-    return Outcome(fault, result.test_outcome == TestOutcome.KILLED, changed(result.diff or ""))
+    return result.test_outcome == TestOutcome.KILLED, result.output or "", changed(result.diff or "")
 
 
-def _command(tests: tuple[str, ...]) -> str:
-    return shlex.join([sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests])
+def _command(tests: tuple[str, ...], folder: Path) -> str:
+    cache = folder / "cache"
+    return shlex.join([sys.executable, "-m", "pytest", "-x", "-q", "-o", f"cache_dir={cache}", *tests])
 
 
 def _config(modules: list[str], command: str, timeout: float) -> str:
@@ -366,17 +365,18 @@ def changed(diff: str) -> str:
 
 def table(outcomes: list[Outcome]) -> str:
     """Markdown: files with their faults and those caught, the sum, and the survivors."""
+    outcomes = [outcome for outcome in outcomes if outcome.caught is not None]
     rows = ["| module | mutants | caught |", "|---|---|---|"]
     for module in sorted({outcome.fault.module for outcome in outcomes}):
         own = [outcome for outcome in outcomes if outcome.fault.module == module]
-        rows.append(f"| {module} | {len(own)} | {sum(outcome.caught for outcome in own)} |")
-    caught = sum(outcome.caught for outcome in outcomes)
+        rows.append(f"| {module} | {len(own)} | {sum(outcome.caught is True for outcome in own)} |")
+    caught = sum(outcome.caught is True for outcome in outcomes)
     share = f" ({caught / len(outcomes):.0%})" if outcomes else ""
     rows.append(f"| **all** | {len(outcomes)} | {caught}{share} |")
     survivors = [
         f"- {outcome.fault.module}:{outcome.fault.start[0]}: `{outcome.diff}`"
         for outcome in outcomes
-        if not outcome.caught
+        if outcome.caught is False
     ]
     return "\n".join([*rows, "", "Survivors:" if survivors else "No survivor.", *survivors])
 

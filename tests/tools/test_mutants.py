@@ -113,8 +113,8 @@ def test_tests_that_fail_by_themselves_are_named_and_left_out(
     pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
     (tmp_path / "small.py").write_text("def f(a, b):\n    return a + b\n")
-    good = "from small import f\n\n\ndef test_f():\n    assert f(1, 2) == 3\n\n\n"
-    (tmp_path / "test_small.py").write_text(f"{good}def test_bad():\n    assert f(1, 2) == 4\n")
+    bad = "from small import f\n\n\ndef test_bad():\n    assert f(1, 2) == 4\n\n\n"
+    (tmp_path / "test_small.py").write_text(f"{bad}def test_f():\n    assert f(1, 2) == 3\n")
     subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
     tests = ["test_small.py"] if which == "file" else ["test_small.py::test_bad", "test_small.py::test_f"]
     assert mutants.main(["--modules", "small.py", "--tests", *tests, "--count", "1"]) == 0
@@ -124,7 +124,7 @@ def test_tests_that_fail_by_themselves_are_named_and_left_out(
     (tmp_path / "test_small.py").write_text("import missing\n")
     assert mutants.main(["--modules", "small.py", "--tests", "test_small.py", "--count", "1"]) == 1
     told = capsys.readouterr().out
-    assert "left out: test_small.py\n" in told and "No test is left for small.py:2: not planted." in told
+    assert "left out: test_small.py\n" in told and "1/1 NOT TRIED small.py:2" in told
     assert "| **all** | 0 | 0 |" in told
 
 
