@@ -73,11 +73,13 @@ def test_a_copy_holds_what_git_does_not_ignore(tmp_path: Path) -> None:
 
 
 def test_the_table_counts_and_names_the_survivors() -> None:
-    diff = "--- mutation diff ---\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n a\n-    b = 1\n+    b = 2\n"
-    assert changed(diff) == "b = 1 → b = 2"
+    assert changed("a\n    b = 1\n", "a\n    b = 2\n") == "b = 1 → b = 2"
     text = table([Outcome(fault("x.py", 3), False, "b = 1 → b = 2"), Outcome(fault("x.py", 4), True, "")])
     assert "| x.py | 2 | 1 |" in text and "| **all** | 2 | 1 (50%) |" in text
     assert text.endswith("Survivors:\n- x.py:3: `b = 1 → b = 2`")
+    same = Outcome(fault("x.py", 5), None, "c[0] → c[-1]", equivalent="there is one")
+    told = table([Outcome(fault("x.py", 4), True, ""), same])
+    assert "| **all** | 1 | 1 (100%) |" in told and told.endswith(":\n- x.py:5: `c[0] → c[-1]`: there is one")
     assert table([Outcome(fault("x.py", 3), True, "")]).endswith("No survivor.") and "| 0 | 0 |" in table([])
 
 
@@ -147,3 +149,31 @@ def test_a_coverage_file_says_which_tests_run_a_line(tmp_path: Path) -> None:
     assert covering.tests("inspector/one.py", 4, 4) == ("t.py::a", "t.py::b"), "the narrower one first"
     assert set(covering.tests("inspector/one.py", 1, 1)) == {"t.py::a", "t.py::b"}, "what runs at import only"
     assert covering.tests("inspector/two.py", 1, 1) == ()
+
+
+def test_a_fault_that_is_known_as_equivalent_is_replaced_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    (tmp_path / "small.py").write_text("def f(a, b):\n    return a + b if a < b else a\n")
+    (tmp_path / "test_small.py").write_text("from small import f\n\n\ndef test_f():\n    assert f(1, 2) == 3\n")
+    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    known = tmp_path / "known.toml"
+    given = ["--modules", "small.py", "--tests", "test_small.py", "--count", "1", "--seed", "2"]
+    known.write_text("mutant = []\n")
+    monkeypatch.setattr(mutants, "EQUIVALENT", known)
+    assert mutants.main(given) == 0
+    first = capsys.readouterr().out.split("small.py:2 ")[1].splitlines()[0]
+    known.write_text(f'[[mutant]]\nmodule = "small.py"\nchange = "{first}"\nwhy = "for a test"\n')
+    assert mutants.main(given) == 0
+    told = capsys.readouterr().out
+    assert f"1/1 equivalent small.py:2 {first}" in told and f"`{first}`: for a test" in told
+    assert told.count("1/1") == 2 and "| **all** | 1 |" in told
+
+
+def test_every_equivalent_fault_still_has_its_line_and_a_reason() -> None:
+    for (module, change), why in mutants.known_equivalents(mutants.EQUIVALENT).items():
+        lines = " ".join(line.strip() for line in (ROOT / module).read_text().splitlines())
+        assert change.partition(" → ")[0] in lines, f"{module} has no line {change.partition(' → ')[0]!r} any more"
+        assert len(why) > 20
