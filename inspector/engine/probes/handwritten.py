@@ -22,8 +22,11 @@ from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
 from inspector.engine.recurrent.traced.layer_names import layer_names
 from inspector.engine.recurrent.traced.loops.carried_state import Slot, analyse
-from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, loops_inside
+from inspector.engine.recurrent.traced.loops.detection import find_loops, loops_inside
+from inspector.engine.recurrent.traced.loops.loop import Loop
+from inspector.engine.recurrent.traced.loops.sequences import is_sequence
 from inspector.engine.recurrent.traced.loops.state_choice import states
+from inspector.engine.recurrent.traced.program.gates import leading_to, steps_of
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.record.op_table import Table
@@ -149,7 +152,7 @@ class Handwritten:
         self._made = _Origins(table, trace)
         if trace.editing:
             trace.findings.of(RecordedLoops).operations = table.ops()
-        search = find_loops(table)
+        search = find_loops(table, frozenset(map(id, trace.subject.model.buffers())))
         loop = next(search, None)
         while loop is not None:
             emit.check()
@@ -169,6 +172,9 @@ class Handwritten:
             place = place_of_step(flow, state, self._names)
             cells = cells_within(flow, state, self._parameters)
             theirs, within = of_a_family(flow, state, self._claimed)
+            if is_sequence(flow, state, leading_to(flow, state, 1)):
+                continue
+            loop.steps |= steps_of(flow, state)
             if "" in cells or of_a_cell(flow, state) or theirs:  # these have probes of their own
                 useful = True
                 continue

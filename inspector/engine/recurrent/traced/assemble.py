@@ -267,5 +267,5 @@ def _check(recurrence: ReplayRecurrence) -> Check:
 
 
 def _class_name(flow: Flow) -> str:
-    owner = flow.loop.frame.f_locals.get("self")
+    owner = flow.loop.iterations.table.owners.of(flow.loop.frame)
     return type(owner).__name__ if owner is not None else flow.loop.frame.f_code.co_name

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from inspector.engine.recurrent.traced.loops.carried_variables import Item, Variables, carried
-from inspector.engine.recurrent.traced.loops.detection import Label, Loop
 from inspector.engine.recurrent.traced.loops.first_values import part_starts
 from inspector.engine.recurrent.traced.loops.iteration_classes import Held, Place, Sources, Twins
+from inspector.engine.recurrent.traced.loops.loop import Label, Loop
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.values import Numbers, ids_of, storage_of
 

@@ -81,6 +81,17 @@ def leading_to(flow: Flow, state: Sequence[Slot], i: int) -> set[int]:
     return near
 
 
+def steps_of(flow: Flow, state: Sequence[Slot]) -> set[int]:
+    """Numbers of the recorded calls that lead from each state to the next one."""
+    bits = sum(1 << slot.index for slot in state)
+    found: set[int] = set()
+    for i, members in flow.twins.members.items():
+        for j in leading_to(flow, state, i):
+            if flow.reach[i][j] & bits:
+                found.update(flow.twins.calls(members, j).tolist())
+    return found
+
+
 def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[tuple[object, int, Tensor, str]]:
     """(label, number, tensor, signal) of every gate, or of its pieces where the code splits it into named variables.
 
