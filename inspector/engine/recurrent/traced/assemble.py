@@ -28,6 +28,8 @@ from inspector.engine.recurrent.traced.record.values import storage_of
 MOST_LAGS = 64
 """Each older value is a further part of the state, and Jacobians grow with its square. Counter-example: attention over
 all of more than 65 states so far is rejected with that reason; use a shorter sequence."""
+MOST_NAMED = 6
+"""Shapes that a message lists."""
 ROOT = "model"
 ONE_SHOWS = "a run with one sequence alone shows it"
 LAYERS = (
@@ -167,6 +169,7 @@ def recurrence_of(
     Where a step cannot be run again, autograd's graph of the run is used if there is one. Raises Unsupported.
     """
     size = int(batch.lengths.numel())
+    _check_shapes(state)
     _check_kept(flow, state)
     name_slots(flow, state)
     parts = parts_of(flow, state, size)
@@ -209,6 +212,13 @@ def _prefix(place: str) -> str:
 def _short(names: Parameters, place: str) -> dict[int, str]:
     """The names without the prefix of the place."""
     return {number: name.removeprefix(_prefix(place)) for number, name in names.items()}
+
+
+def _check_shapes(state: Sequence[Slot]) -> None:
+    for slot in state:
+        if slot.shapes:
+            shapes = ", ".join(map(str, slot.shapes[:MOST_NAMED])) + (", …" if len(slot.shapes) > MOST_NAMED else "")
+            raise Unsupported(f"its state changes its shape: {shapes}")
 
 
 def _check_kept(flow: Flow, state: Sequence[Slot]) -> None:

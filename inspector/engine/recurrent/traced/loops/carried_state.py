@@ -36,6 +36,7 @@ class Slot:
             change).
         made: for each iteration the number of the operation that made the new value, or -1.
         lags: how many iterations old the oldest value is that an iteration reads (0: only the newest).
+        shapes: of the values that are made, where they are not all alike: such values are not among `values`.
         name: of the part of the state; written: of the variable in the user's code.
     """
 
@@ -43,6 +44,7 @@ class Slot:
     values: list[Tensor]
     made: list[int]
     lags: int = 0
+    shapes: tuple[tuple[int, ...], ...] = ()
     name: str = ""
     written: str = ""
 
@@ -134,8 +136,7 @@ def _slots(flow: Flow) -> list[Slot]:
                 makers[first] = _makers(found, variables, loop.iterations[first])
             for slot, j, n in makers[first]:
                 out = twins.table.results([loop.iterations.numbers[i][j]], n)[0]
-                if out.shape == slot.values[0].shape:
-                    slot.values[i + 1], slot.made[i] = out, j
+                _take(slot, i, j, out)
             continue
         _begin(flow, found, variables, i, begun)
         for j, (label, op) in enumerate(loop.iterations[i]):
@@ -206,11 +207,19 @@ def _make(found: dict[Item, Slot], variables: Variables, labelled: tuple[Label, 
             continue
         if out.shape != slot.values[0].shape and max(slot.made) < 0:
             slot.values = [_as_wide(slot.values[0], out)] * len(slot.values)
-        if out.shape == slot.values[0].shape:
-            slot.values[i + 1], slot.made[i] = out, j
+        _take(slot, i, j, out)
     for slot in found.values() if op.in_place else ():
         if slot.made[i] >= 0 and slot.values[i + 1] is op.target:
             slot.made[i] = j
+
+
+def _take(slot: Slot, i: int, j: int, out: Tensor) -> None:
+    """Operation j of iteration i made the slot's new value."""
+    first = slot.values[0].shape
+    if out.shape == first:
+        slot.values[i + 1], slot.made[i] = out, j
+    else:
+        slot.shapes = tuple(dict.fromkeys((*(slot.shapes or (tuple(first),)), tuple(out.shape))))
 
 
 def _as_wide(first: Tensor, made: Tensor) -> Tensor:

@@ -77,3 +77,15 @@ class Loop:
     iterations: Iterations
     depth: bool
     steps: set[int] = field(default_factory=set)
+
+
+def where_of(loop: Loop) -> str:
+    """ "The loop of 12 iterations in decode(), line 40": the line is that of the first call of its last iteration."""
+    table, first = loop.iterations.table, loop.iterations.numbers[-1][:1]
+    lines = [line for _, _, line in loop.frame.f_code.co_lines() if line is not None]
+    for start, stop, line in loop.frame.f_code.co_lines():
+        if line is not None and any(start <= at < stop for at in table.offsets(first, loop.level)):
+            lines = [line]
+    name = loop.frame.f_code.co_name
+    at = f", line {lines[0]}" if lines else ""
+    return f"The loop of {len(loop.iterations)} iterations in {name}(){at}"
