@@ -239,12 +239,12 @@ def _states(parts: dict[str, Part], state: Sequence[Slot]) -> Tensor:
     by_index = {slot.index: slot for slot in state}
     columns = []
     for part in parts.values():
-        values = torch.stack(by_index[part.slot].values)
+        slot = by_index[part.slot]
+        nothing = torch.zeros_like(slot.values[-1])
+        early = [slot.early.get(before, nothing) for before in range(part.lag, 0, -1)]
+        values = torch.stack([*early, *slot.values][: len(slot.values)])
         rows = values.movedim(part.batch + 1, 1) if part.batch is not None else values[:, None]
-        rows = rows.reshape(*rows.shape[:2], -1)
-        if part.lag:
-            rows = torch.cat((torch.zeros_like(rows[: part.lag]), rows[: -part.lag]))
-        columns.append(rows)
+        columns.append(rows.reshape(*rows.shape[:2], -1))
     dtype = columns[0].dtype
     return torch.cat([column.to(dtype) for column in columns], dim=-1)
 

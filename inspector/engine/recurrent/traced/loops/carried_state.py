@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.recurrent.traced.loops.carried_variables import Item, Variables, carried
+from inspector.engine.recurrent.traced.loops.early_values import take_early
 from inspector.engine.recurrent.traced.loops.first_values import part_starts
 from inspector.engine.recurrent.traced.loops.iteration_classes import Held, Place, Sources, Twins
 from inspector.engine.recurrent.traced.loops.loop import Label, Loop
@@ -36,6 +37,7 @@ class Slot:
             change).
         made: for each iteration the number of the operation that made the new value, or -1.
         lags: how many iterations old the oldest value is that an iteration reads (0: only the newest).
+        early: number of steps before the first of `values` → the value then, where steps read older values.
         shapes: of the values that are made, where they are not all alike: such values are not among `values`.
         name: of the part of the state; written: of the variable in the user's code.
     """
@@ -44,6 +46,7 @@ class Slot:
     values: list[Tensor]
     made: list[int]
     lags: int = 0
+    early: dict[int, Tensor] = field(default_factory=dict)
     shapes: tuple[tuple[int, ...], ...] = ()
     name: str = ""
     written: str = ""
@@ -147,6 +150,7 @@ def _slots(flow: Flow) -> list[Slot]:
     starts = [(found[variable], given) for variable, given in begun.items() if found[variable].index >= 0]
     part_starts(twins, starts, lambda label, n: _slot_read(found, variables, label, n))
     _measure_lags(flow, found, variables)
+    take_early(twins, lambda label, n: _slot_read(found, variables, label, n))
     return slots
 
 
@@ -266,6 +270,8 @@ def _holders(flow: Flow) -> dict[int, Held]:
     for slot, held in zip(flow.slots, flow.held, strict=True):
         for n, number in enumerate(held.tolist()):
             holders[number] = 1 << slot.index, n + slot.lags
+        for before, value in slot.early.items():
+            holders[id(value)] = 1 << slot.index, slot.lags - before
     return holders
 
 
@@ -273,14 +279,19 @@ def _reach(flow: Flow, holders: dict[int, Held], i: int) -> list[int]:
     row: list[int] = []
     for j, (_, op) in enumerate(flow.loop.iterations[i]):
         bits = 0
-        for given in op.inputs:
+        for given in op.inputs[1:] if op.replaces else op.inputs:
             place = flow.source.get(id(given))
-            if place is not None and place[0] == i and place[1] < j:
+            writers = [written[1] for written in flow.writers(given, (i, j))]
+            anew = [k for k in writers if flow.op((i, k)).replaces and flow.op((i, k)).target is given]
+            writers = [k for k in writers if k >= max(anew, default=0)]
+            if anew:  # nothing is left of what it was made as
+                pass
+            elif place is not None and place[0] == i and place[1] < j:
                 bits |= row[place[1]]
             elif place is None or place[0] < i:
                 held, last = holders.get(id(given), NO_STATE)
                 bits |= held if i <= last else 0
-            for written in flow.writers(given, (i, j)):
-                bits |= row[written[1]]
+            for k in writers:
+                bits |= row[k]
         row.append(0 if op.traits.forgets else bits)
     return row

@@ -54,11 +54,12 @@ def pieces(loop: Loop, weights: Weights) -> Pieces:
     the first one ended with, are one recurrence of twice as many steps.
     """
     own = loop.iterations.numbers
-    cuts = _changes(weights.of(own))
-    if len(cuts) == len(own) - 1:
+    used = weights.of(own)
+    if len(_changes(used)) == len(own) - 1:
         return Pieces(layers=own if repeats(loop) else ())
     if loop.depth:
         return Pieces()
+    cuts = _changes(_shared(used))
     runs = _runs(loop)
     wanted = {n for n, continues in runs.items() if not continues}
     wanted |= {n for n in cuts if n in runs or not _fed(loop, n)}
@@ -75,6 +76,14 @@ def loop_of_parts(loop: Loop, parts: Sequence[list[int]]) -> Loop:
     labelling = Labelling()
     labels = [labelling(tuple(table.keys(part, loop.level, depth=False))) for part in parts]
     return Loop(loop.frame, loop.level, Iterations(table, [list(part) for part in parts], labels), depth=False)
+
+
+def _shared(used: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+    """The same without what one iteration alone uses: a learned initial state is no weight of the steps."""
+    if len(set(used)) == 1:
+        return list(used)
+    counts = Counter(chain.from_iterable(used))
+    return [frozenset(one for one in own if counts[one] > 1) for own in used]
 
 
 def _changes(used: Sequence[frozenset[int]]) -> set[int]:
