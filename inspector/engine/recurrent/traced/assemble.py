@@ -28,6 +28,8 @@ from inspector.engine.recurrent.traced.record.values import storage_of
 MOST_LAGS = 64
 """Each older value is a further part of the state, and Jacobians grow with its square. Counter-example: attention over
 all of more than 65 states so far is rejected with that reason; use a shorter sequence."""
+MOST_NAMED = 6
+"""Shapes that a message lists."""
 ROOT = "model"
 ONE_SHOWS = "a run with one sequence alone shows it"
 LAYERS = (
@@ -167,6 +169,7 @@ def recurrence_of(
     Where a step cannot be run again, autograd's graph of the run is used if there is one. Raises Unsupported.
     """
     size = int(batch.lengths.numel())
+    _check_shapes(state)
     _check_kept(flow, state)
     name_slots(flow, state)
     parts = parts_of(flow, state, size)
@@ -211,6 +214,13 @@ def _short(names: Parameters, place: str) -> dict[int, str]:
     return {number: name.removeprefix(_prefix(place)) for number, name in names.items()}
 
 
+def _check_shapes(state: Sequence[Slot]) -> None:
+    for slot in state:
+        if slot.shapes:
+            shapes = ", ".join(map(str, slot.shapes[:MOST_NAMED])) + (", …" if len(slot.shapes) > MOST_NAMED else "")
+            raise Unsupported(f"its state changes its shape: {shapes}")
+
+
 def _check_kept(flow: Flow, state: Sequence[Slot]) -> None:
     for slot in state if flow.changed else ():
         for before, after, made in zip(slot.values, slot.values[1:], slot.made, strict=False):
@@ -229,12 +239,12 @@ def _states(parts: dict[str, Part], state: Sequence[Slot]) -> Tensor:
     by_index = {slot.index: slot for slot in state}
     columns = []
     for part in parts.values():
-        values = torch.stack(by_index[part.slot].values)
+        slot = by_index[part.slot]
+        nothing = torch.zeros_like(slot.values[-1])
+        early = [slot.early.get(before, nothing) for before in range(part.lag, 0, -1)]
+        values = torch.stack([*early, *slot.values][: len(slot.values)])
         rows = values.movedim(part.batch + 1, 1) if part.batch is not None else values[:, None]
-        rows = rows.reshape(*rows.shape[:2], -1)
-        if part.lag:
-            rows = torch.cat((torch.zeros_like(rows[: part.lag]), rows[: -part.lag]))
-        columns.append(rows)
+        columns.append(rows.reshape(*rows.shape[:2], -1))
     dtype = columns[0].dtype
     return torch.cat([column.to(dtype) for column in columns], dim=-1)
 
@@ -267,5 +277,5 @@ def _check(recurrence: ReplayRecurrence) -> Check:
 
 
 def _class_name(flow: Flow) -> str:
-    owner = flow.loop.frame.f_locals.get("self")
+    owner = flow.loop.iterations.table.owners.of(flow.loop.frame)
     return type(owner).__name__ if owner is not None else flow.loop.frame.f_code.co_name

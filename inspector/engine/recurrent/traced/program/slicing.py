@@ -266,7 +266,26 @@ def _needed(
         if j not in chosen and depends.get(j, False):
             chosen.add(j)
             todo += sources(j)
+            for k in _memory(flow, i, j):  # made again, since what was recorded has been written over
+                depends[k] = True
+                todo.append(k)
     return sorted(chosen)
+
+
+def _memory(flow: Flow, i: int, j: int) -> list[int]:
+    """Operations of the iteration that made the memory into which an operation writes, views of it included."""
+    op = flow.loop.iterations[i][j][1]
+    found: list[int] = []
+    target: Tensor | None = op.target if op.in_place else None
+    while target is not None:
+        made = flow.made_here(target, i, j)
+        if made is None:
+            break
+        found.append(made)
+        one = flow.loop.iterations[i][made][1]
+        shared = [given for given in one.inputs if storage_of(given) == storage_of(target)]
+        target, j = (shared[0] if shared else None), made
+    return found
 
 
 def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instruction:
