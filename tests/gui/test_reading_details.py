@@ -147,8 +147,8 @@ def test_marks_of_levels_stand_at_their_numbers(tmp_path: Path) -> None:
 
 def test_the_tables_say_which_name_is_missing(tmp_path: Path) -> None:
     table = channel("rnn.l0:jacobian/lag", "lag", ("statistic", "lag"), np.ones((2, 4)), scale="log", compare="ratio",
-                    labels={"statistic": ("median", "p10")})  # fmt: skip
-    with pytest.raises(AssertionError, match=r"has no statistic 'mean'; along this axis it has median, p10\."):
+                    labels={"statistic": ("middle", "p10")})  # fmt: skip
+    with pytest.raises(AssertionError, match=r"has no statistic 'mean'; along this axis it has middle, p10\."):
         shown(tmp_path, "lags", table).__enter__()
 
 
@@ -167,19 +167,19 @@ def test_with_shut_gates_the_direct_path_ends_and_the_difference_is_all_that_arr
     shut, rest = np.array([1.0, 0, 0, 0]), np.array([0.0, *whole[1:]])
     parts = [
         channel(f"rnn.l0:path/lag_{name}", "path", ("statistic", "lag"), np.stack((values, values, values)), title=name,
-                scale="log", compare="ratio", labels={"statistic": ("p90", "p10", "mean")})
+                scale="log", compare="ratio", labels={"statistic": ("p90", "p10", "median")})
         for name, values in (("direct", shut), ("whole", whole), ("difference", rest))
     ]  # fmt: skip
     with shown(tmp_path, "paths", *parts, place="rnn.l0") as (_, panel):
         drawn = {told: line.getData()[1] for line, told in panel.lags.legend.entries}
-        np.testing.assert_array_equal(drawn["direct"], [0, np.nan, np.nan, np.nan])
-        np.testing.assert_allclose(drawn["whole"], [0, -1, -2, -3])
-        np.testing.assert_allclose(drawn["difference"], [np.nan, -1, -2, -3])
+        np.testing.assert_array_equal(drawn["direct (median)"], [0, np.nan, np.nan, np.nan])
+        np.testing.assert_allclose(drawn["whole (median)"], [0, -1, -2, -3])
+        np.testing.assert_allclose(drawn["difference (median)"], [np.nan, -1, -2, -3])
         panel.pointed(panel.lags.plot, 2.0, 0.0)
         assert panel.labelled_readout()[:3] == [
-            ("direct [lag 2]", "0"),
-            ("whole [lag 2]", "0.01"),
-            ("difference [lag 2]", "0.01"),
+            ("direct, median [lag 2]", "0"),
+            ("whole, median [lag 2]", "0.01"),
+            ("difference, median [lag 2]", "0.01"),
         ]
         low, high = panel.lags.plot.vb.viewRange()[1]
         assert low < -3 and high > 0 and low > -5

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.analyses.directions import frobenius_norms, orthonormal
+from inspector.engine.analyses.lag_statistics import by_lag, reaching
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.emitter import Emitter
@@ -49,15 +50,9 @@ class PathProducts:
     starts_method: str = ""
 
     def band(self, name: str) -> Tensor:
-        """(geometric mean, 10 % and 90 % quantile) over the starts that reach each lag: (3, ℓ)."""
+        """(median, 10 % and 90 % quantile, arithmetic mean) over the starts that reach each lag: (4, ℓ)."""
         logs = self.logs[name]
-        levels = torch.tensor([0.1, 0.9], dtype=logs.dtype)
-        rows = []
-        for lag in range(logs.shape[1]):
-            reached = logs[self.starts + lag < self.steps, lag].clamp(min=-1e4, max=1e4)
-            low, high = torch.quantile(reached, levels)
-            rows.append(torch.stack((reached.mean(), low, high)).exp())
-        return torch.stack(rows, 1)
+        return by_lag(logs, reaching(self.starts, self.steps, logs.shape[1] - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +164,7 @@ class _Carried:
 
     def result(self, t: int, s: int) -> PathProducts:
         """The curves and the retention, averaged over the starts that reached each lag."""
-        reached = (self.starts[:, None] + torch.arange(self.plan.lags + 1) < t).sum(0)
+        reached = reaching(self.starts, t, self.plan.lags).sum(0)
         method, starts_method = self.plan.methods(t, s)
         refused = "" if self.plan.whole else (
             f"Products of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries."
