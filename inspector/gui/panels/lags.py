@@ -1,5 +1,5 @@
-"""Lags: how much a change of the state changes it so many steps later, over all starts (median, band, mean, horizon, dead
-starts), and the map by start."""
+"""Lags: how much a change of the state changes it so many steps later, over all starts (median, band, mean, horizon,
+dead starts), and the map by start."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TABLE, DEAD = ("statistic", "lag"), ("lag",)
 
 @PANELS.register("lags")
 class Lags(Panel):
-    """(statistic, lag) channels as lines with a band, (lag,) ones in words; any two-axis channel of kind "map" below."""
+    """(statistic, lag) channels as lines with a band, (lag,) ones in words; two-axis channels of kind "map" below."""
 
     tab_order = 100
     key, title = "lags", "Lags"

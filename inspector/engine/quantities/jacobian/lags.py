@@ -29,8 +29,8 @@ FORMULA = "‖∂s_{k+ℓ}/∂s_k‖_F / √S = ‖J_{k+ℓ} … J_{k+1}‖_F / 
 @QUANTITIES.register("jacobian/lag")
 @per_recurrence(signal="jacobian/lag", summary="norms of the products of Jacobians by lag, with the horizon", order=70)
 def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
-    """Write `jacobian/lag` (statistic, lag), `jacobian/lag_dead` (lag,), `jacobian/lag_map` (start, lag), and the scalar
-    `jacobian/lag_horizon`.
+    """Write `jacobian/lag` (statistic, lag), `jacobian/lag_dead` (lag,), `jacobian/lag_map` (start, lag), and
+    `jacobian/lag_horizon`, a scalar.
 
     Norms are ‖J_{k+ℓ} … J_{k+1}‖_F / √S (1 at lag 0). Statistics over the starts are median, p10, p90 and arithmetic
     mean; the median decides the horizon. A dead start is one whose product is exactly 0. Starts and, for large
