@@ -17,6 +17,9 @@ SIGNIFICANT = 0.05
 """The loss is lower with the past than without where chance alone does that in fewer than 1 case of 20."""
 GAIN = 0.1
 """A loss that is lower by more than this share, and not significantly, may have come from too few sequences."""
+SAID: dict[bool | None, str] = {
+    True: "is lower with the past", False: "is no better than without the past", None: "may or may not need the past",
+}  # fmt: skip
 DECIDES = "a checkpoint with a lower loss, or a task that is known to need the past, decides"
 INFLUENTIAL, VANISHED, EXPLODED = 0.05, 1e-3, 1e3
 """Shares of the value at the reference lag: from 5 % on an influence counts; a gradient below 10⁻³ has vanished and one
@@ -67,8 +70,7 @@ def influence_verdict(
     if math.isnan(past.p):
         return verdict
     numbers = {**verdict.numbers, "past_p": past.p}
-    said = {True: "is lower with the past", False: "is no better than without the past"}
-    told = f"the loss {said.get(past.useful, 'may or may not need the past')} {past.losses}"
+    told = f"the loss {SAID[past.useful]} {past.losses}"
     if past.useful or verdict.word not in ("natural", "independent"):
         return Verdict(verdict.word, f"{verdict.sentence}; {told}", numbers)
     far, flowing = ("none" if math.isnan(reach) else str(int(reach)) for reach in reaches)

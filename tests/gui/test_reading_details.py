@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +239,26 @@ def test_in_a_backward_layer_what_is_felt_comes_before_where_it_came_from(tmp_pa
         panel.pointed(panel.row.plot, 3.0, 1.0)
         assert (stage.cursor.position.step, stage.cursor.position.key) == (1, 4)
         assert panel.labelled_readout() == [(f"by start [1, from 4]  {place}", "9")]
+
+
+def test_parameters_whose_gradient_is_not_finite_are_marked_and_named(tmp_path: Path) -> None:
+    parts = []
+    for part in cases_runs.CLIPPING.parts:
+        if getattr(part, "name", "") == "parameters:clipping/gradient_norm":
+            part = replace(part, value=math.nan)
+        parts.append(part)
+    norms = cases_runs.NORMS.copy()
+    norms[2, 1] = math.nan
+    name = "parameters:clipping/norms"
+    known = [
+        one for one in parts if not (isinstance(one, tuple) and one[0].name in (name, "parameters:clipping/by_value"))
+    ]
+    table = channel(name, "clipping", ("statistic", "parameter"), norms, unit="bit", scale="log", compare="separate",
+                    domains={"parameter": "trained parameter"}, labels={"statistic": cases_runs.NORM_NAMES})  # fmt: skip
+    with shown(tmp_path, "clipping", *known, table) as (_, panel):
+        assert panel.not_finite() == [1] and panel.broken.getData()[1].tolist() == [1.0]
+        second = panel.parameters.titleLabel.lines[1]
+        assert second.startswith("× NaN or infinite: 1 of 3; ")
+        assert panel.effect.isVisible() and panel.effect.titleLabel.lines[1] == (
+            f"the gradient of this run is not finite: {cases_runs.PARAMETERS[1]}"
+        )
