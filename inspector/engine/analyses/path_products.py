@@ -90,12 +90,13 @@ class PathBudget:
 def path_products(recurrence: Recurrence, sample: int, emit: Emitter) -> PathProducts | None:
     """Products of the direct paths and of all paths by lag; None where the step has no direct path."""
     t, s = recurrence.length(sample), recurrence.cell.state_size
-    if recurrence.block(0, 1, slice(0, 1)).direct() is None:
+    first = recurrence.block(0, 1, slice(0, 1)).direct()
+    if first is None:
         return None
     if t < 2:
         raise Unsupported("Products over steps need at least two steps.")
     plan = PathBudget.of(t, s)
-    carried = _Carried(recurrence, plan)
+    carried = _Carried(recurrence, plan, retaining(recurrence, first))
     starts = carried.starts
     for begin, block in recurrence.blocks(sample, BLOCK_STEPS):
         emit.check()
@@ -109,14 +110,24 @@ def path_products(recurrence: Recurrence, sample: int, emit: Emitter) -> PathPro
     return carried.result(t, s)
 
 
+def retaining(recurrence: Recurrence, direct: Tensor) -> slice:
+    """The entries that retain: the part that the family declares, else the first that `direct` (t, b, s) reaches, of
+    which the one that the rest of the model sees comes last; all where none is reached."""
+    cell = recurrence.cell
+    if cell.memory_gate is not None:
+        return cell.parts[cell.memory_gate.part]
+    parts = sorted(cell.parts, key=lambda name: name == cell.main)
+    reached = (cell.parts[name] for name in parts if bool((direct[..., cell.parts[name]] != 0).any()))
+    return next(reached, slice(0, cell.state_size))
+
+
 class _Carried:
     """The products of every start so far."""
 
-    def __init__(self, recurrence: Recurrence, plan: PathBudget) -> None:
+    def __init__(self, recurrence: Recurrence, plan: PathBudget, keeps: slice) -> None:
         s, dtype = recurrence.cell.state_size, recurrence.states.dtype
         self.plan, self.starts = plan, torch.tensor(plan.starts)
         count = len(plan.starts)
-        keeps = recurrence.cell.parts.get("c", slice(0, s))
         self.units = keeps
         self.first = orthonormal(s, plan.directions if plan.whole else 1, dtype, seed=11)
         self.direct = torch.ones(count, s, dtype=torch.float64)
