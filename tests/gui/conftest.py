@@ -90,9 +90,9 @@ def make_capture(
         put_paths_and_openers(writer, put, random, steps, units, nan=nan, hostile=hostile)
         lags = min(steps, 60)
         decay = np.exp(-0.3 * np.arange(lags))
-        put(Channel(name="rnn.l0:jacobian/lag", kind="lag", dims=("statistic", "lag"), shape=(3, lags), dtype="float64",
-                    title="norm by lag", scale="log", labels={"statistic": ("mean", "p10", "p90")}),
-            np.stack([decay, decay / 2, decay * 2]))  # fmt: skip
+        put(Channel(name="rnn.l0:jacobian/lag", kind="lag", dims=("statistic", "lag"), shape=(4, lags), dtype="float64",
+                    title="norm by lag", scale="log", labels={"statistic": ("median", "p10", "p90", "mean")}),
+            np.stack([decay, decay / 2, decay * 2, decay * 1.1]))  # fmt: skip
         put(Channel(name="rnn.l0:jacobian/lag_map", kind="map", dims=("start", "lag"), shape=(5, lags), dtype="float64",
                     title="norm by start and lag", scale="log", labels={"start": tuple("01234")}), np.tile(decay, (5, 1)))  # fmt: skip
         for name, lag in (("influence/reference_lag", 0), ("influence/reach", 29), ("gradient/reach", 17)):

@@ -124,7 +124,7 @@ def test_the_horizon_is_said_in_words(a_capture: Path) -> None:
         stage = Stage(capture, (800, 500))
         panel = stage.panel("lags")
         assert "after 24 steps vanished" in panel.plot.titleLabel.text
-        assert ("lag horizon in steps  rnn.l0", "24") in panel.readout(stage.cursor.position)
+        assert ("lag horizon in steps, by the median  rnn.l0", "24") in panel.readout(stage.cursor.position)
         stage.close()
 
 

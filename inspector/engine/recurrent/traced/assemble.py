@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.cells.base import Check
+from inspector.engine.cells.written import AS_WRITTEN
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.subject import Batch
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, GraphStep
@@ -63,6 +64,7 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
 def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
     """Give every slot the name of the variable that has its value when the loop ends."""
     taken: set[str] = set()
+    named = False
     inner = [_inner_name(flow, slot) for slot in state]
     for n, slot in enumerate(state):
         (held, collected), own = variable(flow.loop.frame, slot.values[-1], slot.values[-2]), inner[n]
@@ -70,12 +72,13 @@ def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
         if numbered_place and inner.count(own) > 1:  # st[0] = …; st[1] = …
             own = ""
         name = (own or held if numbered_place else held or own) or collected or ("h" if n == 0 else f"state{n}")
+        named = bool((held and not numbered_place) or _inner_name(flow, slot, stored=False))
         while name in taken:
             name += "'"
         taken.add(name)
         slot.name, slot.written = name, name
-    if len(state) == 1 and not state[0].name[0].isdigit():
-        state[0].name = "h"  # the one state of a recurrence is its hidden state, whatever the variable's name
+    if len(state) == 1 and (not named or _of_a_torch_cell(flow, state[0])):
+        state[0].name = "h"  # what a list holds has no name of its own; a torch cell's is h in the original run, too
 
 
 def corrected(flow: Flow, state: Sequence[Slot], wanted: Sequence[str]) -> list[Slot]:
@@ -86,9 +89,16 @@ def corrected(flow: Flow, state: Sequence[Slot], wanted: Sequence[str]) -> list[
     return own or list(state)
 
 
-def _inner_name(flow: Flow, slot: Slot) -> str:
+def _of_a_torch_cell(flow: Flow, slot: Slot) -> bool:
+    """Whether a torch cell makes the state, whose step an edited run computes line by line."""
     i = max(n for n, made in enumerate(slot.made) if made >= 0)
-    names, whole = assigned(flow.loop.iterations[i][slot.made[i]][1].chain)
+    chain = flow.loop.iterations[i][slot.made[i]][1].chain
+    return any(frame.f_code in AS_WRITTEN for frame, _ in chain)
+
+
+def _inner_name(flow: Flow, slot: Slot, *, stored: bool = True) -> str:
+    i = max(n for n, made in enumerate(slot.made) if made >= 0)
+    names, whole = assigned(flow.loop.iterations[i][slot.made[i]][1].chain, stored=stored)
     return names[0] if whole and len(names) == 1 else ""
 
 
@@ -176,14 +186,17 @@ def recurrence_of(
     states = _states(parts, state)
     steps = len(flow.loop.iterations)
     lengths = batch.lengths.clone() if int(batch.lengths.max()) == steps else torch.full((size,), steps)
-    inside = numbered([*gates_ahead(flow, state, size), *inner_gates(flow, state, size), *gates_of(flow, state, size)])
+    of_cells = inner_gates(flow, state, size)
+    inside = numbered([*gates_ahead(flow, state, size), *of_cells, *gates_of(flow, state, size)])
     gates = [gate for gate in inside if gate.signal not in parts]
     names = tuple(gate.signal for gate in gates)
+    own = {id(gate.values) for gate in of_cells}
+    inner = tuple(gate.signal for gate in gates if id(gate.values) in own)
     known = tuple(stacked(gate, size, states) for gate in gates)
     try:
         groups, cut = programs_of(flow, parts, state, made)
         cell = ReplayStep(parts, groups, steps, names)
-        cell.depth = flow.loop.depth
+        cell.depth, cell.inner_gates = flow.loop.depth, inner
         x = _entering(groups, steps, size, states)
         found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
         found.check = _check(found)
@@ -195,7 +208,7 @@ def recurrence_of(
         cell.fed_back = fed_back(flow, state, _short(trained, place), alike=len(groups) == 1)
     except (Unsupported, RuntimeError) as reason:
         graph = GraphStep(parts, state, names)
-        graph.depth = flow.loop.depth
+        graph.depth, graph.inner_gates = flow.loop.depth, inner
         if any(part.lag for part in parts.values()) or not all(slot.values[-1].requires_grad for slot in state):
             raise Unsupported(f"its steps cannot be run again ({' '.join(str(reason).split())[:160]})") from None
         nothing = states.new_zeros(steps, size, 0)

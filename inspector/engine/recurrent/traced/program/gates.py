@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from inspector.engine.cells.gate_info import ACTIVATION
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.operator_traits import Kind, Traits
@@ -165,7 +166,7 @@ def _joined(flow: Flow, i: int) -> set[int]:
 def _prefix(op: Op) -> str | None:
     if op.traits.kind is not Kind.SQUASH:
         return None
-    return "gate/" if op.traits.unit else ""
+    return "gate/" if op.traits.unit else "" if op.traits.symmetric else ACTIVATION
 
 
 def _pieces(

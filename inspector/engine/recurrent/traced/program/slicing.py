@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.loops.carried_state import Flow
 from inspector.engine.recurrent.traced.loops.iteration_classes import Place
-from inspector.engine.recurrent.traced.program.cell_functions import written_out
+from inspector.engine.recurrent.traced.program.cell_functions import carried, written_out
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import storage_of
@@ -54,6 +54,9 @@ class Instruction:
                 leaves.append(made[what][n])
             else:
                 leaves.append(outside[what] if kind == "outside" else what)
+        if direct and self.name in carried():
+            args, kwargs = (leaves, {}) if self.spec is None else tree_unflatten(leaves, self.spec)
+            return carried()[self.name](*args, **kwargs)
         if direct:
             leaves = [
                 one.detach() if isinstance(one, Tensor) and k not in self.direct else one
