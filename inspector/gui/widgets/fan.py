@@ -73,10 +73,20 @@ class Fan:
             line.setPen(pg.mkPen(colour + ("ff" if at in colours else "90"), width=width))
 
     def show(
-        self, capture: Capture, channel: Channel, frame: int, bounds: tuple[float, float], other: Channel | None = None
+        self,
+        capture: Capture,
+        channel: Channel,
+        frame: int,
+        bounds: tuple[float, float],
+        other: Channel | None = None,
+        *,
+        every: int = 1,
     ) -> bool:
-        """Draw what is in view, and a (step,) channel beside it; returns whether some values lie below the edge."""
-        x, low, high = self._rows(capture, channel, frame, bounds)
+        """Draw what is in view, and a (step,) channel beside it; returns whether some values lie below the edge.
+
+        Where only every n-th step was computed, lines go from one of these to the next.
+        """
+        x, low, high = computed(*self._rows(capture, channel, frame, bounds), every)
         columns = low.shape[1]
         chosen = sorted({round(i * (columns - 1) / (LINES - 1)) for i in range(LINES)})
         middle = (low + high) / 2
@@ -137,6 +147,16 @@ class Fan:
                 self.legend.addItem(self.lines[at], f"{self.symbol}{subscript(names[chosen[at]])}")
         if other is not None:
             self.legend.addItem(self.other, other.title)
+
+
+def computed(x: Array, low: Array, high: Array, every: int) -> tuple[Array, Array, Array]:
+    """The cells that hold a multiple of `every`, at that step: (x, minima, maxima), rows of evenly spaced cells."""
+    if every == 1 or not len(x):
+        return x, low, high
+    width = x[1] - x[0] if len(x) > 1 else 1.0
+    first = np.ceil((x - width / 2) / every - 1e-9) * every  # a cell of one step covers it by one half on each side
+    kept = first < x + width / 2
+    return (first if width < every else x)[kept], low[kept], high[kept]
 
 
 def _set(line: pg.PlotDataItem, x: Array, y: Array) -> None:
