@@ -80,7 +80,8 @@ class ArnoldiSpace:
         return other
 
     def extend(self) -> None:
-        """Multiply until there is no more room; each new vector is made orthogonal twice (Giraud et al. 2005).
+        """Multiply until there is no more room; each new vector is made orthogonal twice (Giraud et al. 2005): once is
+        not enough, though hardly half of its length is lost at a time; the errors multiply.
 
         A product that lies in the space up to rounding adds nothing: the space is invariant, its eigenvalues exact.
         """
