@@ -12,7 +12,7 @@ from inspector.engine.cells.base import StepBlock
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Recurrence
 
-SINGULAR_BUDGET, EIGENVALUE_BUDGET = 2.2e9, 3.6e8
+SINGULAR_BUDGET, EIGENVALUE_BUDGET = 1.4e9, 3.6e8
 """Steps × (state entries)³ that are spent on all singular values and on all eigenvalues of the Jacobians of one layer:
 about half a second, and somewhat less than one."""
 

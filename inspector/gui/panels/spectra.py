@@ -119,8 +119,7 @@ class Spectra(Panel):
         if channel is None:
             return
         other = next(iter(self.of_dims("step")), None)
-        every = int(self.scalar(f"{channel.name}_every", 1.0))
-        below = self.fan.show(self.capture, channel, self.frame, self.steps.bounds, other, every=every)
+        below = self.fan.show(self.capture, channel, self.frame, self.steps.bounds, other)
         self.fan.plot.set_title(f"{channel.title}, {channel.place}")
         notes = [channel.method, *(["some are smaller than the axis shows, or 0"] if below else [])]
         self.note = f"{channel.title}: {'; '.join(notes)}."

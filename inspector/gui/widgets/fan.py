@@ -13,7 +13,7 @@ from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.gaps import NONE, gaps_of
 from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.source import line_of
+from inspector.gui.widgets.source import line_of, spaced, stride_of
 from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -73,20 +73,13 @@ class Fan:
             line.setPen(pg.mkPen(colour + ("ff" if at in colours else "90"), width=width))
 
     def show(
-        self,
-        capture: Capture,
-        channel: Channel,
-        frame: int,
-        bounds: tuple[float, float],
-        other: Channel | None = None,
-        *,
-        every: int = 1,
+        self, capture: Capture, channel: Channel, frame: int, bounds: tuple[float, float], other: Channel | None = None
     ) -> bool:
         """Draw what is in view, and a (step,) channel beside it; returns whether some values lie below the edge.
 
         Where only every n-th step was computed, lines go from one of these to the next.
         """
-        x, low, high = computed(*self._rows(capture, channel, frame, bounds), every)
+        x, low, high = self._rows(capture, channel, frame, bounds)
         columns = low.shape[1]
         chosen = sorted({round(i * (columns - 1) / (LINES - 1)) for i in range(LINES)})
         middle = (low + high) / 2
@@ -114,9 +107,13 @@ class Fan:
         first, stop = max(0, int(bounds[0])), min(steps, int(bounds[1]) + 2)
         if stop <= first or not columns:
             return np.zeros(0), np.zeros((0, max(1, columns))), np.zeros((0, max(1, columns)))
-        low, high = capture.overview(channel.name, frame, region=(slice(first, stop),), size=(POINTS // 4, columns))
-        width = max(1.0, (stop - first) / max(1, len(low)))
-        x = first + (np.arange(len(low)) + 0.5) * width - 0.5
+        every = stride_of(capture, channel.name, frame)
+        if every > 1:
+            x, low, high = spaced(capture, channel.name, frame, (first, stop), every, POINTS // 4)
+        else:
+            low, high = capture.overview(channel.name, frame, region=(slice(first, stop),), size=(POINTS // 4, columns))
+            width = max(1.0, (stop - first) / max(1, len(low)))
+            x = first + (np.arange(len(low)) + 0.5) * width - 0.5
         if self.log:
             with np.errstate(divide="ignore", invalid="ignore"):
                 low, high = np.log10(low.astype(np.float64)), np.log10(high.astype(np.float64))
@@ -147,16 +144,6 @@ class Fan:
                 self.legend.addItem(self.lines[at], f"{self.symbol}{subscript(names[chosen[at]])}")
         if other is not None:
             self.legend.addItem(self.other, other.title)
-
-
-def computed(x: Array, low: Array, high: Array, every: int) -> tuple[Array, Array, Array]:
-    """The cells that hold a multiple of `every`, at that step: (x, minima, maxima), rows of evenly spaced cells."""
-    if every == 1 or not len(x):
-        return x, low, high
-    width = x[1] - x[0] if len(x) > 1 else 1.0
-    first = np.ceil((x - width / 2) / every - 1e-9) * every  # a cell of one step covers it by one half on each side
-    kept = first < x + width / 2
-    return (first if width < every else x)[kept], low[kept], high[kept]
 
 
 def _set(line: pg.PlotDataItem, x: Array, y: Array) -> None:

@@ -14,7 +14,7 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
 
-BUDGET, MOST_COST = 1e10, 2e11
+BUDGET, MOST_COST = 5e9, 2e11
 """Multiplications (steps × S² × exponents) spent on one layer, a few seconds; and the number above which a layer is
 rejected."""
 FEWEST, SHOWN = 8, 33

@@ -34,7 +34,8 @@ def spectral_radius(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
 
     All eigenvalues of small states; of larger ones Arnoldi's method. A step that has not converged after its last
     product is computed in full within a budget, evenly spaced; the others are NaN, and the method says how many, with
-    their residuals. Raises Unsupported where the state is too large or no step has converged.
+    their residuals. The scalar `jacobian/spectral_radius_every` is n where only every n-th step is computed, else 1.
+    Raises Unsupported where the state is too large or no step has converged.
     """
     length, s = recurrence.length(sample), recurrence.cell.state_size
     if s > LARGEST:
@@ -49,6 +50,7 @@ def spectral_radius(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     )  # fmt: skip
     values = recurrence.in_order(found.values.to(recurrence.states.dtype), sample)
     name = f"{recurrence.place}:jacobian/spectral_radius"
+    emit.scalar(f"{name}_every", every)
     emit.array(about.channel(name, ("step",), (length,), dtype_name(values), module=recurrence.module), values)
 
 
