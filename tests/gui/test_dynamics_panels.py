@@ -14,6 +14,7 @@ from inspector.capture import Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.dynamics import Dynamics
 from inspector.gui.panels.spectra import Spectra
+from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.fan import subscript
 from inspector.gui.widgets.source import line_of
 from inspector.gui.widgets.theme import DARK
@@ -240,7 +241,14 @@ def test_lines_join_the_steps_that_were_computed_and_nan_stays_a_gap(tmp_path: P
     values[every] = np.nan  # computed, and not finite
     name = "rnn:jacobian/singular_values"
     records = (
-        channel(name, "spectrum", ("step", "rank"), values, method=f"full SVD; every {every} steps"),
+        channel(
+            name,
+            "spectrum",
+            ("step", "rank"),
+            values,
+            method=f"full SVD; every {every} steps",
+            labels={"rank": tuple("123456789")},
+        ),
         Scalar(f"{name}_every", 0, every),
     )
     with shown(tmp_path / "a.inspect", "spectra", *records) as (_, panel):
@@ -250,6 +258,8 @@ def test_lines_join_the_steps_that_were_computed_and_nan_stays_a_gap(tmp_path: P
         assert (x % every == 0).all() and (np.diff(x) == x[1]).all()
         assert np.isnan(y).sum() == 1 and np.nanmax(y) == pytest.approx(np.log10(2))
         assert f"every {every} steps" in panel.note
+        rows = dict(panel.readout(Position(step=2 * every + 1)))
+        assert rows[f"σ₁ [{2 * every}]  rnn"] == "2"
 
 
 @pytest.mark.parametrize(("steps", "every"), [(90, 30), (40_000, 7)])

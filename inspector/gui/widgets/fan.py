@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,10 @@ class Fan:
         floor = bottom - 2 * (top - bottom) - 1
         self._draw(x, middle, (low, high), chosen, floor)
         beside = NONE if other is None else gaps_of(capture, other.name, frame, y=None)
-        self.plot.mark_gaps(gaps_of(capture, channel.name, frame, y=None) | beside)
+        own = gaps_of(capture, channel.name, frame, y=None)
+        if stride_of(capture, channel.name, frame) > 1:  # the steps between were never meant to be there
+            own = replace(own, missing=())
+        self.plot.mark_gaps(own | beside)
         _set(self.other, found[0], y)
         self._name(channel, chosen, columns, other)
         return bool((low[~np.isnan(low)] < bottom).any())
