@@ -2,8 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor
+
+from inspector.engine.cells.base import StepBlock
+
+Push = Callable[[Tensor, int], Tensor]
+"""J of the rows (n, s) at one step of a block: a new (n, s)."""
+
+
+def forward(block: StepBlock, count: int) -> Push:
+    """How about `count` changes of the state are taken through single steps of a block of one sample.
+
+    In closed form where they are fewer than the state's entries: to build J would cost more than its product with them.
+    """
+    if count < block.shape[2] and block.pushed(block.following[:1, 0], 0) is not None:
+        return partial(_closed, block)
+    matrices = block.jacobian()[:, 0]
+    return lambda rows, at: rows @ matrices[at].T
+
+
+def _closed(block: StepBlock, rows: Tensor, at: int) -> Tensor:
+    moved = block.pushed(rows, at)
+    assert moved is not None
+    return moved
 
 
 def frobenius_norms(moved: Tensor, axes: tuple[int, int]) -> Tensor:

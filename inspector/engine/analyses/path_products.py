@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.directions import frobenius_norms, orthonormal
+from inspector.engine.analyses.directions import Push, forward, frobenius_norms, orthonormal
 from inspector.engine.analyses.lag_statistics import by_lag, reaching
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.errors import Unsupported
@@ -131,7 +131,7 @@ class _Carried:
         self.units = keeps
         self.first = orthonormal(s, plan.directions if plan.whole else 1, dtype, seed=11)
         self.direct = torch.ones(count, s, dtype=torch.float64)
-        self.whole = self.first.repeat(count if plan.whole else 0, 1, 1)
+        self.whole = self.first.T.repeat(count if plan.whole else 0, 1, 1)  # (start, direction, entry)
         self.size = torch.zeros(count, dtype=torch.float64)
         names = CURVES if plan.whole else CURVES[:1]
         self.logs = {name: torch.full((count, plan.lags + 1), math.nan, dtype=torch.float64) for name in names}
@@ -143,7 +143,8 @@ class _Carried:
 
     def advance(self, block: StepBlock, diagonal: Tensor, wanted: Tensor, begin: int) -> None:
         """The steps of one block: diagonal (t, s) of their direct paths, wanted (n, t) the starts that they move."""
-        matrices = block.jacobian()[:, 0] if self.plan.whole else None
+        together = int(wanted.sum(0).max()) * self.first.shape[1]
+        push = forward(block, together) if self.plan.whole else None
         for offset in range(len(diagonal)):
             active = torch.nonzero(wanted[:, offset])[:, 0]
             if not len(active):
@@ -152,13 +153,13 @@ class _Carried:
             self.direct[active] *= diagonal[offset]
             self.logs["direct"][active, lag] = self.direct[active].norm(dim=1).log() - math.log(self.scale)
             self.kept.index_add_(0, lag, self.direct[active][:, self.units])
-            if matrices is not None:
-                self._move(matrices[offset], active, lag)
+            if push is not None:
+                self._move(push, offset, active, lag)
 
-    def _move(self, matrix: Tensor, active: Tensor, lag: Tensor) -> None:
+    def _move(self, push: Push, offset: int, active: Tensor, lag: Tensor) -> None:
         """All paths of one step, carried at size 1 with the logarithm of the size beside it."""
-        p = self.first.shape[1]
-        moved = (matrix @ self.whole[active].transpose(0, 1).flatten(1)).view(len(matrix), -1, p).transpose(0, 1)
+        s, p = self.first.shape
+        moved = push(self.whole[active].flatten(0, 1), offset).view(-1, p, s)
         norms = frobenius_norms(moved, (1, 2))
         scale = torch.where((norms > 0) & torch.isfinite(norms), norms, torch.ones_like(norms))
         moved = moved / scale.to(moved.dtype)[:, None, None]
@@ -170,7 +171,7 @@ class _Carried:
         above = torch.maximum(size, straight.amax(1)).clamp(min=-1e4)
         direct = torch.exp(straight - above[:, None]) * self.direct[active].sign()
         rest = moved * torch.exp(size - above).to(moved.dtype)[:, None, None]
-        rest = rest - direct.to(moved.dtype)[:, :, None] * self.first
+        rest = rest - direct.to(moved.dtype)[:, None] * self.first.T
         self.logs["difference"][active, lag] = frobenius_norms(rest, (1, 2)).log() + above - root
 
     def result(self, t: int, s: int) -> PathProducts:

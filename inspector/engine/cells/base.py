@@ -314,6 +314,13 @@ class StepBlock(ABC):
         `pull_` without the gradients that reach the parameters."""
         rows.copy_(self.vjp(rows.T[None, None], slice(at, at + 1))[0, 0].T)
 
+    def pushed(self, rows: Tensor, at: int) -> Tensor | None:
+        """Many changes of the state forward through step `at` of sample 0, (n, s) to a new (n, s), without building J.
+
+        None where there is no closed form that is cheaper than the product with J.
+        """
+        return None
+
     def factors(self) -> dict[str, tuple[str, Tensor]]:
         """{parameter: (signal of `pull_`, factor (t, b, r))}: uᵀ ∂⁺s_t/∂θ is the outer product of the two."""
         return {}

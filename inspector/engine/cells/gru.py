@@ -232,6 +232,14 @@ class GruBlock(SpreadBlock):
         every = slice(None)
         return {"input": Spread((every, self.to_input[:, 0])), "hidden": Spread((every, self.coefficients[:, 0]))}
 
+    def pushed(self, rows: Tensor, at: int) -> Tensor:
+        """J of rows (n, s): one product with U of all gates."""
+        gates = linear(rows, self.cell.w_hh).unflatten(1, (3, -1))
+        out = rows * self._values[1][at, 0]
+        for gate, factor in zip(gates.unbind(1), self.coefficients[at, 0], strict=True):
+            out.addcmul_(gate, factor)
+        return out
+
     def close_(self, rows: Tensor, moved: Tensor, at: int) -> None:
         """z ⊙ u, through the state that the step keeps, plus the gradient through the weights."""
         rows.mul_(self._values[1][at, 0]).add_(moved)

@@ -332,6 +332,19 @@ class LstmBlock(SpreadBlock):
         """∂L/∂c' without k ⊙ ∂L/∂h', the path through h' = o ⊙ tanh(c')."""
         delta[..., self.cell.parts["c"]] -= self.leak * delta[..., self.cell.parts["h"]]
 
+    def pushed(self, rows: Tensor, at: int) -> Tensor | None:
+        """J of rows (n, s): one product with U of all gates; with a projection by no closed form."""
+        if self.cell.w_hr is not None:
+            return None
+        h, c = self.cell.parts["h"], self.cell.parts["c"]
+        gates = linear(rows[:, h], self.cell.w_hh).unflatten(1, (4, -1))
+        out = torch.empty_like(rows)
+        inner = torch.mul(gates[:, 0], self.to_cell[at, 0, 0], out=out[:, c])
+        inner.addcmul_(gates[:, 1], self.to_cell[at, 0, 1]).addcmul_(gates[:, 2], self.to_cell[at, 0, 2])
+        inner.addcmul_(rows[:, c], self.forget[at, 0])
+        torch.mul(gates[:, 3], self.to_output[at, 0], out=out[:, h]).addcmul_(inner, self.leak[at, 0])
+        return out
+
     def open_(self, rows: Tensor, at: int) -> None:
         """The gradient at c' plus the gradient that reaches it through o ⊙ tanh c'."""
         rows[:, self.cell.parts["c"]].addcmul_(rows[:, self.cell.parts["h"]], self.leak[at, 0])

@@ -7,14 +7,14 @@ import math
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.lyapunov import EVERY, Directions, entropy_rate, kaplan_yorke
+from inspector.engine.cells.lyapunov import EVERY, Directions, all_finite, entropy_rate, kaplan_yorke
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
 
-BUDGET, MOST_COST = 1e10, 2e11
+BUDGET, MOST_COST = 5e9, 2e11
 """Multiplications (steps × S² × exponents) spent on one layer, a few seconds; and the number above which a layer is
 rejected."""
 FEWEST, SHOWN = 8, 33
@@ -60,7 +60,7 @@ def _running(recurrence: Recurrence, plan: ExponentBudget, emit: Emitter, sample
     emit.channel(about.channel(name, ("step", "exponent"), shape, "float64", module=recurrence.module))
     estimate = Estimate(plan)
     for start, block in recurrence.blocks(sample, plan.block_steps):
-        rows = estimate.add(start, block.jacobian()[:, 0].double())[:, shown]
+        rows = estimate.add(start, block.jacobian()[:, 0])[:, shown]
         emit.page(name, (recurrence.sequence_offset(start, len(rows), sample), 0), recurrence.in_order(rows, sample))
     return estimate
 
@@ -120,7 +120,7 @@ class Estimate:
         if start == 0 and self.plan.warm_up and not bool(torch.isfinite(matrices[0]).all()):
             # Autograd's graph has no derivative by a first state that it does not follow; the warm-up needs none.
             matrices = torch.cat((torch.eye(self.plan.size, dtype=matrices.dtype)[None], matrices[1:]))
-        if not bool(torch.isfinite(matrices).all()):
+        if not all_finite(matrices):
             bad = int(torch.nonzero(~torch.isfinite(matrices).flatten(1).all(1))[0, 0]) + start
             raise Unsupported(f"The Jacobian of step {bad + 1} (as the layer takes them) is not finite.")
         rows = self.last.repeat(len(matrices), 1)
@@ -133,7 +133,7 @@ class Estimate:
             self.last = self.total / self.steps
             rows[cold + number :] = self.last
         if self.plan.count == self.plan.size:
-            self._determinants += float(torch.linalg.slogdet(matrices[cold:]).logabsdet.sum())
+            self._determinants += float(torch.linalg.slogdet(matrices[cold:].double()).logabsdet.sum())
         return rows
 
     @property

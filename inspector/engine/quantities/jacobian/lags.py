@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from bisect import bisect_left
 
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.directions import frobenius_norms, orthonormal
+from inspector.engine.analyses.directions import forward, frobenius_norms, orthonormal
 from inspector.engine.analyses.lag_statistics import OVER_STARTS, STATISTICS, by_lag, dead_share, reaching
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
@@ -111,7 +110,7 @@ def log_norms(recurrence: Recurrence, sample: int, plan: LagBudget, emit: Emitte
     s = recurrence.cell.state_size
     dtype = recurrence.states.dtype
     first = orthonormal(s, plan.directions, dtype, seed=7)
-    carried = first.repeat(1, len(plan.starts)).view(s, len(plan.starts), -1).clone()
+    carried = first.T.repeat(len(plan.starts), 1, 1)  # (start, direction, entry)
     size = torch.zeros(len(plan.starts), dtype=torch.float64)
     logs = torch.full((len(plan.starts), plan.lags + 1), math.nan, dtype=torch.float64)
     logs[:, 0] = 0.0
@@ -122,14 +121,15 @@ def log_norms(recurrence: Recurrence, sample: int, plan: LagBudget, emit: Emitte
         on_the_way = [plan.active(t) for t in range(begin, begin + block.shape[0])]
         if not any(on_the_way):
             continue
-        for t, matrix, active in zip(itertools.count(begin), block.jacobian()[:, 0], on_the_way, strict=False):
+        push = forward(block, max(map(len, on_the_way)) * plan.directions)
+        for offset, active in enumerate(on_the_way):
             if not active:
                 continue
-            some = slice(active.start, active.stop)
-            moved = (matrix @ carried[:, some].flatten(1)).view(s, -1, plan.directions)
-            norms = frobenius_norms(moved, (0, 2)) / unit
+            t, some = begin + offset, slice(active.start, active.stop)
+            moved = push(carried[some].flatten(0, 1), offset).view(-1, plan.directions, s)
+            norms = frobenius_norms(moved, (1, 2)) / unit
             scale = torch.where((norms > 0) & torch.isfinite(norms), norms, 1.0)
-            torch.div(moved, scale.to(dtype)[:, None], out=carried[:, some])
+            torch.div(moved, scale.to(dtype)[:, None, None], out=carried[some])
             size[some] += norms.log()
             logs[numbers[some], t - starts[some]] = size[some]
             size[some] = torch.where(norms > 0, size[some], -torch.inf)
