@@ -93,6 +93,7 @@ def test_faults_are_planted_in_a_copy_and_counted(
     """Two faults are possible in `a + b if a < b else a`: a sign and a comparison."""
     pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the small tests need none, and pytest is started often
     source = "def f(a, b):\n    return a + b if a < b else a\n"
     (tmp_path / "small.py").write_text(source)
     seen = "assert f(1, 2) == 3 and f(2, 2) == 2 and f(3, 2) == 3" if sees else "f(1, 2)"
@@ -112,6 +113,7 @@ def test_tests_that_fail_by_themselves_are_named_and_left_out(
 ) -> None:
     pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the small tests need none, and pytest is started often
     (tmp_path / "small.py").write_text("def f(a, b):\n    return a + b\n")
     good = "from small import f\n\n\ndef test_f():\n    assert f(1, 2) == 3\n\n\n"
     (tmp_path / "test_small.py").write_text(f"{good}def test_bad():\n    assert f(1, 2) == 4\n")
