@@ -158,6 +158,7 @@ def test_a_fault_that_is_known_as_equivalent_is_replaced_by_another(
 ) -> None:
     pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     (tmp_path / "small.py").write_text("def f(a, b):\n    return a + b if a < b else a\n")
     (tmp_path / "test_small.py").write_text("from small import f\n\n\ndef test_f():\n    assert f(1, 2) == 3\n")
     subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
