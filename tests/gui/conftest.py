@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from inspector.gui.runtime.gc_timer import collect
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel, Frame, Labels, Page, Place, RunStart, RunStop, Scalar
 
 Put = Callable[[Channel, np.ndarray], None]
+MANY = 100
+_imported = 0
 HOSTILE = ("<s>", "<img src=file:///etc/passwd>", "a&b", "\n", " ", "\u202eevil", "日本")
 
 
@@ -25,9 +28,15 @@ HOSTILE = ("<s>", "<img src=file:///etc/passwd>", "a&b", "\n", " ", "\u202eevil"
 def pytest_runtest_protocol() -> Iterator[None]:
     """As in the window (gui/runtime/gc_timer.py): Qt objects never die in the thread of a writer or of a pipe.
 
-    Around the whole protocol, since fixtures of any scope write captures too.
+    Around the whole protocol, since fixtures of any scope write captures too. What modules hold is not searched again
+    after every test: it is set aside whenever many have been imported.
     """
+    global _imported
     gc.disable()
+    if len(sys.modules) > _imported + MANY:
+        gc.collect()
+        gc.freeze()
+        _imported = len(sys.modules)
     try:
         return (yield)
     finally:

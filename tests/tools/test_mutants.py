@@ -95,6 +95,7 @@ def test_faults_are_planted_in_a_copy_and_counted(
     """Two faults are possible in `a + b if a < b else a`: a sign and a comparison."""
     pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the small tests need none, and pytest is started often
     source = "def f(a, b):\n    return a + b if a < b else a\n"
     (tmp_path / "small.py").write_text(source)
     seen = "assert f(1, 2) == 3 and f(2, 2) == 2 and f(3, 2) == 3" if sees else "f(1, 2)"
@@ -114,6 +115,7 @@ def test_tests_that_fail_by_themselves_are_named_and_left_out(
 ) -> None:
     pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the small tests need none, and pytest is started often
     (tmp_path / "small.py").write_text("def f(a, b):\n    return a + b\n")
     bad = "from small import f\n\n\ndef test_bad():\n    assert f(1, 2) == 4\n\n\n"
     (tmp_path / "test_small.py").write_text(f"{bad}def test_f():\n    assert f(1, 2) == 3\n")
@@ -156,6 +158,7 @@ def test_a_fault_that_is_known_as_equivalent_is_replaced_by_another(
 ) -> None:
     pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     (tmp_path / "small.py").write_text("def f(a, b):\n    return a + b if a < b else a\n")
     (tmp_path / "test_small.py").write_text("from small import f\n\n\ndef test_f():\n    assert f(1, 2) == 3\n")
     subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
