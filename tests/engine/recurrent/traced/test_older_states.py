@@ -128,7 +128,8 @@ def test_older_states(kind: Any, b: int) -> None:
     model, x = kind().to(D), torch.randn(b, T, X, dtype=D)
     (found,), kept, _ = seen(model, x)
     assert not kept.reasons() and found.check is not None and found.check.passed
-    assert list(found.cell.parts) == ["h", "h[t-1]", "h[t-2]"][: model.lag]
+    name = next(iter(found.cell.parts))
+    assert list(found.cell.parts) == [name, f"{name}[t-1]", f"{name}[t-2]"][: model.lag]
     jacobians = found.block(0, T).jacobian()
     for n in range(b):
         state = torch.cat([model.start(x, before)[n] for before in range(model.lag)]).detach()
