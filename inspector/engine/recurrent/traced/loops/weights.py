@@ -17,7 +17,7 @@ from torch.nn import Parameter
 from torch.utils._pytree import tree_flatten
 
 from inspector.engine.recurrent.traced.record.op_table import Table
-from inspector.engine.recurrent.traced.record.operation import given_to, name_of, results_of
+from inspector.engine.recurrent.traced.record.operation import Call, given_to, results_of
 from inspector.engine.recurrent.traced.record.values import Numbers, region
 
 NONE: frozenset[int] = frozenset()
@@ -88,16 +88,22 @@ class Weights:
         table = self._table
         reads = np.isin(table.given.ids, np.fromiter(new, np.int64, len(new)))
         total = np.concatenate(([0], np.cumsum(reads)))
-        start, size = table.given.start, table.given.count
+        start, size, ids = table.given.start, table.given.count, table.given.ids
         found: dict[int, int] = {}
         for n in np.nonzero(total[start + size] > total[start])[0].tolist():
-            call = table.calls[n]
-            given = given_to(call)
-            if not all(id(tensor) in known for tensor in given):
+            read = ids[start[n] : start[n] + size[n]].tolist()
+            if not all(one in known for one in read):
                 continue
-            leaves = tree_flatten((call[1], call[2] or {}))[0]
-            constants = tuple(repr(one) for one in leaves if not isinstance(one, Tensor))
-            key = (name_of(call[0]), constants, tuple(known[id(tensor)] for tensor in given))
+            call = table.calls[n]
+            key = (call[0], _constants(call), *map(known.__getitem__, read))
             for k, out in enumerate(results_of(call[3])):
                 found.setdefault(id(out), self._numbers[key, k])
         return found
+
+
+def _constants(call: Call) -> Hashable:
+    """The arguments that are no tensors, in order."""
+    args, named = call[1], call[2]
+    if not named and all(isinstance(one, (Tensor, int, str)) for one in args):
+        return tuple(one for one in args if not isinstance(one, Tensor))
+    return tuple(repr(one) for one in tree_flatten((args, named or {}))[0] if not isinstance(one, Tensor))
