@@ -8,7 +8,9 @@ family.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Sequence
+from types import CodeType
 
 from torch import nn
 
@@ -49,6 +51,10 @@ BUFFER = (
     "what it carries from step to step is not followed; states in variables or in a list are."
 )
 FAULT = "{} is not shown in {}: a fault of this program was met ({})."
+MOST_RUNS = 32
+"""Runs of one loop that are shown, each as a recurrence of its own. Counter-example: of a stack of more than 32 layers
+that is written with functions and weights by index, the first 32 layers are shown."""
+MANY_RUNS = "{} runs {} times; its first {} runs are shown."
 DEEPEST_STATE = 1024
 """A stack of layers is shown as a recurrence over depth when its signal has no more entries a sample: pictures and
 sequences that pass through layers have more. Counter-example: a plain deep net 2,000 units wide is not shown so."""
@@ -71,6 +77,7 @@ class Handwritten:
         self._made: Container[int] = ()
         self._parameters: dict[int, str] = {}
         self._claimed: dict[int, str] = {}
+        self._runs: Counter[tuple[CodeType, str, int]] = Counter()
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
         """Push the mode; nothing where no Python runs that could be recorded."""
@@ -203,6 +210,11 @@ class Handwritten:
             return True
         if loop.depth and not (_regular(loop) and _a_stack(state, trace)):
             return False
+        run = loop.frame.f_code, place, loop.level
+        self._runs[run] += 1
+        if self._runs[run] > MOST_RUNS:
+            self._refused[f"{place}#{MOST_RUNS + 1}"] = MANY_RUNS.format(where_of(loop), self._runs[run], MOST_RUNS)
+            return True
         place = self._place(place, trace)
         state = corrected(flow, state, trace.states.get(place, ()))
         try:
