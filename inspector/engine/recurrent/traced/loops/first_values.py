@@ -1,9 +1,9 @@
 """Initial values of a loop: every carried variable gets a first value of its own.
 
 `h = c = torch.zeros(…)` is one tensor and two variables, `[zeros] * layers` one tensor and as many layers, and a
-decoder may begin with what it reads at every step, `y = s; for …: y = f(s, y)`. Which of them a first step reads is decided by the place where it is read. The recorded calls of those reads get a tensor of
-their own, so that all later passes see two values. One row for all sequences of a batch is given in the shape of the
-others.
+decoder may begin with what it reads at every step, `y = s; for …: y = f(s, y)`. Which of them a first step reads is
+decided by the place where it is read. The recorded calls of those reads get a tensor of their own, so that all later
+passes see two values. One row for all sequences of a batch is given in the shape of the others.
 """
 
 from __future__ import annotations
