@@ -53,6 +53,17 @@ def test_lyapunov(largest: float, word: str) -> None:
     assert lyapunov_verdict(largest, 100).word == word
 
 
+def test_a_sign_within_two_standard_errors_is_not_told() -> None:
+    assert (
+        lyapunov_verdict(0.5, 100, 0.2).word == "chaotic"
+        and "λ₁ = 0.5 ± 0.2" in lyapunov_verdict(0.5, 100, 0.2).sentence
+    )
+    assert lyapunov_verdict(-0.5, 100, 0.2).word == "forgetting"
+    for largest in (0.012, -0.006):
+        found = lyapunov_verdict(largest, 1000, 0.009)
+        assert found.word == "undecided" and "chaotic or contracting is not decided" in found.sentence
+
+
 def test_lyapunov_times() -> None:
     assert lyapunov_verdict(0.5, 100).numbers["doubling_steps"] == pytest.approx(math.log(2) / 0.5)
     assert lyapunov_verdict(-0.25, 100).numbers["memory_steps"] == 4.0

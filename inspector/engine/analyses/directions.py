@@ -10,6 +10,10 @@ from torch import Tensor
 
 from inspector.engine.cells.base import StepBlock
 
+MOST_SEEN = 1 << 20
+"""Products whose spread is looked at, the last ones: their lags are the longest."""
+QUANTILES = torch.tensor([0.5, 0.9], dtype=torch.float64)
+
 Push = Callable[[Tensor, int], Tensor]
 """J of the rows (n, s) at one step of a block: a new (n, s)."""
 
@@ -40,6 +44,34 @@ def frobenius_norms(moved: Tensor, axes: tuple[int, int]) -> Tensor:
     safe = torch.where((largest > 0) & torch.isfinite(largest), largest, torch.ones_like(largest))
     norms: Tensor = (moved / safe).double().square().sum(axes).sqrt() * safe.double().squeeze(axes)
     return norms
+
+
+class SeenSpread:
+    """The spread of norms that are estimated from some random directions, as the directions themselves show it.
+
+    ‖M‖²_F / S is the mean of ‖M q‖² over unit directions q, so half the relative standard error of that mean is that of
+    the norm. Where a product has become one direction wide it does not fall below 1/√(2 p) for p directions.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[Tensor] = []
+
+    def add(self, squares: Tensor) -> None:
+        """‖M q‖² of the directions of some products, (n, p)."""
+        if squares.shape[1] > 1:
+            mean = squares.mean(1)
+            error = 0.5 * squares.std(1) / mean / squares.shape[1] ** 0.5
+            self._found.append(error[torch.isfinite(error)])
+
+    @property
+    def words(self) -> str:
+        """As a part of a method."""
+        found = torch.cat(self._found) if self._found else torch.zeros(0)
+        if not len(found):
+            return "their spread is not known"
+        middle, high = (100 * float(value) for value in torch.quantile(found[-MOST_SEEN:].double(), QUANTILES))
+        seen = f"{middle:.0f} % in the median over starts and lags, {high:.0f} % at p90"
+        return f"relative standard error seen between them: {seen}"
 
 
 def orthonormal(s: int, p: int, dtype: torch.dtype, *, seed: int) -> Tensor:

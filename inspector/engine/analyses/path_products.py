@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.directions import Push, forward, frobenius_norms, orthonormal
+from inspector.engine.analyses.directions import Push, SeenSpread, forward, frobenius_norms, orthonormal
 from inspector.engine.analyses.lag_statistics import by_lag, reaching
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.errors import Unsupported
@@ -76,13 +76,13 @@ class PathBudget:
         starts = sorted({round(i * (t - 2) / max(1, count - 1)) for i in range(count)})
         return cls(lags, tuple(starts), directions, whole)
 
-    def methods(self, t: int, s: int) -> tuple[str, str]:
+    def methods(self, t: int, s: int, spread: SeenSpread) -> tuple[str, str]:
         """(of the products of all paths, of the direct path's), as text."""
         count = len(self.starts)
         every = "every start" if count == t - 1 else f"{count} evenly spaced starts of {t - 1}"
         tail = f"{every}; lags up to {self.lags}"
         exact = "exact" if self.directions == s else (
-            f"estimated from {self.directions} random orthonormal directions of {s} (relative error about 10 %)"
+            f"estimated from {self.directions} random orthonormal directions of {s} ({spread.words})"
         )  # fmt: skip
         return f"{exact}; {tail}", f"exact; {tail}"
 
@@ -128,7 +128,7 @@ class _Carried:
         s, dtype = recurrence.cell.state_size, recurrence.states.dtype
         self.plan, self.starts = plan, torch.tensor(plan.starts)
         count = len(plan.starts)
-        self.units = keeps
+        self.units, self.spread = keeps, SeenSpread()
         self.first = orthonormal(s, plan.directions if plan.whole else 1, dtype, seed=11)
         self.direct = torch.ones(count, s, dtype=torch.float64)
         self.whole = self.first.T.repeat(count if plan.whole else 0, 1, 1)  # (start, direction, entry)
@@ -161,6 +161,8 @@ class _Carried:
         s, p = self.first.shape
         moved = push(self.whole[active].flatten(0, 1), offset).view(-1, p, s)
         norms = frobenius_norms(moved, (1, 2))
+        if p < s:
+            self.spread.add(torch.linalg.vector_norm(moved, dim=2, dtype=torch.float64).square())
         scale = torch.where((norms > 0) & torch.isfinite(norms), norms, torch.ones_like(norms))
         moved = moved / scale.to(moved.dtype)[:, None, None]
         self.whole[active] = moved
@@ -177,7 +179,7 @@ class _Carried:
     def result(self, t: int, s: int) -> PathProducts:
         """The curves and the retention, averaged over the starts that reached each lag."""
         reached = reaching(self.starts, t, self.plan.lags).sum(0)
-        method, starts_method = self.plan.methods(t, s)
+        method, starts_method = self.plan.methods(t, s, self.spread)
         refused = "" if self.plan.whole else (
             f"Products of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries."
         )  # fmt: skip

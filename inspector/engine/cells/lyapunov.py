@@ -27,8 +27,8 @@ class Directions:
         every: steps that are multiplied before the next orthonormalisation, as found so far.
     """
 
-    def __init__(self, s: int, count: int, most: int = EVERY) -> None:
-        random = torch.randn(s, count, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    def __init__(self, s: int, count: int, most: int = EVERY, seed: int = 3) -> None:
+        random = torch.randn(s, count, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         self.basis: Tensor = torch.linalg.qr(random).Q
         self.count, self.most, self.every = count, most, most
 

@@ -74,6 +74,7 @@ TOLD = {
     r"jacobian/lag_dead": ("lag", "1", "sequential", SHARE, "lag"),
     r"jacobian/lag_map": ("map", "1", "log", None, "start lag"),
     r"lyapunov/exponents": ("lyapunov", "nat/step", "sequential", None, "exponent"),
+    r"lyapunov/errors": ("lyapunov", "nat/step", "sequential", None, "statistic exponent"),
     r"lyapunov/running": ("lyapunov", "nat/step", "sequential", None, "step exponent"),
     r"mask": ("mask", "1", "sequential", SHARE, "step unit"),
     r"mask/open_share": ("mask", "1", "sequential", SHARE, "step"),

@@ -8,7 +8,7 @@ from bisect import bisect_left
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.directions import forward, frobenius_norms, orthonormal
+from inspector.engine.analyses.directions import SeenSpread, forward, frobenius_norms, orthonormal
 from inspector.engine.analyses.lag_statistics import OVER_STARTS, STATISTICS, by_lag, dead_share, reaching
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
@@ -94,11 +94,17 @@ class LagBudget:
         affordable = int(BUDGET / (2.0 * s * s * self.directions * self.lags))
         count = max(1, min(t - 1, max(FEWEST_STARTS, affordable)))
         self.starts = sorted({round(i * (t - 2) / max(1, count - 1)) for i in range(count)})
-        what = "exact" if self.directions == s else (
-            f"estimated from {self.directions} random orthonormal directions of {s} (relative error about 10 %)"
-        )  # fmt: skip
+        self.size, self.spread = s, SeenSpread()
         every = "every start" if len(self.starts) == t - 1 else f"{len(self.starts)} evenly spaced starts of {t - 1}"
-        self.method = f"{what}; {every}; lags up to {self.lags}"
+        self.which = f"{every}; lags up to {self.lags}"
+
+    @property
+    def method(self) -> str:
+        """How the norms were found, with the spread between directions as it was seen until now."""
+        if self.directions == self.size:
+            return f"exact; {self.which}"
+        what = f"estimated from {self.directions} random orthonormal directions of {self.size}"
+        return f"{what} ({self.spread.words}); {self.which}"
 
     def active(self, t: int) -> range:
         """Numbers of the starts whose products step t continues."""
@@ -128,6 +134,8 @@ def log_norms(recurrence: Recurrence, sample: int, plan: LagBudget, emit: Emitte
             t, some = begin + offset, slice(active.start, active.stop)
             moved = push(carried[some].flatten(0, 1), offset).view(-1, plan.directions, s)
             norms = frobenius_norms(moved, (1, 2)) / unit
+            if plan.directions < s:
+                plan.spread.add(torch.linalg.vector_norm(moved, dim=2, dtype=torch.float64).square())
             scale = torch.where((norms > 0) & torch.isfinite(norms), norms, 1.0)
             torch.div(moved, scale.to(dtype)[:, None, None], out=carried[some])
             size[some] += norms.log()
