@@ -10,7 +10,7 @@ import pytest
 from inspector.analysis.clipping import clipped_steps, clipping_verdict
 from inspector.analysis.influence import influence_verdict
 from inspector.analysis.itemised_gradient import immediate_part, sum_verdict
-from inspector.analysis.lag_norms import lag_verdict
+from inspector.analysis.lag_norms import centre_of, lag_verdict
 from inspector.analysis.lyapunov import lyapunov_verdict
 from inspector.analysis.spectrum import bound_verdict, eigenvalue_verdict
 from inspector.analysis.truncation import truncation_verdict
@@ -63,6 +63,17 @@ def test_norms_by_lag() -> None:
     assert lag_verdict(logs, NAN).word == "kept" and "within 60 steps" in lag_verdict(logs, NAN).sentence
     assert lag_verdict(logs, 31.0).word == "vanished" and "after 31 steps" in lag_verdict(logs, 31.0).sentence
     assert lag_verdict(-logs, 31.0).word == "exploded"
+    assert "the median is below" in lag_verdict(logs, 31.0).sentence
+    dead = np.linspace(0, 0.6, 61)
+    assert lag_verdict(logs, 31.0, "median", dead).sentence.endswith("; 31 % of the starts dead (exactly 0) by then")
+    broken = np.where(np.arange(61) < 7, 0.0, NAN)
+    assert lag_verdict(broken, NAN).word == "unknown" and "from lag 7 on" in lag_verdict(broken, NAN).sentence
+
+
+def test_the_middle_of_a_table_by_lag_is_named_as_it_was_computed() -> None:
+    assert centre_of("jacobian/lag", ("median", "p10", "p90", "mean")) == ("median", "median")
+    assert centre_of("jacobian/lag", ("mean", "p10", "p90")) == ("mean", "geometric mean"), "an older capture"
+    assert centre_of("path/retention_band", ("mean", "p10", "p90")) == ("mean", "mean")
 
 
 def test_spectra() -> None:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.analyses.directions import Push, forward, frobenius_norms, orthonormal
+from inspector.engine.analyses.lag_statistics import by_lag, reaching
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.emitter import Emitter
@@ -49,15 +50,9 @@ class PathProducts:
     starts_method: str = ""
 
     def band(self, name: str) -> Tensor:
-        """(geometric mean, 10 % and 90 % quantile) over the starts that reach each lag: (3, ℓ)."""
+        """(median, 10 % and 90 % quantile, arithmetic mean) over the starts that reach each lag: (4, ℓ)."""
         logs = self.logs[name]
-        levels = torch.tensor([0.1, 0.9], dtype=logs.dtype)
-        rows = []
-        for lag in range(logs.shape[1]):
-            reached = logs[self.starts + lag < self.steps, lag].clamp(min=-1e4, max=1e4)
-            low, high = torch.quantile(reached, levels)
-            rows.append(torch.stack((reached.mean(), low, high)).exp())
-        return torch.stack(rows, 1)
+        return by_lag(logs, reaching(self.starts, self.steps, logs.shape[1] - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +90,13 @@ class PathBudget:
 def path_products(recurrence: Recurrence, sample: int, emit: Emitter) -> PathProducts | None:
     """Products of the direct paths and of all paths by lag; None where the step has no direct path."""
     t, s = recurrence.length(sample), recurrence.cell.state_size
-    if recurrence.block(0, 1, slice(0, 1)).direct() is None:
+    first = recurrence.block(0, 1, slice(0, 1)).direct()
+    if first is None:
         return None
     if t < 2:
         raise Unsupported("Products over steps need at least two steps.")
     plan = PathBudget.of(t, s)
-    carried = _Carried(recurrence, plan)
+    carried = _Carried(recurrence, plan, retaining(recurrence, first))
     starts = carried.starts
     for begin, block in recurrence.blocks(sample, BLOCK_STEPS):
         emit.check()
@@ -114,14 +110,24 @@ def path_products(recurrence: Recurrence, sample: int, emit: Emitter) -> PathPro
     return carried.result(t, s)
 
 
+def retaining(recurrence: Recurrence, direct: Tensor) -> slice:
+    """The entries that retain: the part that the family declares, else the first that `direct` (t, b, s) reaches, of
+    which the one that the rest of the model sees comes last; all where none is reached."""
+    cell = recurrence.cell
+    if cell.memory_gate is not None:
+        return cell.parts[cell.memory_gate.part]
+    parts = sorted(cell.parts, key=lambda name: name == cell.main)
+    reached = (cell.parts[name] for name in parts if bool((direct[..., cell.parts[name]] != 0).any()))
+    return next(reached, slice(0, cell.state_size))
+
+
 class _Carried:
     """The products of every start so far."""
 
-    def __init__(self, recurrence: Recurrence, plan: PathBudget) -> None:
+    def __init__(self, recurrence: Recurrence, plan: PathBudget, keeps: slice) -> None:
         s, dtype = recurrence.cell.state_size, recurrence.states.dtype
         self.plan, self.starts = plan, torch.tensor(plan.starts)
         count = len(plan.starts)
-        keeps = recurrence.cell.parts.get("c", slice(0, s))
         self.units = keeps
         self.first = orthonormal(s, plan.directions if plan.whole else 1, dtype, seed=11)
         self.direct = torch.ones(count, s, dtype=torch.float64)
@@ -170,7 +176,7 @@ class _Carried:
 
     def result(self, t: int, s: int) -> PathProducts:
         """The curves and the retention, averaged over the starts that reached each lag."""
-        reached = (self.starts[:, None] + torch.arange(self.plan.lags + 1) < t).sum(0)
+        reached = reaching(self.starts, t, self.plan.lags).sum(0)
         method, starts_method = self.plan.methods(t, s)
         refused = "" if self.plan.whole else (
             f"Products of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries."

@@ -107,6 +107,11 @@ class GruStep(Cell):
         (h,) = state
         return (self.equations(F.linear(x, self.w_ih, self.b_ih), F.linear(h, self.w_hh, self.b_hh), h),)
 
+    def carry(self, x: Tensor, *state: Tensor) -> tuple[Tensor | None, ...]:
+        """z on h."""
+        a = F.linear(x, self.w_ih, self.b_ih) + F.linear(state[0], self.w_hh, self.b_hh)
+        return (torch.sigmoid(a.chunk(3, -1)[1]),)
+
     def inside(
         self, x: Tensor, previous: Tensor, product: Callable[..., Tensor] = linear
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:

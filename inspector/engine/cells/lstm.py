@@ -115,6 +115,11 @@ class LstmStep(Cell):
         h, c = state
         return self.equations(F.linear(x, self.w_ih, self.b_ih) + F.linear(h, self.w_hh, self.b_hh), c)
 
+    def carry(self, x: Tensor, *state: Tensor) -> tuple[Tensor | None, ...]:
+        """None on h, f on c."""
+        a = F.linear(x, self.w_ih, self.b_ih) + F.linear(state[0], self.w_hh, self.b_hh)
+        return None, torch.sigmoid(a.chunk(4, -1)[1])
+
     def activate_(self, a: Tensor) -> tuple[Tensor, ...]:
         """The gates i, f, g, o of all steps from their pre-activations (t, b, 4h), which become them in place.
 

@@ -181,7 +181,10 @@ def _raised(exponent: int) -> str:
 
 
 def style_axis(axis: Any, theme: Theme, label: str = "") -> None:
-    """The theme's colours, and a label that is never read as HTML."""
+    """The theme's colours, and a label that is never read as HTML; nothing is laid out again where both are there."""
+    if getattr(axis, "styled", None) == (theme, label):
+        return
+    axis.styled = (theme, label)
     axis.setPen(pg.mkPen(theme.grid))
     axis.setTextPen(pg.mkPen(theme.muted))
     if label:

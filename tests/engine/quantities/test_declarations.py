@@ -71,6 +71,7 @@ TOLD = {
     r"jacobian/eigenvalues": ("spectrum", "1", "sequential", None, "step eigenvalue part"),
     r"jacobian/singular_values": ("spectrum", "1", "log", None, "step rank"),
     r"jacobian/lag": ("lag", "1", "log", None, "statistic lag"),
+    r"jacobian/lag_dead": ("lag", "1", "sequential", SHARE, "lag"),
     r"jacobian/lag_map": ("map", "1", "log", None, "start lag"),
     r"lyapunov/exponents": ("lyapunov", "nat/step", "sequential", None, "exponent"),
     r"lyapunov/running": ("lyapunov", "nat/step", "sequential", None, "step exponent"),

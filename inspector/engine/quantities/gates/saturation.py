@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from inspector.engine.cells.gate_info import ACTIVATION
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, all_samples, per_recurrence
@@ -47,7 +48,7 @@ def saturation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
 
 def _squashed(recurrence: Recurrence, gates: object, following: Tensor) -> list[tuple[str, Tensor]]:
     assert hasattr(gates, "items")
-    found: list[tuple[str, Tensor]] = list(gates.items())
+    found: list[tuple[str, Tensor]] = [pair for pair in gates.items() if not pair[0].startswith(ACTIVATION)]
     found += [(part, following[..., recurrence.cell.parts[part]]) for part in recurrence.cell.tanh_parts]
     return found
 

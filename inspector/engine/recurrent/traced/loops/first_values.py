@@ -13,8 +13,8 @@ from typing import Protocol
 
 from torch import Tensor
 
-from inspector.engine.recurrent.traced.loops.detection import Label
 from inspector.engine.recurrent.traced.loops.iteration_classes import Twins
+from inspector.engine.recurrent.traced.loops.loop import Label
 
 
 class Carried(Protocol):
