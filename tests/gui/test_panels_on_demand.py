@@ -34,14 +34,20 @@ def colours(window: Window) -> dict[str, str]:
     return {bar.tabText(i): bar.tabTextColor(i).name() for bar in bars for i in range(bar.count())}
 
 
-def small(path: Path, **kinds: str) -> Path:
-    """A capture of channels with one axis, by kind: over the steps, or over that axis."""
+SATURATION = Channel(
+    name="rnn.l0:saturation", kind="unit", dims=("statistic", "unit"), shape=(3, 4), title="saturation",
+    labels={"statistic": ("left", "right", "graded")},
+)  # fmt: skip
+GRADIENT = Channel(name="rnn.l0:gradient", kind="gradient", dims=("step",), shape=(4,), title="gradient")
+
+
+def small(path: Path, *channels: Channel) -> Path:
+    """A capture of some channels."""
     with Writer(path, RunStart(run="r", title="t")) as writer:
         writer.write(Frame(index=0))
-        for kind, dim in kinds.items():
-            channel = Channel(name=f"rnn.l0:{kind}", kind=kind, dims=(dim,), shape=(4,), title=kind)
+        for channel in channels:
             writer.write(channel)
-            writer.write(Page(channel.name, 0, (0,), np.ones(4, np.float32)))
+            writer.write(Page(channel.name, 0, (0,) * len(channel.dims), np.ones(channel.shape, np.float32)))
         writer.write(RunStop("done"))
     return path
 
@@ -59,7 +65,7 @@ def test_only_what_is_visible_is_made(window: Window, qapp: QApplication) -> Non
 
 
 def test_tabs_and_menus_know_panels_that_are_not_made(window: Window, tmp_path: Path) -> None:
-    window.open_capture(str(small(tmp_path / "a.inspect", unit="unit", gradient="step")))
+    window.open_capture(str(small(tmp_path / "a.inspect", SATURATION, GRADIENT)))
     window.tick()
     window.docking.label_tabs()
     pale = {title for title, colour in colours(window).items() if colour == window.theme.muted}
@@ -67,7 +73,9 @@ def test_tabs_and_menus_know_panels_that_are_not_made(window: Window, tmp_path: 
     assert made < set(window.panels)
     expected = {kind.title for key, kind in ordered() if not window.panels[key].channels()}
     assert pale == expected and "Gradients" not in pale
-    assert "Gate openers" in pale, "shares of units, of a layer without gates, are shown beside others only"
+    assert PANELS["openers"].accepts(SATURATION) and "Gate openers" in pale, (
+        "shares of units, of a layer without gates, are shown beside others only"
+    )
     assert {action.text() for action in window.menu_actions} >= {f"{kind.title}: Save figure…" for _, kind in ordered()}
 
 
@@ -107,7 +115,7 @@ def test_the_catalogue_reaches_a_panel_that_comes_after_it(window: Window, qtbot
 
 
 def test_what_is_empty_gives_way_and_nothing_else_is_made(window: Window, tmp_path: Path, qapp: QApplication) -> None:
-    window.open_capture(str(small(tmp_path / "a.inspect", gradient="step")))
+    window.open_capture(str(small(tmp_path / "a.inspect", GRADIENT)))
     window.docking.raise_useful()
     qapp.processEvents()
     assert window.panels.made["gradients"].isVisible() and "gradients" in window.docking.seen
