@@ -46,6 +46,7 @@ class How:
         seed: of everything random while the model runs.
         states: see RunOptions.
         probes: keys of the probes to attach; empty for all.
+        compared: whether gradients inside fused layers have been compared with autograd's before.
         plain: whether oneDNN is off, so that autograd's graph has the steps of fused layers.
         layouts: of the rows of each parameter's use, as far as the check against sequences run alone has decided them;
             None before it.
@@ -54,6 +55,7 @@ class How:
     seed: int = 0
     states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     probes: tuple[str, ...] = ()
+    compared: bool = False
     plain: bool = False
     layouts: Mapping[str, Layout] | None = None
 
@@ -81,7 +83,7 @@ def call(subject: Subject, batch: Batch, how: How) -> Called:
     The model is left as it was (see hooks/isolation.py).
     """
     notes = Notes()
-    trace = Trace(subject, batch, states=how.states)
+    trace = Trace(subject, batch, states=how.states, compared=how.compared)
     found = Called(trace, notes.refused)
     emit = Emitter(notes)
     probes = [PROBES[key]() for key in how.probes or PROBES]

@@ -188,28 +188,26 @@ def _rows(values: Tensor, size: int, layout: Layout, what: str) -> Tensor:
 
 
 def _decided(uses: list[Use], size: int, layout: Layout | None) -> Tensor:
-    if layout is not None:
-        return _squares_of(uses, size, layout)
+    if layout is not None or all(_is_one_step(use, size) for use in uses):
+        return _squares_of(uses, size, layout or "major")
     major, minor = (_squares_of(uses, size, one) for one in LAYOUTS)
     if not torch.allclose(major, minor, equal_nan=True):
         raise UndecidedError(f"{uses[0].name}: the rows of each sequence are not known")
     return major
 
 
+def _is_one_step(use: Use, size: int) -> bool:
+    """Whether a use has one row for each sequence, and no choice of a layout."""
+    return use.delta is not None and use.delta.dim() == 2 and len(use.delta) == size
+
+
 def _squares_of(uses: list[Use], size: int, layout: Layout) -> Tensor:
     """‖Σ δ ⊗ a‖² over all rows of all uses, (b,) float64."""
     first = uses[0]
-    deltas = []
-    for use in uses:
-        assert use.delta is not None
-        found = use.delta.detach() if use.scale is None else use.delta.detach() * use.scale.detach()
-        flat = found.flatten(0, -2) if found.dim() > 1 else found[None]
-        deltas.append(_rows(flat, size, layout, first.name))
-    delta = torch.cat(deltas, 1)
+    delta = _together([_delta(use) for use in uses], size, layout, first.name)
     if first.read is None:
-        return _square(delta.double().sum(1))
-    reads = [_rows(use.read.detach(), size, layout, first.name) for use in uses if use.read is not None]
-    read = torch.cat(reads, 1)
+        return _square(delta.sum(1, dtype=torch.float64))
+    read = _together([use.read.detach() for use in uses if use.read is not None], size, layout, first.name)
     rows, wide = delta.shape[1], delta.shape[2]
     if first.ids:
         same = (read[:, :, None] == read[:, None, :]).to(delta.dtype)
@@ -219,6 +217,20 @@ def _squares_of(uses: list[Use], size: int, layout: Layout) -> Tensor:
     many = max(1, PIECE // (wide * read.shape[2]))
     pieces = zip(delta.split(many), read.split(many), strict=True)
     return torch.cat([_square(d.mT @ a) for d, a in pieces])
+
+
+def _delta(use: Use) -> Tensor:
+    """The gradient at a use as rows (r, n)."""
+    assert use.delta is not None
+    found = use.delta.detach() if use.scale is None else use.delta.detach() * use.scale.detach()
+    return found.flatten(0, -2) if found.dim() > 1 else found[None]
+
+
+def _together(parts: list[Tensor], size: int, layout: Layout, what: str) -> Tensor:
+    """The rows of several uses by sequence, (b, rows, …)."""
+    if len(parts) > 1 and all(len(part) == size for part in parts):
+        return torch.stack(parts, 1)
+    return torch.cat([_rows(part, size, layout, what) for part in parts], 1)
 
 
 def _square(values: Tensor) -> Tensor:

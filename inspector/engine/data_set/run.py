@@ -29,8 +29,9 @@ AHEAD, AHEAD_NUMBERS = 4096, 1 << 24
 """Sequences, and numbers in them, that are read ahead to find equally long ones."""
 CHECKED_METHOD = "sequences of one length in batches, a first batch of which was checked against {} sequences run alone"
 LEAK = "is not what it is alone, so the sequences of one batch affect each other"
-LOOPS = "handwritten"
-"""The probe that records every operation: it is not attached where it has found nothing."""
+LOOPS, UNUSED = "handwritten", ("attention", "embedding")
+"""The probe that records every operation, which is left out where it has found nothing; and those that record what no
+number of a sequence is made of."""
 
 
 def run_data_set(
@@ -53,7 +54,9 @@ class _Runner:
         self.sink = sink
         self.table = SequenceTable(sink, Emitter(sink, frame.index))
         self.pooled = Pooled()
-        self.how = How(seed=options.seed, states=options.states)
+        self.how = How(
+            seed=options.seed, states=options.states, probes=tuple(key for key in PROBES if key not in UNUSED)
+        )
         self.together: bool | None = None
         """Whether sequences are run in batches; None until a first batch was checked."""
         self.total = total_of(subject, spec)
@@ -257,8 +260,12 @@ class _Runner:
         return max((torch.finfo(dtype).eps for dtype in dtypes), default=torch.finfo(torch.float32).eps)
 
     def _fewer_probes(self, together: Called, batch: Batch) -> None:
-        """Without the recorder of loops, which costs most, where the same layers are found without it."""
-        fewer = tuple(key for key in PROBES if key != LOOPS)
+        """Without the recorder of loops, which costs most, where the same layers are found without it.
+
+        The closed forms of fused layers have been compared with autograd by now, and are not compared again.
+        """
+        self.how = replace(self.how, compared=True)
+        fewer = tuple(key for key in self.how.probes if key != LOOPS)
         less = call(self.subject, batch, replace(self.how, probes=fewer))
         if [r.place for r in less.trace.recurrences] == [r.place for r in together.trace.recurrences]:
             self.how = replace(self.how, probes=fewer)

@@ -43,6 +43,7 @@ class Window(Asking):
             self.panels[key] = panel
             panel.wanted.connect(self.compute_also)
             panel.editing.connect(self.edit)
+            panel.opening.connect(self.open_sequence)
             panel.drawn.connect(lambda: self.reader.isActive() or self.reader.start())
             dock = self.docking.add_panel(key, panel)
             dock.visibilityChanged.connect(lambda _seen: self.reader.isActive() or self.reader.start())

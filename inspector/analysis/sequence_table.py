@@ -1,0 +1,158 @@
+"""The table of a capture of many sequences: a row each, and what is said of units from all of them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.capture.view import View
+from inspector.records import PROBLEM_DOMAIN, SEQUENCE_DOMAIN, Channel, RunStart
+
+Array = npt.NDArray[Any]
+KIND = "sequences"
+BEST_IS_WORST = ("length", "gradient_first", "gradient_reach")
+"""Numbers of which no end is bad by itself: neither is marked. A long horizon, too, is what one hopes for."""
+LOW_IS_BAD = ("horizon",)
+MARKED = 3
+"""Sequences that are marked as the worst ones of a number."""
+FIRST = ("loss", "perplexity", "gradient_norm", "length", "nonfinite", "horizon", "gradient_reach", "gradient_first")
+"""Columns in the order in which they are shown; others follow."""
+LISTED = 6
+"""Units that are named; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceTable:
+    """Rows by the number of the sequence.
+
+    Attributes:
+        names, problems: of every sequence; a problem is "" where it was run.
+        channels: of the columns, in order.
+        columns: values of each, by channel name, as long as `names`; NaN where a number is not known.
+    """
+
+    names: tuple[str, ...]
+    problems: tuple[str, ...]
+    channels: tuple[Channel, ...]
+    columns: Mapping[str, Array]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def failed(self) -> list[int]:
+        """Numbers of the sequences that could not be read or run."""
+        return [number for number, problem in enumerate(self.problems) if problem]
+
+    def order(self, name: str, *, descending: bool) -> Array:
+        """Numbers of the sequences by one column; those without a number last, the failed ones before those."""
+        values = self.columns[name]
+        known = np.flatnonzero(~np.isnan(values))
+        signed = -values[known] if descending else values[known]
+        rest = np.flatnonzero(np.isnan(values))
+        told = np.array([not self.problems[number] for number in rest], dtype=bool)
+        return np.concatenate((known[np.argsort(signed, kind="stable")], rest[np.argsort(told, kind="stable")]))
+
+    def worst(self, name: str) -> list[int]:
+        """The few sequences with the worst numbers of a column: the largest loss, the shortest horizon."""
+        signal = signal_of(name)
+        if signal in BEST_IS_WORST or name not in self.columns:
+            return []
+        values = self.columns[name]
+        known = np.flatnonzero(~np.isnan(values))
+        if not len(known) or np.all(values[known] == values[known[0]]):
+            return []
+        ordered = known[np.argsort(values[known], kind="stable")]
+        found = ordered[:MARKED] if signal in LOW_IS_BAD else ordered[::-1][:MARKED]
+        return [int(number) for number in found]
+
+
+def is_column(channel: Channel) -> bool:
+    """Whether a channel has a number of every sequence."""
+    return channel.kind == KIND and channel.dims == (SEQUENCE_DOMAIN,)
+
+
+def signal_of(name: str) -> str:
+    """What is measured: "loss" of "sequences:loss", "horizon" of "rnn.l0:sequences/horizon"."""
+    return name.rpartition(":")[2].removeprefix(f"{KIND}/")
+
+
+def table_of(capture: View, frame: int = -1) -> SequenceTable | None:
+    """The table of a frame; None where it has none."""
+    channels = [c for c in capture.channels.values() if is_column(c) and capture.revision(c.name, frame)]
+    if not channels:
+        return None
+    channels.sort(key=lambda c: FIRST.index(signal_of(c.name)) if signal_of(c.name) in FIRST else len(FIRST))
+    names = capture.labels(SEQUENCE_DOMAIN, frame)
+    columns = {channel.name: np.ma.filled(capture.array(channel.name, frame), np.nan) for channel in channels}
+    rows = max(len(names), *(len(values) for values in columns.values()))
+    problems = capture.labels(PROBLEM_DOMAIN, frame)
+    return SequenceTable(
+        names=(*names, *(f"sequence {number}" for number in range(len(names), rows))),
+        problems=(*problems, *[""] * (rows - len(problems)))[:rows],
+        channels=tuple(channels),
+        columns={
+            name: np.concatenate((values, np.full(rows - len(values), np.nan))) for name, values in columns.items()
+        },
+    )
+
+
+def spread(values: Array) -> str:
+    """Mean and standard deviation of the finite values, smallest and largest, as a text."""
+    found = values[np.isfinite(values)]
+    if not len(found):
+        return "not known"
+    if len(found) == 1:
+        return f"{found[0]:.4g}"
+    return f"{found.mean():.4g} ± {found.std(ddof=1):.2g} ({found.min():.4g} to {found.max():.4g})"
+
+
+def unit_sentences(capture: View, frame: int = -1) -> list[str]:
+    """What is said of the units of every layer, with the sequences and steps that it rests on."""
+    found = []
+    for channel in capture.channels.values():
+        names = channel.labels.get("statistic", ())
+        if channel.kind == "unit" and "dead" in names and capture.revision(channel.name, frame):
+            table = np.ma.filled(np.ma.asarray(capture.array(channel.name, frame)).astype(float), np.nan)
+            rows = dict(zip(names, table, strict=False))
+            found.append(_sentence(channel, rows))
+    return found
+
+
+def _sentence(channel: Channel, rows: Mapping[str, Array]) -> str:
+    dead, constant = (np.flatnonzero(rows[name] == 1) for name in ("dead", "constant"))
+    same = rows["duplicate_of"]
+    pairs = [f"{unit} = {int(same[unit])}" for unit in np.flatnonzero(same >= 0)]
+    alike = f"repeat another: {_few(pairs)}" if pairs else "none repeats another"
+    alike = "repeats were not looked for" if np.isnan(same).all() else alike
+    parts = (
+        f"dead: {_few(dead)}" if len(dead) else "none dead",
+        f"constant: {_few(constant)}" if len(constant) else "none constant",
+        alike,
+    )
+    part = channel.signal.partition("/")[0]
+    rests = channel.method.partition("; ")[2] or "from one run"
+    return f"{channel.place} {part}, {len(same)} units: {', '.join(parts)} ({rests})"
+
+
+def _few(units: Any) -> str:
+    words = [str(unit) for unit in units]
+    more = f" and {len(words) - LISTED} more" if len(words) > LISTED else ""
+    return f"{len(words)} ({', '.join(words[:LISTED])}{more})"
+
+
+def command_for(start: RunStart, number: int) -> str:
+    """What to type to run one sequence of the data set alone; "" where the model or the source has no name."""
+    source = start.meta.get("data")
+    if not isinstance(source, Mapping) or not source.get("value") or not start.subject:
+        return ""
+    options = source.get("options")
+    lines = bool(isinstance(options, Mapping) and options.get("lines"))
+    words = ["inspector", "run", start.subject, *(["--checkpoint", start.checkpoint] if start.checkpoint else [])]
+    words += ["--data", str(source["value"]), *(["--lines"] if lines else []), "--number", str(number)]
+    return shlex.join(words)
