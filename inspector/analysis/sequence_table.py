@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from inspector.capture import CaptureError, write_atomically
+from inspector.capture.tables import csv_bytes, parquet_bytes
 from inspector.capture.view import View
 from inspector.records import PROBLEM_DOMAIN, SEQUENCE_DOMAIN, Channel, RunStart
 
 Array = npt.NDArray[Any]
 KIND = "sequences"
-BEST_IS_WORST = ("length", "gradient_first", "gradient_reach")
-"""Numbers of which no end is bad by itself: neither is marked. A long horizon, too, is what one hopes for."""
+NEUTRAL = ("length", "gradient_first", "gradient_reach")
+"""Numbers of which no end is bad by itself: none is marked."""
+NEVER_MISSING = ("loss", "perplexity", "gradient_norm", "gradient_first")
+"""Numbers that every sequence has that was run, where there are any: NaN is then what the model gave."""
+LENGTH = "sequences:length"
 LOW_IS_BAD = ("horizon",)
 MARKED = 3
 """Sequences that are marked as the worst ones of a number."""
@@ -51,24 +59,41 @@ class SequenceTable:
 
     def order(self, name: str, *, descending: bool) -> Array:
         """Numbers of the sequences by one column; those without a number last, the failed ones before those."""
-        values = self.columns[name]
+        values = self._ranked(name)
         known = np.flatnonzero(~np.isnan(values))
         signed = -values[known] if descending else values[known]
         rest = np.flatnonzero(np.isnan(values))
         told = np.array([not self.problems[number] for number in rest], dtype=bool)
         return np.concatenate((known[np.argsort(signed, kind="stable")], rest[np.argsort(told, kind="stable")]))
 
+    def is_nan(self, name: str) -> npt.NDArray[np.bool_]:
+        """Where a number came out as NaN, which is not the same as not known."""
+        values = self.columns[name]
+        run = ~np.isnan(self.columns.get(LENGTH, np.zeros(len(self))))
+        return np.isnan(values) & run & (signal_of(name) in NEVER_MISSING)
+
+    def _ranked(self, name: str) -> Array:
+        """A column with its NaN as the largest numbers."""
+        return np.where(self.is_nan(name), np.inf, self.columns[name])
+
+    def spread(self, name: str) -> str:
+        """Mean and standard deviation of the finite numbers, smallest and largest, and how many are not finite."""
+        values = self.columns[name]
+        lost = int((np.isinf(values) | self.is_nan(name)).sum())
+        return spread(values) + (f", {lost:,} not finite" if lost else "")
+
     def worst(self, name: str) -> list[int]:
         """The few sequences with the worst numbers of a column: the largest loss, the shortest horizon."""
         signal = signal_of(name)
-        if signal in BEST_IS_WORST or name not in self.columns:
+        if signal in NEUTRAL or name not in self.columns:
             return []
-        values = self.columns[name]
+        values = self._ranked(name)
         known = np.flatnonzero(~np.isnan(values))
         if not len(known) or np.all(values[known] == values[known[0]]):
             return []
         ordered = known[np.argsort(values[known], kind="stable")]
-        found = ordered[:MARKED] if signal in LOW_IS_BAD else ordered[::-1][:MARKED]
+        many = max(1, min(MARKED, len(known) // 7))
+        found = ordered[:many] if signal in LOW_IS_BAD else ordered[::-1][:many]
         return [int(number) for number in found]
 
 
@@ -156,3 +181,53 @@ def command_for(start: RunStart, number: int) -> str:
     words = ["inspector", "run", start.subject, *(["--checkpoint", start.checkpoint] if start.checkpoint else [])]
     words += ["--data", str(source["value"]), *(["--lines"] if lines else []), "--number", str(number)]
     return shlex.join(words)
+
+
+def as_records(table: SequenceTable | None) -> list[dict[str, Any]]:
+    """A row each, for JSON: number, name, problem ("" where there is none), and every number by its channel; None where
+    it is not known, and the words "NaN", "Infinity" for what JSON lacks."""
+    if table is None:
+        return []
+    return [
+        {
+            "sequence": number, "name": table.names[number], "problem": table.problems[number],
+            **{name: _plain(float(values[number])) for name, values in table.columns.items()},
+        }
+        for number in range(len(table))
+    ]  # fmt: skip
+
+
+def _plain(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def export_table(table: SequenceTable, to: Path | str) -> Path:
+    """Write the table as .csv, .json or .parquet by the suffix. Raises CaptureError."""
+    target = Path(to)
+    writer = {".csv": _csv, ".json": _json, ".parquet": _parquet}.get(target.suffix.lower())
+    if writer is None:
+        raise CaptureError(
+            f"Cannot write the sequences as {target.suffix or target.name!r}; there are .csv, .json, .parquet."
+        )
+    write_atomically(target, writer(table))
+    return target
+
+
+def _csv(table: SequenceTable) -> bytes:
+    rows = [["sequence", "name", "problem", *table.columns]]
+    for record in as_records(table):
+        rows.append(["" if value is None else str(value) for value in record.values()])
+    return csv_bytes(rows)
+
+
+def _json(table: SequenceTable) -> bytes:
+    return json.dumps(as_records(table), ensure_ascii=False, indent=1).encode("utf-8", "replace")
+
+
+def _parquet(table: SequenceTable) -> bytes:
+    columns = {
+        "sequence": np.arange(len(table)), "name": list(table.names), "problem": list(table.problems), **table.columns,
+    }  # fmt: skip
+    return parquet_bytes(columns)

@@ -225,7 +225,7 @@ class _Runner:
         losses = [called.trace.loss for called in alone]
         if every.loss is not None and all(loss is not None for loss in losses):
             own = torch.cat([loss for loss in losses if loss is not None])
-            if not _alike(own, every.loss):
+            if not _alike(own, every.loss, self._unit()):
                 return f"in a batch the loss of a sequence {LEAK}"
         places = [recurrence.place for recurrence in every.recurrences]
         if any([recurrence.place for recurrence in called.trace.recurrences] != places for called in alone):
@@ -233,7 +233,7 @@ class _Runner:
         for number, recurrence in enumerate(every.recurrences):
             parts = [called.trace.recurrences[number].states for called in alone]
             states = torch.cat(parts, 1) if len({part.shape for part in parts}) == 1 else parts[0]
-            if states.shape != recurrence.states.shape or not _alike(states, recurrence.states):
+            if states.shape != recurrence.states.shape or not _alike(states, recurrence.states, self._unit()):
                 return f"in a batch the state of {recurrence.place} in a sequence {LEAK}"
         return ""
 
@@ -286,8 +286,8 @@ def _split(group: list[tuple[int, Batch]]) -> tuple[list[int], list[Batch]]:
     return [number for number, _ in group], [batch for _, batch in group]
 
 
-def _alike(a: Tensor, b: Tensor, unit: float | None = None) -> bool:
-    """Equal up to rounding: within √ε of the largest value, NaN where the other is NaN.
+def _alike(a: Tensor, b: Tensor, unit: float) -> bool:
+    """Equal up to rounding: within √unit of the largest value, NaN where the other is NaN; unit is the model's ε.
 
     Kernels round differently for a batch, and a recurrence amplifies that: √ε leaves room for a factor of some
     thousands. Counter-example: a chaotic network over many steps amplifies more, and is then run one by one.
@@ -300,6 +300,5 @@ def _alike(a: Tensor, b: Tensor, unit: float | None = None) -> bool:
     there = a.isfinite()
     if not bool(there.any()):
         return True
-    eps = torch.finfo(a.dtype).eps if unit is None else unit
     size = max(1e-30, float(a[there].abs().max()))
-    return bool((a[there] - b[there]).abs().max() <= eps**0.5 * size)
+    return bool((a[there] - b[there]).abs().max() <= unit**0.5 * size)

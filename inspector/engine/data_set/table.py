@@ -43,7 +43,7 @@ OWN = {
 }  # fmt: skip
 OF_LAYER = {
     "gradient_first": Describe(
-        kind="sequences", title="gradient at the first step", unit="nat", scale="log",
+        kind="sequences", title="first gradient", unit="nat", scale="log",
         formula="‖∂ℓ̄/∂s_1‖₂, ℓ̄ the mean loss, s the whole state, after the first step that the layer processes",
         source="Pascanu, Mikolov & Bengio 2013",
     ),
@@ -58,7 +58,7 @@ OF_LAYER = {
         f"last step (the norm within about a factor of 1.5); lags up to {LONGEST}; NaN where no such lag was met",
     ),
     "saturated": Describe(
-        kind="sequences", title="saturated share", limits=(0, 1),
+        kind="sequences", title="saturated", limits=(0, 1),
         formula="share of the values of gates beyond 0.1 and 0.9, and of candidates and tanh states beyond ±0.97",
     ),
 }  # fmt: skip

@@ -12,7 +12,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.model.subject import Subject
 from inspector.engine.pipeline import RunOptions
 from inspector.engine.registries import INPUTS, input_options
-from inspector.engine.sources import EXAMPLES, OWN
+from inspector.engine.sources import EXAMPLES, OWN, items
 from inspector.engine.trace.emitter import Sink
 from inspector.records import SEQUENCES, Frame, InputSpec, RunStart, data_spec, is_data_set
 from inspector.records.options import OptionError, values_of
@@ -27,6 +27,8 @@ class ManySequences:
     subject: Subject
     spec: InputSpec
     device: str = "cpu"
+    named: bool = True
+    """Whether the source can be named again; False for sequences that a Python caller gave."""
 
     @classmethod
     def of(
@@ -36,7 +38,7 @@ class ManySequences:
         if isinstance(data, (str, Path)):
             return cls(subject, data_spec(str(data), lines=lines, most=most), device)
         given: Sequence[Any] | Mapping[str, Any] = data if hasattr(data, "items") else list(data)
-        return cls(replace(subject, data=given), data_spec(OWN, lines=lines, most=most), device)
+        return cls(replace(subject, data=given), data_spec(OWN, lines=lines, most=most), device, named=False)
 
     @property
     def title(self) -> str:
@@ -52,9 +54,12 @@ class ManySequences:
             values_of(input_options(INPUTS[SEQUENCES]) or (), dict(self.spec.options))
         except OptionError as problem:
             raise InputError(f"Many sequences {problem}.") from None
+        next(items(self.subject, self.spec, 0), None)  # a source that cannot be read at all is bad input
 
     def noted(self, start: RunStart) -> RunStart:
         """The record of the run's beginning with the source, so that one of its sequences can be run later."""
+        if not self.named:
+            return start
         source = {"value": self.spec.value, "options": dict(self.spec.options)}
         return replace(start, meta={**start.meta, "data": source})
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
-from PySide6.QtWidgets import QPushButton, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QPushButton, QSplitter, QVBoxLayout, QWidget
 
 from inspector.analysis.sequence_table import (
+    LENGTH,
     SequenceTable,
     command_for,
     is_column,
@@ -24,14 +26,17 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.distribution import Distribution
 from inspector.gui.widgets.number_table import NumberTable
-from inspector.gui.widgets.plain_text import clean, plain_label
+from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import Theme
 from inspector.records import SEQUENCE_DOMAIN, Channel
 
 Array = npt.NDArray[Any]
 PAINTED_ROWS, PAINTED_COLUMNS = 30, 7
 """Rows and columns of the table in a figure."""
-TABLE_SHARE, PLOT_SHARE = 3, 2
+HEADING_LETTERS, MOST_PLACE = 10, 16
+"""Letters of a line of a heading, and of the name of a layer in it."""
+SAID_LINES = 3.5
+TABLE_SHARE, PLOT_SHARE = 5, 2
 NONE = "none"
 """In place of a horizon that no lag reached."""
 
@@ -60,11 +65,14 @@ class Sequences(Panel):
         self.table.chosen.connect(self._chosen)
         self.table.opened.connect(self._open)
         self.table.sorted_by.connect(self._sort)
-        self.said, self.command = plain_label(), plain_label()
-        for label in (self.said, self.command):
-            label.setWordWrap(True)
-            label.setContentsMargins(8, 3, 8, 3)
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.said = QPlainTextEdit()
+        self.said.setReadOnly(True)
+        self.said.setAccessibleName("What is said of all sequences, and of the units of every layer")
+        self.said.setFixedHeight(round(SAID_LINES * self.said.fontMetrics().lineSpacing()) + 10)
+        self.command = QLineEdit()
+        self.command.setReadOnly(True)
+        self.command.setAccessibleName("What to type in a terminal to run the chosen sequence alone")
+        self.command.setToolTip("In a terminal, this runs the chosen sequence alone")
         left = QWidget()
         column = QVBoxLayout(left)
         column.setContentsMargins(0, 0, 0, 0)
@@ -143,7 +151,9 @@ class Sequences(Panel):
         self._fill(table)
         self._draw(table)
         said = unit_sentences(self.capture, self.frame)
-        self.said.setText("\n".join(map(clean, [self.summary(table), *said])))
+        text = "\n".join(map(clean, [self.summary(table), *said]))
+        if text != self.said.toPlainText():
+            self.said.setPlainText(text)
 
     def _fill(self, table: SequenceTable) -> None:
         names = [channel.name for channel in table.channels]
@@ -164,22 +174,24 @@ class Sequences(Panel):
         values = table.columns[self.column]
         unit = "" if channel.unit in ("1", "") else f" [{channel.unit}]"
         self.distribution.show(
-            values, values[table.worst(self.column)], f"{channel.title}{unit}", f"{channel.title}: {spread(values)}"
+            values, values[table.worst(self.column)], f"{channel.title}{unit}", spread(values).partition(" (")[0]
         )
 
     @staticmethod
     def heading(channel: Channel) -> str:
         """A column's title; of a layer's number the layer below it."""
         title, _, place = channel.title.partition(" of ")
-        return clean(title) + (f"\n{clean(place)}" if place else "\n")
+        lines = textwrap.wrap(clean(title), HEADING_LETTERS) + ([clean(place)[-MOST_PLACE:]] if place else [])
+        return "\n".join(lines)
 
     @staticmethod
     def cell(table: SequenceTable, row: int, name: str) -> str:
         """A number as it is shown."""
         value = table.columns[name][row]
         if np.isnan(value):
-            there = not np.isnan(table.columns.get("sequences:length", np.zeros(len(table)))[row])
-            return NONE if signal_of(name) == "horizon" and there else ""
+            there = not np.isnan(table.columns.get(LENGTH, np.zeros(len(table)))[row])
+            missing = NONE if signal_of(name) in ("horizon", "gradient_reach") and there else ""
+            return "NaN" if table.is_nan(name)[row] else missing
         return f"{value:.4g}" if abs(value) < 1e4 or value != int(value) else f"{int(value):,}"
 
     @staticmethod
@@ -202,6 +214,7 @@ class Sequences(Panel):
         self.distribution.choose(value)
         said = command_for(self.capture.start, row) if there and row is not None and self.capture is not None else ""
         self.command.setText(clean(said))
+        self.command.setCursorPosition(0)
         self.command.setVisible(bool(said))
 
     def clicked(self, plot: Any, x: float, y: float) -> None:
@@ -222,7 +235,7 @@ class Sequences(Panel):
         for channel in table.channels:
             value = float(table.columns[channel.name][row])
             if not np.isnan(value):
-                found.append((f"{channel.title} of sequence {row}", measured(value, channel.unit)))
+                found.append((channel.title, measured(value, channel.unit)))
         return found
 
     def data(self) -> dict[str, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
@@ -14,7 +15,9 @@ from inspector.gui.widgets.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
 NOWHERE = QModelIndex()
-NAME_WIDTH, LEAST_NAME = 210, 60
+MOST_SPANS = 500
+"""Rows whose note is shown across all columns; Qt searches through all of them when it paints."""
+NAME_WIDTH, LEAST_WIDTH = 170, 40
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
@@ -92,11 +95,13 @@ class NumberTable(QTableView):
         self.setWordWrap(False)
         self.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setShowGrid(False)
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 6)
         header = self.horizontalHeader()
         header.setSortIndicatorShown(True)
         header.setSectionsClickable(True)
+        header.setHighlightSections(False)
         header.sectionClicked.connect(lambda section: self.sorted_by.emit(section - 1))
         self.doubleClicked.connect(lambda index: self.opened.emit(self.numbers.order[index.row()]))
         self.selectionModel().currentRowChanged.connect(self._moved)
@@ -134,17 +139,27 @@ class NumberTable(QTableView):
         model.endResetModel()
         if wide:
             self._set_widths()
+        self._span_notes()
         self.choose(kept, scroll=False)
+        self.updateGeometries()  # the range of the bar, which the new contents may have changed
         self.verticalScrollBar().setValue(at)
+
+    def _span_notes(self) -> None:
+        """Rows with a note have no numbers: the note takes their place."""
+        self.clearSpans()
+        model = self.numbers
+        rows = (row for row, number in enumerate(model.order) if model.notes[number])
+        for row in islice(rows, MOST_SPANS):
+            self.setSpan(row, 0, 1, model.columnCount())
 
     def _set_widths(self) -> None:
         header = self.horizontalHeader()
         self.setColumnWidth(0, NAME_WIDTH)
-        header.setMinimumSectionSize(LEAST_NAME)
+        header.setMinimumSectionSize(LEAST_WIDTH)
         metrics = self.fontMetrics()
         for column, heading in enumerate(self.numbers.headings, 1):
-            longest = max(metrics.horizontalAdvance(line) for line in (*heading.split("\n"), "−0.0000e-00"))
-            self.setColumnWidth(column, longest + 22)
+            longest = max(metrics.horizontalAdvance(line) for line in (*heading.split("\n"), "0.000e-00"))
+            self.setColumnWidth(column, longest + 24)
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
 
     def choose(self, number: int | None, *, scroll: bool = True) -> None:
