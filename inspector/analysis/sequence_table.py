@@ -63,8 +63,8 @@ class SequenceTable:
         known = np.flatnonzero(~np.isnan(values))
         signed = -values[known] if descending else values[known]
         rest = np.flatnonzero(np.isnan(values))
-        told = np.array([not self.problems[number] for number in rest], dtype=bool)
-        return np.concatenate((known[np.argsort(signed, kind="stable")], rest[np.argsort(told, kind="stable")]))
+        failed = np.array([bool(self.problems[number]) for number in rest], dtype=bool)
+        return np.concatenate((known[np.argsort(signed, kind="stable")], rest[np.argsort(failed, kind="stable")]))
 
     def is_nan(self, name: str) -> npt.NDArray[np.bool_]:
         """Where a number came out as NaN, which is not the same as not known."""

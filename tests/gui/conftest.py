@@ -90,6 +90,17 @@ def make_capture(
         put_paths_and_openers(writer, put, random, steps, units, nan=nan, hostile=hostile)
         lags = min(steps, 60)
         decay = np.exp(-0.3 * np.arange(lags))
+        put(
+            Channel(
+                name="sequences:loss",
+                kind="sequences",
+                dims=("sequence",),
+                shape=(9,),
+                dtype="float64",
+                title="mean loss",
+            ),
+            np.arange(9.0),
+        )
         put(Channel(name="rnn.l0:jacobian/lag", kind="lag", dims=("statistic", "lag"), shape=(3, lags), dtype="float64",
                     title="norm by lag", scale="log", labels={"statistic": ("mean", "p10", "p90")}),
             np.stack([decay, decay / 2, decay * 2]))  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -18,14 +20,28 @@ def squashed(cell: Cell, block: StepBlock) -> list[tuple[str, Tensor]]:
     return found
 
 
-def beyond(values: Tensor, signal: str) -> tuple[Tensor, Tensor]:
-    """True where a value is saturated on the left, and on the right."""
-    low, high = (LOW, HIGH) if signal.startswith(GATE) else (-FLAT, FLAT)
-    return values < low, values > high
+@dataclass(frozen=True, slots=True)
+class Saturated:
+    """Counts of one signal over a block: by unit (3, h) float64, sums of left, right and the graded score over its real
+    steps; by sample (b,) how many values are saturated; and how many values a sample's real steps have."""
+
+    by_unit: Tensor
+    by_sample: Tensor
+    values: Tensor
 
 
-def sums(values: Tensor, signal: str) -> Tensor:
-    """Sums over rows of (n, h) values: left, right, graded, (3, h); a NaN stays a NaN in the graded score."""
-    left, right = beyond(values, signal)
-    graded = 4 * values * (1 - values) if signal.startswith(GATE) else 1 - values * values
-    return torch.stack((left.double().sum(0), right.double().sum(0), graded.sum(0)))
+def saturated(values: Tensor, signal: str, real: Tensor) -> Saturated:
+    """Of values (t, b, h) at real steps (t, b); a NaN stays a NaN in the graded score."""
+    gate = signal.startswith(GATE)
+    low, high = (LOW, HIGH) if gate else (-FLAT, FLAT)
+    whole = bool(real.all())
+    there = values if whole else torch.where(real[..., None].to(values.device), values, torch.zeros_like(values))
+    counted = values.dtype if values.dtype.itemsize >= 4 else torch.float32
+    left, right = (there < low).to(counted), (there > high).to(counted)  # sums of truth values are ten times slower
+    if not whole:
+        left *= real[..., None].to(left)
+    by_sample = (left + right).sum((0, 2))
+    total, squares = there.sum((0, 1), dtype=torch.float64), (there * there).sum((0, 1), dtype=torch.float64)
+    graded = 4 * (total - squares) if gate else int(real.sum()) - squares
+    by_unit = torch.stack((left.sum((0, 1)).double(), right.sum((0, 1)).double(), graded))
+    return Saturated(by_unit.cpu(), by_sample.double().cpu(), real.sum(0).cpu() * values.shape[-1])

@@ -73,12 +73,13 @@ class Uses:
         be checked against sequences that are run alone.
         """
         groups: dict[tuple[Any, ...], list[Use]] = {}
+        rows = _Rows(size)
         for use in self.found:
             if use.delta is not None:  # no loss depends on the others
                 groups.setdefault((use.name, *use.group), []).append(use)
         sums: dict[str, Tensor] = {}
         for (name, *_), uses in groups.items():
-            part = _decided(uses, size, layouts.get(name))
+            part = _decided(uses, rows, layouts.get(name))
             sums[name] = sums[name] + part if name in sums else part
         return sums
 
@@ -177,20 +178,38 @@ KINDS: dict[str, Callable[[Any, int, str], Use | None]] = {
 }  # fmt: skip
 
 
-def _rows(values: Tensor, size: int, layout: Layout, what: str) -> Tensor:
-    """(r, n) rows as (b, r / b, n)."""
-    rows, rest = values.shape[0], values.shape[1:]
-    if rows % size:
-        raise Unsupported(f"{what} is used by {rows} rows, of which it is not known which sequence each belongs to")
-    if layout == "major":
-        return values.reshape(size, rows // size, *rest)
-    return values.reshape(rows // size, size, *rest).transpose(0, 1)
+class _Rows:
+    """The rows of uses by sequence, (b, rows, …); a weight and its bias share them."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._known: dict[tuple[Any, ...], Tensor] = {}
+
+    def of(self, parts: list[Tensor], layout: Layout, what: str) -> Tensor:
+        """Rows (r, …) of several uses. Raises Unsupported where they are not equally many for each sequence."""
+        key = (layout, *((part.data_ptr(), part.shape, part.stride()) for part in parts))
+        if key not in self._known:
+            self._known[key] = self._made(parts, layout, what)
+        return self._known[key]
+
+    def _made(self, parts: list[Tensor], layout: Layout, what: str) -> Tensor:
+        if len(parts) > 1 and all(len(part) == self.size for part in parts):
+            return torch.stack(parts, 1)
+        return torch.cat([self._one(part, layout, what) for part in parts], 1)
+
+    def _one(self, values: Tensor, layout: Layout, what: str) -> Tensor:
+        rows, rest = values.shape[0], values.shape[1:]
+        if rows % self.size:
+            raise Unsupported(f"{what} is used by {rows} rows, of which it is not known which sequence each belongs to")
+        if layout == "major":
+            return values.reshape(self.size, rows // self.size, *rest)
+        return values.reshape(rows // self.size, self.size, *rest).transpose(0, 1)
 
 
-def _decided(uses: list[Use], size: int, layout: Layout | None) -> Tensor:
-    if layout is not None or all(_is_one_step(use, size) for use in uses):
-        return _squares_of(uses, size, layout or "major")
-    major, minor = (_squares_of(uses, size, one) for one in LAYOUTS)
+def _decided(uses: list[Use], rows: _Rows, layout: Layout | None) -> Tensor:
+    if layout is not None or all(_is_one_step(use, rows.size) for use in uses):
+        return _squares_of(uses, rows, layout or "major")
+    major, minor = (_squares_of(uses, rows, one) for one in LAYOUTS)
     if not torch.allclose(major, minor, equal_nan=True):
         raise UndecidedError(f"{uses[0].name}: the rows of each sequence are not known")
     return major
@@ -201,18 +220,18 @@ def _is_one_step(use: Use, size: int) -> bool:
     return use.delta is not None and use.delta.dim() == 2 and len(use.delta) == size
 
 
-def _squares_of(uses: list[Use], size: int, layout: Layout) -> Tensor:
+def _squares_of(uses: list[Use], rows: _Rows, layout: Layout) -> Tensor:
     """‖Σ δ ⊗ a‖² over all rows of all uses, (b,) float64."""
     first = uses[0]
-    delta = _together([_delta(use) for use in uses], size, layout, first.name)
+    delta = rows.of([_delta(use) for use in uses], layout, first.name)
     if first.read is None:
         return _square(delta.sum(1, dtype=torch.float64))
-    read = _together([use.read.detach() for use in uses if use.read is not None], size, layout, first.name)
-    rows, wide = delta.shape[1], delta.shape[2]
+    read = rows.of([use.read.detach() for use in uses if use.read is not None], layout, first.name)
+    steps, wide = delta.shape[1], delta.shape[2]
     if first.ids:
         same = (read[:, :, None] == read[:, None, :]).to(delta.dtype)
         return (delta @ delta.mT * same).double().sum((1, 2)).clamp(min=0)
-    if rows * (wide + read.shape[2]) < wide * read.shape[2]:  # rows × rows products are less than the gradient itself
+    if steps * (wide + read.shape[2]) < wide * read.shape[2]:  # steps × steps products are less than the gradient
         return ((delta @ delta.mT) * (read @ read.mT)).double().sum((1, 2)).clamp(min=0)
     many = max(1, PIECE // (wide * read.shape[2]))
     pieces = zip(delta.split(many), read.split(many), strict=True)
@@ -224,13 +243,6 @@ def _delta(use: Use) -> Tensor:
     assert use.delta is not None
     found = use.delta.detach() if use.scale is None else use.delta.detach() * use.scale.detach()
     return found.flatten(0, -2) if found.dim() > 1 else found[None]
-
-
-def _together(parts: list[Tensor], size: int, layout: Layout, what: str) -> Tensor:
-    """The rows of several uses by sequence, (b, rows, …)."""
-    if len(parts) > 1 and all(len(part) == size for part in parts):
-        return torch.stack(parts, 1)
-    return torch.cat([_rows(part, size, layout, what) for part in parts], 1)
 
 
 def _square(values: Tensor) -> Tensor:

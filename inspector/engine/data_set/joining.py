@@ -11,8 +11,8 @@ from torch import Tensor
 from inspector.engine.model.batch import NamedInput
 from inspector.engine.model.subject import Batch
 
-MOST_TOGETHER, MOST_STEPS = 256, 1 << 15
-"""Sequences of a batch, and their steps in all: beyond that larger batches save no time, and take memory."""
+MOST_TOGETHER, MOST_STEPS = 64, 1 << 15
+"""Sequences of a batch, and their steps in all: larger batches save no time, since their gates leave the cache."""
 
 
 def shape_key(batch: Batch) -> Hashable:

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from inspector.engine.analyses.directions import frobenius_norms, orthonormal
-from inspector.engine.analyses.saturated import beyond, squashed
+from inspector.engine.analyses.saturated import Saturated, saturated, squashed
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.data_set.calls import Called
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.quantity import all_samples, refusal
 from inspector.engine.trace.trace import Recurrence, Trace
 
-LONGEST, DIRECTIONS = 512, 4
-"""Lags up to which a product of Jacobians is followed, and the directions in which."""
+LONGEST, DIRECTIONS, EXACT = 512, 2, 4
+"""Lags up to which a product of Jacobians is followed, the directions in which, and entries of a state of which all are
+followed."""
 VANISHED, EXPLODED = 1e-3, 1e3
 WHOLE_RUN = "sequences"
 """The place of numbers that are not of one layer."""
-Visit = Callable[[Recurrence, StepBlock, Tensor], None]
+Visit = Callable[[Recurrence, StepBlock, Tensor, Mapping[str, Saturated]], None]
 
 
 @dataclass(slots=True)
@@ -79,11 +80,20 @@ def _nonfinite_outputs(trace: Trace) -> Tensor:
     count = torch.zeros(size, dtype=torch.float64)
     output = trace.output if isinstance(trace.output, Tensor) else None
     for values in (output, None if trace.logits is output else trace.logits):
-        if values is not None and values.is_floating_point() and values.dim() and len(values) == size:
+        fitting = values is not None and values.is_floating_point() and values.dim() and len(values) == size
+        if values is not None and fitting and not _is_finite(values):
             count += (~values.detach().isfinite()).flatten(1).sum(1).double().cpu()
     if trace.loss is not None:
         count += trace.loss.isinf().sum(1).double().cpu()
     return count
+
+
+def _is_finite(values: Tensor) -> bool:
+    """False where anything is NaN or infinite; in float64 the sum of finite float32 numbers cannot overflow.
+
+    Float64 numbers may overflow in their sum: then False too, and they are looked through one by one.
+    """
+    return bool(values.sum(dtype=torch.float64).isfinite())
 
 
 def _real(recurrence: Recurrence) -> Tensor:
@@ -95,7 +105,7 @@ def _nonfinite(recurrence: Recurrence) -> Tensor:
     """(b,) entries of states and of their gradients that are NaN or infinite."""
     real, count = _real(recurrence), torch.zeros(recurrence.states.shape[1], dtype=torch.float64)
     for values in (recurrence.states[1:], recurrence.delta):
-        if values is not None:
+        if values is not None and not _is_finite(values):
             bad = (~values.isfinite()).sum(-1).cpu()
             count += (bad * real).sum(0).double()
     return count
@@ -112,16 +122,18 @@ def _of_layer(recurrence: Recurrence, terms: Tensor, found: Numbers, visit: Visi
         return
     hits = torch.zeros(recurrence.states.shape[1], dtype=torch.float64)
     many = torch.zeros_like(hits)
+    blocks: list[StepBlock] = []
     for block, real in all_samples(recurrence):
-        visit(recurrence, block, real)
-        for signal, values in squashed(recurrence.cell, block):
-            left, right = beyond(values, signal)
-            hits += ((left | right).sum(-1).cpu() * real).sum(0).double()
-            many += real.sum(0) * values.shape[-1]
+        counts = {signal: saturated(values, signal, real) for signal, values in squashed(recurrence.cell, block)}
+        visit(recurrence, block, real, counts)
+        for one in counts.values():
+            hits += one.by_sample
+            many += one.values
+        blocks = [block] if block.shape[0] == recurrence.steps else []
     if bool(many.any()):
         found.values[f"{place}:sequences/saturated"] = hits / many
     try:
-        found.values[f"{place}:sequences/horizon"] = horizon(recurrence)
+        found.values[f"{place}:sequences/horizon"] = horizon(recurrence, *blocks)
     except Unsupported as reason:
         found.refused[f"{place}:sequences/horizon"] = str(reason)
 
@@ -141,27 +153,30 @@ def gradient_reach(recurrence: Recurrence) -> tuple[Tensor, Tensor]:
     return norms[0], torch.where(known, reach.double(), torch.nan)
 
 
-def horizon(recurrence: Recurrence) -> Tensor:
+def horizon(recurrence: Recurrence, whole: StepBlock | None = None) -> Tensor:
     """(b,) the first lag ℓ at which ‖∂s_T/∂s_{T−ℓ}‖_F / √S is below 10⁻³ or above 10³, T the last step; NaN: none is.
 
     The norm is estimated from a few random orthonormal directions at the last step, of all S where there are as few.
+    `whole`: all steps as one block, where that exists.
     """
     s, t = recurrence.cell.state_size, recurrence.steps
     lengths = recurrence.lengths
     found = torch.full((len(lengths),), math.nan, dtype=torch.float64)
     if not t:
         return found
-    start = orthonormal(s, min(s, DIRECTIONS), recurrence.states.dtype, seed=7)
+    start = orthonormal(s, s if s <= EXACT else DIRECTIONS, recurrence.states.dtype, seed=7)
     first = max(0, int(lengths.min()) - LONGEST)
-    block = recurrence.block(first, t)
+    block = whole if whole is not None and not first else recurrence.block(first, t)
     carried = start.expand(1, len(lengths), *start.shape).contiguous()
     logs = torch.zeros(len(lengths), dtype=torch.float64)
+    equal = bool((lengths == t).all())
     for at in range(t - 1, first - 1, -1):
         begun = lengths > at
         moved = block.vjp(carried, slice(at - first, at - first + 1))
         norms = frobenius_norms(moved[0], (1, 2)).cpu() / start.shape[1] ** 0.5
-        scale = torch.where((norms > 0) & norms.isfinite() & begun, norms, 1.0)
-        carried = torch.where(begun[None, :, None, None], moved / scale.to(moved.dtype)[None, :, None, None], carried)
+        scale = torch.where((norms > 0) & norms.isfinite() & begun, norms, 1.0).to(moved)[None, :, None, None]
+        moved = moved / scale
+        carried = moved if equal else torch.where(begun[None, :, None, None].to(moved.device), moved, carried)
         logs = torch.where(begun, logs + norms.log(), logs)
         passed = begun & ((logs < math.log(VANISHED)) | (logs > math.log(EXPLODED))) & found.isnan()
         found = torch.where(passed, (lengths - at).double(), found)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
-from inspector.engine.analyses.saturated import squashed, sums
+from inspector.engine.analyses.saturated import Saturated
 from inspector.engine.analyses.unit_statistics import Moments
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.trace.trace import Recurrence
@@ -32,21 +34,23 @@ class Pooled:
 
     layers: dict[str, PooledLayer] = field(default_factory=dict)
 
-    def visit(self, recurrence: Recurrence, block: StepBlock, real: Tensor) -> None:
-        """Add the real steps of a block; `real` is (t, b)."""
+    def visit(self, recurrence: Recurrence, block: StepBlock, real: Tensor, counts: Mapping[str, Saturated]) -> None:
+        """Add the real steps of a block; `real` is (t, b), `counts` are its saturated values by signal."""
         cell = recurrence.cell
         layer = self.layers.setdefault(recurrence.place, PooledLayer(cell.main, recurrence.module))
-        values = block.following[..., cell.parts[cell.main]][real]
-        finite = values.isfinite().all(-1)
+        part = block.following[..., cell.parts[cell.main]]
+        values = part.flatten(0, 1) if bool(real.all()) else part[real]
         layer.steps += len(values)
-        layer.lost += int((~finite).sum())
-        if bool(finite.any()):
-            own = Moments.of(values[finite] if layer.lost else values)
+        if not bool(values.sum(dtype=torch.float64).isfinite()):
+            finite = values.isfinite().all(-1)
+            layer.lost += int((~finite).sum())
+            values = values[finite]
+        if len(values):
+            own = Moments.of(values)
             layer.moments = own if layer.moments is None else layer.moments.joined(own)
-        for signal, gates in squashed(cell, block):
-            part = sums(gates[real].double(), signal)
+        for signal, one in counts.items():
             before = layer.saturated.get(signal)
-            layer.saturated[signal] = part if before is None else before + part
+            layer.saturated[signal] = one.by_unit if before is None else before + one.by_unit
 
     def count(self, places: set[str], sequences: int) -> None:
         """So many more sequences went through some layers."""

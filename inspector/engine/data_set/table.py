@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.engine.analyses.unit_statistics import rests_on
-from inspector.engine.data_set.numbers import DIRECTIONS, LONGEST, WHOLE_RUN
+from inspector.engine.data_set.numbers import DIRECTIONS, EXACT, LONGEST, WHOLE_RUN
 from inspector.engine.data_set.pooled import Pooled
 from inspector.engine.quantities.gates.saturation import GATE, SQUASHED
 from inspector.engine.quantities.gates.units import ABOUT
@@ -54,8 +54,8 @@ OF_LAYER = {
     "horizon": Describe(
         kind="sequences", title="horizon", unit="step", source="Pascanu, Mikolov & Bengio 2013",
         formula="first lag ℓ at which ‖∂s_T/∂s_{T−ℓ}‖_F / √S is below 10⁻³ or above 10³, T the last step",
-        method=f"exact for S ≤ {DIRECTIONS}, else estimated from {DIRECTIONS} random orthonormal directions at the "
-        f"last step (the norm within about a factor of 1.5); lags up to {LONGEST}; NaN where no such lag was met",
+        method=f"exact for S ≤ {EXACT}, else estimated from {DIRECTIONS} random orthonormal directions at the "
+        f"last step (the norm within about a factor of 2); lags up to {LONGEST}; NaN where no such lag was met",
     ),
     "saturated": Describe(
         kind="sequences", title="saturated", limits=(0, 1),

@@ -6,7 +6,7 @@ from inspector.engine.model.batching import ALLOW_NONFINITE
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS
 from inspector.engine.sources import numbered
-from inspector.records import SEQUENCES, InputSpec, Option
+from inspector.records import InputSpec, Option
 
 
 class Sequences:
@@ -28,4 +28,4 @@ class Sequences:
         return numbered(subject, spec, seed, int(spec.options.get("number") or 0))
 
 
-INPUTS.register(SEQUENCES)(Sequences())
+INPUTS.register("sequences")(Sequences())

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from inspector.engine.analyses.saturated import squashed, sums
+from inspector.engine.analyses.saturated import saturated, squashed
 from inspector.engine.analyses.unit_statistics import rests_on
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -36,7 +36,7 @@ def saturation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     for block, real in all_samples(recurrence):
         count += int(real.sum())
         for signal, values in squashed(recurrence.cell, block):
-            part = sums(values[real].double(), signal)
+            part = saturated(values, signal, real).by_unit
             totals[signal] = totals[signal] + part if signal in totals else part
     for signal, total in totals.items():
         name = f"{recurrence.place}:{signal}/saturation"
