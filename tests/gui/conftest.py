@@ -92,6 +92,17 @@ def make_capture(
         decay = np.exp(-0.3 * np.arange(lags))
         put(
             Channel(
+                name="rnn.l0:state_derivative/weight_hh/3",
+                kind="state_derivative",
+                dims=("step",),
+                shape=(steps,),
+                dtype="float64",
+                scale="log",
+            ),
+            np.geomspace(1e-3, 1, steps),
+        )
+        put(
+            Channel(
                 name="sequences:loss",
                 kind="sequences",
                 dims=("sequence",),
