@@ -242,7 +242,7 @@ def test_each_is_at_work_in_the_window(site: Path) -> None:
         and "rnn.l0:candidate" in told["offer"][1]
     )
     assert told["menu"] == "The largest entry of the state at every step"
-    assert told["kinds"] == ["Example", "Signal", "Numbers", "Ramp", "File"]
+    assert told["kinds"] == ["Example", "Signal", "Numbers", "Ramp", "File", "Many sequences"]
     assert told["prompt"].startswith("two numbers: the first and the last") and told["more"]
     np.testing.assert_allclose(told["typed"], [0, 1, 2, 3], atol=1e-6)
     assert told["dropped"] == 9 and ".ramp" in told["sequences"] and ".weights" in told["checkpoints"]

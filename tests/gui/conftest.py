@@ -99,6 +99,10 @@ def make_capture(
         put_paths_and_openers(writer, put, random, steps, units, nan=nan, hostile=hostile)
         lags = min(steps, 60)
         decay = np.exp(-0.3 * np.arange(lags))
+        put(Channel(name="rnn.l0:state_derivative/weight_hh/3", kind="state_derivative", dims=("step",), shape=(steps,),
+                    dtype="float64", scale="log"), np.geomspace(1e-3, 1, steps))  # fmt: skip
+        put(Channel(name="sequences:loss", kind="sequences", dims=("sequence",), shape=(9,), dtype="float64",
+                    title="mean loss"), np.arange(9.0))  # fmt: skip
         put(Channel(name="rnn.l0:jacobian/lag", kind="lag", dims=("statistic", "lag"), shape=(4, lags), dtype="float64",
                     title="norm by lag", scale="log", labels={"statistic": ("median", "p10", "p90", "mean")}),
             np.stack([decay, decay / 2, decay * 2, decay * 1.1]))  # fmt: skip

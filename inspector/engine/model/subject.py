@@ -51,6 +51,8 @@ class Subject:
     """Modules that run over the output's step axis;
     by default recognised by their number of steps where it differs from the input's."""
     examples: Mapping[str, Any] = field(default_factory=dict)
+    data: Any = None
+    """Many sequences, written as examples are: a sequence of them, or a function that returns an iterable."""
     inputs: Mapping[str, Any] = field(default_factory=dict)
     """The model's inputs by name, in order (DeclaredInput has the fields); empty: one input that has no name."""
     reads: DeclaredInput | None = None

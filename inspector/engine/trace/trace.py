@@ -227,6 +227,8 @@ class Trace:
     """What replaces values in the middle of the run (engine/interventions/editor.py), or None."""
     observed: bool = False
     """The user's code makes the call, and its backward pass if there is one."""
+    compared: bool = False
+    """Gradients inside fused modules were compared with autograd's in an earlier call of the same model."""
     keep_graph: bool = False
     """Set by a probe that reads derivatives off autograd's graph after the backward pass."""
     after_forward: list[Callable[[], None]] = field(default_factory=list)

@@ -60,6 +60,8 @@ class Panel(QWidget):
     """The user asks for `extra`."""
     editing = Signal(str)
     """The user wants to clamp the unit under the cursor, from its step on, in the channel of this name."""
+    opening = Signal(int)
+    """The user wants to run one sequence of a data set alone: its number."""
     drawn = Signal()
     """The figure has changed, and so have the numbers under the cursor."""
 

@@ -67,6 +67,7 @@ class Window(Asking):
             panel = kind(self.looking, self.steps, self.theme)
             panel.wanted.connect(self.compute_also)
             panel.editing.connect(self.edit)
+            panel.opening.connect(self.open_sequence)
             panel.drawn.connect(self.read_soon)
             self.docking.put(key, panel)
             panel.know(self.session.catalog.quantities if self.session.catalog is not None else ())

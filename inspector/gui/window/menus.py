@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Standard = QKeySequence.StandardKey
 OPENS = "a capture, a packed one, a model, a checkpoint or a sequence"
 WHOLE = "The whole sequence, and every plot as it was"
+BACK = "Back to the data set from which a sequence was opened"
 ENLARGE = "One panel gets the room of all, or all again"
 
 
@@ -69,6 +70,7 @@ class Menus:
         menu.addMenu(window.compute_menu)
         self.add(menu, "&States of hand-written cells…", lambda: choose_states(window))
         self.add(menu, "&Cancel", window.session.cancel, "Esc", "Cancel the run, or the opening of a model")
+        self.add(menu, "&Back to the sequences", window.back_to_sequences, "Alt+Left", BACK)
         self.add(menu, "&Play the steps", window.play)
 
     def view(self) -> None:
