@@ -25,15 +25,18 @@ from inspector.engine.recurrent.traced.loops.carried_state import Slot, analyse
 from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, loops_inside
 from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
+from inspector.engine.recurrent.traced.reads.of_loops import LoopRead, cells_read, record_reads
+from inspector.engine.recurrent.traced.reads.tracking import FollowedLoop
 from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.record.op_table import Table
+from inspector.engine.recurrent.traced.record.operation import Call
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
-from inspector.records import CARRIED, LAYER_DOMAIN, STATE, Labels, place_name
+from inspector.records import CARRIED, LAYER_DOMAIN, STATE, Labels, Log, place_name
 
 FULL = (
     "The model makes more operations than are recorded, so loops after the first {:,} are missed; a shorter sequence "
@@ -44,6 +47,9 @@ MANY = 20_000
 BUFFER = (
     "The model writes into a tensor and reads it in other ways than by the places it wrote to, all within a loop, so "
     "what it carries from step to step is not followed; states in variables or in a list are."
+)
+UNFOLLOWED = (
+    "Which steps of the inputs the loops read could not be found ({}); axes are chosen by their numbers of steps."
 )
 DEEPEST_STATE = 1024
 """A stack of layers is shown as a recurrence over depth when its signal has no more entries a sample: pictures and
@@ -62,6 +68,7 @@ class Handwritten:
         self._found: list[tuple[ReplayRecurrence | GraphRecurrence, Wanted]] = []
         self._refused: dict[str, str] = {}
         self._looked = False
+        self._followed: list[LoopRead] = []
         self._fused: list[bool] = []
         self._names: dict[int, str] = {}
         self._made: Container[int] = ()
@@ -126,6 +133,7 @@ class Handwritten:
             emit.refuse("model:h", f"Recording the model's operations failed ({recorder.broken}).")
         recorder.forget()
         self._found.clear()
+        self._followed.clear()
         self._made = ()
 
     def _look(self, trace: Trace, emit: Emitter) -> None:
@@ -145,7 +153,8 @@ class Handwritten:
         assert self._recorder is not None
         if len(self._recorder) > MANY:
             emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
-        table, lost = resolved(self._recorder.table())
+        written = self._recorder.table()
+        table, lost = resolved(written)
         self._made = _Origins(table, trace)
         if trace.editing:
             trace.findings.of(RecordedLoops).operations = table.ops()
@@ -160,6 +169,16 @@ class Handwritten:
                 loop = None
         if lost and not self._found:
             self._refused.setdefault("model", BUFFER)
+        self._follow(table, written.calls, trace, emit)
+
+    def _follow(self, table: Table, written: Sequence[Call], trace: Trace, emit: Emitter) -> None:
+        """What the loops and fused modules read of the inputs: where it cannot be followed, as many steps decide."""
+        try:
+            record_reads(self._followed, table, written, trace, self._modules())
+        except CancelledError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - reported; the recurrences themselves are not affected
+            emit.sink.write(Log(UNFOLLOWED.format(error_text(fault)), "warning", "engine"))
 
     def _open(self, loop: Loop, trace: Trace, emit: Emitter) -> bool:
         flow = analyse(loop)
@@ -170,6 +189,7 @@ class Handwritten:
             cells = cells_within(flow, state, self._parameters)
             theirs, within = of_a_family(flow, state, self._claimed)
             if "" in cells or of_a_cell(flow, state) or theirs:  # these have probes of their own
+                self._followed.append(LoopRead(FollowedLoop(flow, state), names=cells_read(flow, state, self._owned())))
                 useful = True
                 continue
             if loop.depth and not (_regular(loop) and _a_stack(state, trace)):
@@ -186,6 +206,8 @@ class Handwritten:
             wanted = Wanted(flow, state, cut)
             wanted.ask(trace)
             self._found.append((recurrence, wanted))
+            if not loop.depth:
+                self._followed.append(LoopRead(FollowedLoop(flow, state), recurrence))
             if loop.depth:
                 recurrence.domain, recurrence.names = LAYER_DOMAIN, layer_names(flow, state, self._modules())
             recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
@@ -200,6 +222,10 @@ class Handwritten:
     def _modules(self) -> dict[int, str]:
         """Ids of modules and of parameters → the module's name."""
         return {**{number: name.rpartition(".")[0] for number, name in self._parameters.items()}, **self._names}
+
+    def _owned(self) -> dict[int, str]:
+        """Ids of the modules of known families, and of the parameters of every module → the module's name."""
+        return {**{number: name.rpartition(".")[0] for number, name in self._parameters.items()}, **self._claimed}
 
     def _one_by_one(self, loop: Loop, trace: Trace) -> bool:
         """True for a loop over the sequences of the batch, each with a loop over its steps inside: it is reported."""

@@ -19,6 +19,7 @@ from inspector.engine.cells.base import Cell, Check, StepBlock
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.findings import Findings
+from inspector.engine.trace.reads import Reads
 from inspector.records import STEP_DOMAIN
 
 KEPT_BYTES = 256 << 20
@@ -67,6 +68,8 @@ class Recurrence:
     """The axis of these steps: the input's, another input's, the output's, or the layers of a stack."""
     names: tuple[str, ...] = ()
     """Names of the steps where they are the layers of a stack, if their modules give them."""
+    reads: Reads | None = None
+    """Which steps of an input the steps read, in the order of the sequence given to it; None where not recorded."""
     _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
 
     @property
