@@ -18,6 +18,7 @@ from inspector.engine.model.batch import INPUT, Batch, InputKind, to_device
 from inspector.engine.model.call import arguments, takes_batch
 from inspector.engine.model.declared_inputs import DeclaredInput, declare, primary_of
 from inspector.engine.model.model_output import LOGITS, candidates, loss_in, may_return_loss
+from inspector.engine.model.uncompiled import original
 from inspector.engine.wording import text_of
 from inspector.records import CLASS_DOMAIN, VOCABULARY_DOMAIN
 
@@ -163,6 +164,7 @@ def adopt(thing: Any, name: str = "") -> Subject:
             f"{name or 'The callable'} returned a {type(thing).__name__}; expected a torch.nn.Module, or an object "
             "with a `model` attribute that is one."
         )
+    subject.model = original(subject.model)
     subject.name = text_of(subject.name or name or type(subject.model).__name__)
     if subject.forward is not None:
         takes_batch(subject.forward, subject.name)

@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -20,10 +20,12 @@ from inspector.capture.regular import in_words, open_regular, regular_stat
 from inspector.engine.contracts import Loader, State
 from inspector.engine.errors import InputError, ModelError, model_error
 from inspector.engine.model.subject import Subject, adopt
+from inspector.engine.model.uncompiled import unwrap_
 from inspector.engine.opening.checkpoint_matching import fit
 from inspector.engine.opening.refused_formats import by_content, by_name
 from inspector.engine.opening.user_code import UserCode
 from inspector.engine.registries import LOADERS
+from inspector.engine.wording import counted
 from inspector.records import CheckpointReport, Load, Place
 from inspector.workspace.samples import OWN, Sample, find_sample, list_samples
 
@@ -54,6 +56,7 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
         subject = _named(load, code)
         path = Path(load.checkpoint).expanduser() if load.checkpoint else None
         title = subject.name
+    subject.model = unwrap_(subject.model)
     _check_ready(subject)
     subject.model.eval()
     opened = Opened(subject, title, str(path or ""))
@@ -98,6 +101,18 @@ def _check_ready(subject: Subject) -> None:
                 f"{subject.name} has parameters without a shape yet ({name}); let the callable run the lazy model once "
                 "before it returns it."
             )
+
+    empty = [name for name, value in _values(subject.model) if value.is_meta]
+    if empty:
+        raise InputError(
+            f"{subject.name} has {counted(len(empty), 'tensor')} without values, on the device 'meta' (the first: "
+            f"{empty[0]}); make the model on the CPU, or load its weights before the callable returns it."
+        )
+
+
+def _values(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    yield from model.named_parameters()
+    yield from model.named_buffers()
 
 
 def _move(subject: Subject, device: str) -> None:

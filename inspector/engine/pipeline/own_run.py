@@ -87,7 +87,9 @@ def _forward(trace: Trace, emit: Emitter, watched: Observation) -> None:
     watched.returned()
     keep_output(trace, output, emit)
     loss = loss_of(trace, output, emit)
+    trace.loss_given = loss is not None
     if loss is not None and loss.requires_grad:
+        trace.backward_ran = True
         _backward(trace, loss.nansum(), emit)
 
 

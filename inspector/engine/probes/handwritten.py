@@ -9,21 +9,26 @@ family.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from itertools import chain
 
+import numpy as np
+import numpy.typing as npt
 from torch import nn
 
 from inspector.engine.cells.family import is_opaque, sequence_family, step_family
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.hooks.function_mode import FUSED, runs_fused, unwatched
 from inspector.engine.hooks.module_stack import ModuleStack
-from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, corrected, place_of_step, recurrence_of
+from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, corrected, place_of_step, recurrence_of
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
-from inspector.engine.recurrent.traced.layer_names import layer_names
+from inspector.engine.recurrent.traced.layer_names import layer_names, within
 from inspector.engine.recurrent.traced.loops.carried_state import Slot, analyse
+from inspector.engine.recurrent.traced.loops.cuts import cut_steps
 from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, loops_inside
 from inspector.engine.recurrent.traced.loops.state_choice import states
+from inspector.engine.recurrent.traced.loops.unshown import unshown
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.reads.of_loops import LoopRead, cells_read, record_reads
 from inspector.engine.recurrent.traced.reads.tracking import FollowedLoop
@@ -47,6 +52,10 @@ MANY = 20_000
 BUFFER = (
     "The model writes into a tensor and reads it in other ways than by the places it wrote to, all within a loop, so "
     "what it carries from step to step is not followed; states in variables or in a list are."
+)
+TRANSFORMED = (
+    "{}(), line {}, runs inside a transform of torch.func (vmap, grad, jvp), where tensors cannot be stored, so no "
+    "loop in it is shown; call it without the transform, on the whole batch or on one sequence."
 )
 UNFOLLOWED = (
     "Which steps of the inputs the loops read could not be found ({}); axes are chosen by their numbers of steps."
@@ -129,6 +138,9 @@ class Handwritten:
             emit.refuse(f"{place}:h", reason)
         if recorder.full:
             emit.refuse("model:h", FULL.format(len(recorder)))
+        if recorder.transformed is not None:
+            name, line = recorder.transformed
+            emit.refuse("model:h", TRANSFORMED.format(name.rpartition("<locals>.")[2], line))
         if recorder.broken:
             emit.refuse("model:h", f"Recording the model's operations failed ({recorder.broken}).")
         recorder.forget()
@@ -159,10 +171,13 @@ class Handwritten:
         if trace.editing:
             trace.findings.of(RecordedLoops).operations = table.ops()
         search = find_loops(table)
+        explained = np.zeros(len(table), dtype=bool)
         loop = next(search, None)
         while loop is not None:
             emit.check()
             useful = self._open(loop, trace, emit) or self._one_by_one(loop, trace)
+            if useful:
+                explained[list(chain.from_iterable(loop.iterations.numbers))] = True
             try:
                 loop = search.send(useful)
             except StopIteration:
@@ -170,6 +185,16 @@ class Handwritten:
         if lost and not self._found:
             self._refused.setdefault("model", BUFFER)
         self._follow(table, written.calls, trace, emit)
+        self._list_unshown(table, explained)
+
+    def _list_unshown(self, table: Table, explained: npt.NDArray[np.bool_]) -> None:
+        """Say of every other loop that carries something that it is not shown, and why."""
+        for one in unshown(table, explained):
+            owners = {self._names.get(id(table.op(n).owner), "") for n in one.calls[:256]}
+            place = within(owners - {""}) or ROOT
+            shown = [found.place for found, _ in self._found]
+            number = sum(taken == place or taken.startswith(f"{place}#") for taken in (*self._refused, *shown))
+            self._refused[f"{place}#{number + 1}" if number else place] = one.sentence
 
     def _follow(self, table: Table, written: Sequence[Call], trace: Trace, emit: Emitter) -> None:
         """What the loops and fused modules read of the inputs: where it cannot be followed, as many steps decide."""
@@ -201,6 +226,7 @@ class Handwritten:
             except Unsupported as reason:
                 self._refused[place] = f"The recurrence in {place} is not shown: {reason}."
                 continue
+            recurrence.cut_before = cut_steps(flow, state)
             trace.cells_within |= cells | within
             trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
             wanted = Wanted(flow, state, cut)

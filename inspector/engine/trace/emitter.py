@@ -48,6 +48,9 @@ class Emitter:
     axes: set[str] = field(default_factory=set)
     """Names of the axes that were described."""
 
+    refused: set[str] = field(default_factory=set)
+    """Names of the channels whose absence was reported."""
+
     def channel(self, channel: Channel) -> None:
         """Declare a channel once; a second declaration of the same name is ignored."""
         if channel.name not in self.declared:
@@ -92,6 +95,7 @@ class Emitter:
 
     def refuse(self, name: str, reason: str) -> None:
         """Report why a channel is missing."""
+        self.refused.add(name)
         self.sink.write(Refusal(name, reason, self.frame))
 
     def check(self) -> None:

@@ -70,6 +70,8 @@ class Recurrence:
     """Names of the steps where they are the layers of a stack, if their modules give them."""
     reads: Reads | None = None
     """Which steps of an input the steps read, in the order of the sequence given to it; None where not recorded."""
+    cut_before: tuple[int, ...] = ()
+    """Processing steps whose state passes no gradient on to the state before them: the model detached it."""
     _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
 
     @property
@@ -237,6 +239,10 @@ class Trace:
 
     parameter_gradients: dict[str, Tensor] | None = None
     """∂L/∂θ of every parameter by name, L the sum of the loss, where a quantity requests them; else None."""
+    loss_given: bool = False
+    """The subject or the output gave a loss."""
+    backward_ran: bool = False
+    """The loss needed a gradient, and the backward pass was made."""
     loss_terms: int = 0
     """How many entries of the loss are not NaN: the mean loss is the sum divided by it."""
 

@@ -1,0 +1,46 @@
+"""The steps before which the model cuts the gradient of a loop's state: by `detach`, `.data` or without gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.record.operator_traits import Kind
+
+
+def cut_steps(flow: Flow, state: Sequence[Slot]) -> tuple[int, ...]:
+    """Iterations i ≥ 1 whose new state depends on the one before, but passes no gradient on to it.
+
+    Only a step in which every path is cut counts. Counter-example: of `h = f(h.detach()) + 0.5 * h` a part of the
+    gradient flows on; it is not listed.
+    """
+    found: list[int] = []
+    for i, members in flow.twins.members.items():
+        if _is_cut(flow, state, i):
+            found += [m for m in members.tolist() if m > 0]
+    return tuple(sorted(found))
+
+
+def _is_cut(flow: Flow, state: Sequence[Slot], i: int) -> bool:
+    ops = flow.loop.iterations[i]
+    before = {id(slot.values[n]) for slot in state for n in range(max(0, i - slot.lags), i + 1)}
+    joined: set[int] = set()
+    reached: set[int] = set()
+    for _, op in ops:
+        given = set(map(id, op.inputs))
+        if given & (before | reached):
+            reached |= set(map(id, op.outputs))
+            if given & (before | joined) and not _stops(op):
+                joined |= set(map(id, op.outputs))
+            elif op.traits.kind is Kind.DETACH and op.outputs[0] is op.inputs[0]:  # detach_: from here on
+                before.discard(id(op.inputs[0]))
+                joined.discard(id(op.inputs[0]))
+    new = {id(slot.values[i + 1]) for slot in state if slot.made[i] >= 0}
+    kept = any(slot.made[i] < 0 for slot in state)
+    return bool(new & reached) and not new & joined and not kept
+
+
+def _stops(op: Op) -> bool:
+    """True for an operation whose result has no gradient to its input."""
+    return op.traits.kind is Kind.DETACH or not any(one.requires_grad for one in op.outputs)
