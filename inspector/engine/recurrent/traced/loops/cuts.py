@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
-from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 
 
@@ -16,9 +15,12 @@ def cut_steps(flow: Flow, state: Sequence[Slot]) -> tuple[int, ...]:
     gradient flows on; it is not listed.
     """
     found: list[int] = []
+    table = flow.twins.table
     for i, members in flow.twins.members.items():
-        if _is_cut(flow, state, i):
-            found += [m for m in members.tolist() if m > 0]
+        makers = [flow.twins.calls(members, slot.made[i]).tolist() for slot in state if slot.made[i] >= 0]
+        off = [all(map(table.without_gradient, calls)) for calls in zip(*makers, strict=True)] or [False] * len(members)
+        cut = _is_cut(flow, state, i)
+        found += [m for m, silent in zip(members.tolist(), off, strict=True) if m > 0 and (cut or silent)]
     return tuple(sorted(found))
 
 
@@ -29,9 +31,9 @@ def _is_cut(flow: Flow, state: Sequence[Slot], i: int) -> bool:
     reached: set[int] = set()
     for _, op in ops:
         given = set(map(id, op.inputs))
-        if given & (before | reached):
+        if given & (before | reached) and not op.traits.forgets:  # a reset depends on nothing
             reached |= set(map(id, op.outputs))
-            if given & (before | joined) and not _stops(op):
+            if given & (before | joined) and op.traits.kind is not Kind.DETACH:
                 joined |= set(map(id, op.outputs))
             elif op.traits.kind is Kind.DETACH and op.outputs[0] is op.inputs[0]:  # detach_: from here on
                 before.discard(id(op.inputs[0]))
@@ -39,8 +41,3 @@ def _is_cut(flow: Flow, state: Sequence[Slot], i: int) -> bool:
     new = {id(slot.values[i + 1]) for slot in state if slot.made[i] >= 0}
     kept = any(slot.made[i] < 0 for slot in state)
     return bool(new & reached) and not new & joined and not kept
-
-
-def _stops(op: Op) -> bool:
-    """True for an operation whose result has no gradient to its input."""
-    return op.traits.kind is Kind.DETACH or not any(one.requires_grad for one in op.outputs)

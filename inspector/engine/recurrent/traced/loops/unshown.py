@@ -19,8 +19,8 @@ from torch.nn import Parameter
 from inspector.engine.recurrent.traced.loops.bytecode import Span, loops_of
 from inspector.engine.recurrent.traced.loops.detection import FEWEST
 from inspector.engine.recurrent.traced.record.op_table import Table
-from inspector.engine.recurrent.traced.record.operation import given_to, name_of
-from inspector.engine.recurrent.traced.record.operator_traits import Kind, operator_of
+from inspector.engine.recurrent.traced.record.operation import given_to
+from inspector.engine.recurrent.traced.record.operator_traits import Kind
 
 MOST_CALLS = 50_000
 """Calls of one loop that are examined: enough for its first iterations, which are as the later ones."""
@@ -132,15 +132,11 @@ def _carries(table: Table, iterations: Sequence[Sequence[int]]) -> str:
 
 def _used(table: Table, n: int) -> list[Tensor]:
     """The tensors of which a call computes something: not those that are only added to a sum, listed or asked."""
-    call = table.calls[n]
-    operator = operator_of(name_of(call[0]))
-    traits = operator.traits
-    if traits.kind in NO_USE or traits.rearranges:
+    op = table.op(n)
+    if op.traits.kind in NO_USE or op.traits.rearranges:
         return []
-    given = [one for one in given_to(call) if one.is_floating_point() or one.is_complex()]
-    if traits.kind is Kind.SUM and len(given) > 1:
-        return []
-    return given
+    used = [one for number, one in op.operands() if not op.traits.adds(number, op.kwargs)]
+    return [one for one in used if one.is_floating_point() or one.is_complex()]
 
 
 def _layers(table: Table, iterations: Sequence[Sequence[int]]) -> bool:
