@@ -11,7 +11,8 @@ FROZEN = (
 )
 WITHOUT = (
     "No gradient of the loss reaches the states of {}: it ran without gradients (torch.no_grad, inference_mode), its "
-    "weights and inputs need none (requires_grad=False), or what it returned was detached before the loss."
+    "weights and inputs need none (requires_grad=False), what it returned was detached, or the loss does not depend on "
+    "it."
 )
 NO_LOSS_GRADIENT = (
     "The loss needs no gradient: all parameters are frozen, or the model ran without gradients or detached its output."

@@ -107,6 +107,48 @@ def test_a_gradient_that_is_cut_is_shown_as_cut(before: Before, cuts: tuple[int,
         assert shown or f"{place}:{signal}" in sink.refusals()
 
 
+class CutAfter(nn.Module):
+    """An LSTM or a tanh loop whose state is detached after every third step, as chunks of a longer sequence are."""
+
+    def __init__(self, *, lstm: bool, clone: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.all, self.out, self.lstm, self.clone = nn.Linear(3 + UNITS, 4 * UNITS), nn.Linear(UNITS, 1), lstm, clone
+        self.x, self.h = nn.Linear(3, UNITS), nn.Linear(UNITS, UNITS)
+
+    def states(self, x: Tensor) -> list[Tensor]:
+        h, c, found = x.new_zeros(len(x), UNITS), x.new_zeros(len(x), UNITS), []
+        for t in range(x.shape[1]):
+            if self.lstm:
+                i, f, g, o = self.all(torch.cat([x[:, t], h], -1)).chunk(4, -1)
+                c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+                h = o.sigmoid() * c.tanh()
+            else:
+                h = torch.tanh(self.x(x[:, t]) + self.h(h))
+            found.append(h)
+            if t % 3 == 2:
+                h, c = (h.detach().clone(), c.detach().clone()) if self.clone else (h.detach(), c.detach())
+        return found
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.out(torch.stack(self.states(x), 1))[..., 0]
+        return scores**2
+
+
+@pytest.mark.parametrize("clone", [False, True])
+@pytest.mark.parametrize("lstm", [False, True])
+def test_a_state_that_is_detached_after_its_step_has_the_gradient_from_before(lstm: bool, clone: bool) -> None:
+    model = CutAfter(lstm=lstm, clone=clone)
+    x, sink = torch.randn(1, STEPS, 3), Listed()
+    subject = SimpleNamespace(model=model, loss=lambda scores, _: scores, kind="vectors", width=3)
+    perform(adopt(subject), Batch(x, torch.tensor([STEPS])), sink, RunOptions(only=("gradients",)))
+    states = model.states(x)
+    loss = sum((model.out(h)[..., 0] ** 2).sum() for h in states)
+    truth = torch.autograd.grad(torch.as_tensor(loss), states)
+    np.testing.assert_allclose(sink.array("model:gradient/state_norm"), [float(g.norm()) for g in truth], rtol=1e-4)
+    assert "before steps 3 and 6" in sink.refusals()["model:gradient/past_cuts"]
+
+
 @pytest.mark.parametrize("cell", [False, True])
 @pytest.mark.parametrize("before", [never, partly])
 def test_a_gradient_that_flows_is_not_said_to_be_cut(before: Before, cell: bool) -> None:
