@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -147,6 +147,8 @@ def _named(load: Load, code: UserCode | None) -> Subject:
 
 def _unknown(subject: str) -> str:
     suffix = Path(subject).suffix
+    if Path(subject).expanduser().is_dir():
+        return _folder(Path(subject))
     names = ", ".join(sample.name for sample in list_samples()) or "none installed"
     if suffix in _suffixes():
         held = _held(read_checkpoint(Path(subject).expanduser())) if os.path.lexists(subject) else ""
@@ -160,6 +162,37 @@ def _unknown(subject: str) -> str:
     if suffix == ".py":
         return f"{subject} is a Python file; say which callable in it makes the model: {subject}:NAME."
     return f"There is no sample {subject!r}; expected file.py:callable, module:callable, or one of the samples {names}."
+
+
+def _folder(path: Path) -> str:
+    """Why a folder is not a subject, and what to give in its place."""
+    held = _checkpoints_in(path.expanduser())
+    if _of_transformers(path.expanduser()):
+        return (
+            f"{path} is a folder of Hugging Face's: it holds weights and a config.json, not the code of the model; "
+            f"write a file.py whose callable returns AutoModel.from_pretrained({str(path)!r}), and give file.py:callable."
+        )
+    if held:
+        with_it = f"--checkpoint {path / held[0]}" if len(held) == 1 else f"one of {_few(held)} as --checkpoint"
+        many = counted(len(held), "checkpoint")
+        return f"{path} is a folder with {many}; name the model, file.py:callable, and {with_it}."
+    return f"{path} is a folder; name the file in it that makes the model, and the callable: file.py:callable."
+
+
+def _of_transformers(path: Path) -> bool:
+    return (path / "config.json").is_file()
+
+
+def _checkpoints_in(path: Path) -> list[str]:
+    """Names of the files of a folder that end as checkpoints do."""
+    try:
+        return sorted(one.name for one in path.iterdir() if one.suffix.lower() in _suffixes() and one.is_file())
+    except OSError:
+        return []
+
+
+def _few(names: Sequence[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
 
 
 def _held(state: State) -> str:
@@ -303,6 +336,12 @@ def _suffixes() -> tuple[str, ...]:
 
 def _head(path: Path) -> bytes:
     """The first 4096 bytes. Raises InputError."""
+    if path.is_dir():
+        held = _checkpoints_in(path)
+        one = (
+            f"the checkpoint in it is {path / held[0]}" if len(held) == 1 else f"the checkpoints in it are {_few(held)}"
+        )
+        raise InputError(f"{path} is a folder; {one if held else 'there is no checkpoint in it'}.")
     try:
         with open_regular(path) as file:
             return file.read(4096)

@@ -34,6 +34,8 @@ class RecordedReads:
 
     loops: dict[str, list[Reads]] = field(default_factory=dict)
     fused: dict[str, list[Reads | None]] = field(default_factory=dict)
+    across: list[str] = field(default_factory=list)
+    """Fused modules that went along the sequences of the batch instead of along their steps."""
 
 
 def assign_reads(trace: Trace) -> None:

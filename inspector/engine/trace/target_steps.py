@@ -29,6 +29,7 @@ from inspector.engine.trace.step_axes import (
     declared_axis,
     of_primary,
 )  # fmt: skip
+from inspector.engine.trace.time_major import warn_of_time_major
 from inspector.engine.trace.trace import Attention, Recurrence, Trace
 from inspector.records import ANSWER_DOMAIN, LAYER_DOMAIN, STEP_DOMAIN, Log, place_name
 
@@ -117,6 +118,7 @@ def output_steps(output: Any, scores: Tensor | None, size: int) -> int | None:
 def settle(trace: Trace, emit: Emitter) -> None:
     """Assign step axes and labels to whatever runs over the output, another input or layers; describe every axis."""
     _lay_out_all(trace, emit)
+    warn_of_time_major(trace, emit)
     name_layers(trace, emit)
     write_axes(trace, emit)
 

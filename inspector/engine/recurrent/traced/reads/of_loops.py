@@ -59,3 +59,4 @@ def record_reads(
     for number, call in tracker.fused:
         if number in names:
             recorded.fused.setdefault(names[number], []).append(call)
+    recorded.across += [names[number] for number in sorted(tracker.across) if number in names]
