@@ -170,7 +170,8 @@ def _folder(path: Path) -> str:
     if _of_transformers(path.expanduser()):
         return (
             f"{path} is a folder of Hugging Face's: it holds weights and a config.json, not the code of the model; "
-            f"write a file.py whose callable returns AutoModel.from_pretrained({str(path)!r}), and give file.py:callable."
+            f"write a file.py whose callable returns AutoModel.from_pretrained({str(path)!r}), and give "
+            "file.py:callable."
         )
     if held:
         with_it = f"--checkpoint {path / held[0]}" if len(held) == 1 else f"one of {_few(held)} as --checkpoint"
