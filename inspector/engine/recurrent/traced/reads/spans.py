@@ -107,7 +107,10 @@ def moved(
                 return zero if first is None or tensor is first else tensor
             return (span.low, span.high)[which].expand(tensor.shape)
 
-        given, named = tree_map_only(Tensor, of, (args, kwargs))
+        if first is not None and args and args[0] is first:  # the common case: `x[:, t]`
+            given, named = (of(first), *args[1:]), kwargs
+        else:
+            given, named = tree_map_only(Tensor, of, (args, kwargs))
         out = call(*given, **named)
         return [out] if isinstance(out, Tensor) else [one for one in out if isinstance(one, Tensor)]
 

@@ -89,13 +89,13 @@ class Tracker:
             if call[0] is Tensor.__setitem__ and isinstance(call[1][2], Tensor):
                 self._written.setdefault(id(call[1][0]), []).append((call[1][1], call[1][2]))
         state = self._places()
-        waiting = sorted(self.loops, key=lambda loop: loop.last)
+        ending: dict[int, list[FollowedLoop]] = {}
+        for loop in self.loops:
+            ending.setdefault(loop.last, []).append(loop)
         for n, call in enumerate(self.table.calls):
-            while waiting and waiting[0].last < n:
-                self._end(waiting.pop(0))
             self._follow(n, call, bool(state[n]))
-        for loop in waiting:
-            self._end(loop)
+            for loop in ending.get(n, ()):
+                self._end(loop)
 
     def _places(self) -> npt.NDArray[np.bool_]:
         """Which calls depend on the state of a loop; in which loop and iteration each call is, into `_loop` and
