@@ -148,7 +148,7 @@ def csv_bytes(rows: Iterable[list[str]]) -> bytes:
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     for row in rows:
-        writer.writerow([safe_cell(cell) for cell in row])
+        writer.writerow([safe_cell(cell) if cell[:1] in _RISKY else cell for cell in row])
     return out.getvalue().encode("utf-8", "replace")
 
 

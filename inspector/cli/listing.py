@@ -45,6 +45,7 @@ def _as_data(opened: Capture) -> dict[str, Any]:
         {
             "name": c.name, "kind": c.kind, "dims": list(c.dims), "shape": list(opened.extent(c.name)),
             "dtype": c.dtype, "unit": c.unit, "title": c.title, "axes": [c.domain(dim) for dim in c.dims],
+            "statistics": list(c.labels.get("statistic", ())),
         }
         for c in opened.channels.values()
     ]  # fmt: skip
@@ -74,7 +75,9 @@ def _say(opened: Capture) -> None:
     for channel in opened.channels.values():
         words = map(channel.axis_word, channel.dims)
         shape = " × ".join(f"{word} {n}" for word, n in zip(words, opened.extent(channel.name), strict=True))
-        say(f"  {channel.name:<{width}}  {shape}  {channel.dtype}  [{channel.unit}]")
+        rows = ", ".join(channel.labels.get("statistic", ()))
+        told = f"  ({rows})" if rows else ""
+        say(f"  {channel.name:<{width}}  {shape}  {channel.dtype}  [{channel.unit}]{told}")
     _say_sequences(opened)
     for refusal in opened.refusals:
         say(f"  refused: {refusal.channel}: {refusal.reason}")

@@ -335,3 +335,13 @@ def test_the_nearest_class_counts_and_two_claims_to_one_are_an_error(installed: 
 
     with pytest.raises(DoubleKeyError, match=r"MinimalGru are claimed by both .*Another and .*MinimalGruFamily"):
         sequence_family(Own(3, 4))
+
+
+def test_a_family_without_dropout_is_the_same_in_training(installed: Any) -> None:
+    """A stack that names no dropout has none: layers of a module in training are reproduced as in evaluation."""
+    rnn = installed("minimal_gru").MinimalGru(3, 4, layers=2).double()
+    x = torch.randn(2, 6, 3, dtype=D)
+    traces = [run(Net(rnn).train(training), x, [6, 6], ("states",))[0] for training in (False, True)]
+    for still, trained in zip(traces[0].recurrences, traces[1].recurrences, strict=True):
+        assert trained.check is not None and trained.check.passed
+        torch.testing.assert_close(trained.states, still.states)

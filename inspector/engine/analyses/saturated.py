@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.cells.base import Cell, StepBlock
+from inspector.engine.cells.gate_info import ACTIVATION
 
 LOW, HIGH, FLAT = 0.1, 0.9, 0.97
 GATE = "gate/"
@@ -15,7 +16,7 @@ GATE = "gate/"
 
 def squashed(cell: Cell, block: StepBlock) -> list[tuple[str, Tensor]]:
     """(signal, values (t, b, h)) of gates, candidates and the parts of the state that are a tanh."""
-    found: list[tuple[str, Tensor]] = list(block.gates.items())
+    found: list[tuple[str, Tensor]] = [pair for pair in block.gates.items() if not pair[0].startswith(ACTIVATION)]
     found += [(part, block.following[..., cell.parts[part]]) for part in cell.tanh_parts]
     return found
 

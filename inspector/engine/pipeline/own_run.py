@@ -88,7 +88,8 @@ def _forward(trace: Trace, emit: Emitter, watched: Observation) -> None:
     keep_output(trace, output, emit)
     loss = loss_of(trace, output, emit)
     if loss is not None and loss.requires_grad:
-        _backward(trace, loss.nansum(), emit)
+        assert trace.loss_carried is not None
+        _backward(trace, torch.where(trace.loss_carried, loss, 0.0).sum(), emit)
 
 
 def _backward(trace: Trace, total: Tensor, emit: Emitter) -> None:

@@ -8,7 +8,9 @@ family.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Sequence
+from types import CodeType
 
 from torch import nn
 
@@ -16,14 +18,17 @@ from inspector.engine.cells.family import is_opaque, sequence_family, step_famil
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.hooks.function_mode import FUSED, runs_fused, unwatched
 from inspector.engine.hooks.module_stack import ModuleStack
-from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, corrected, place_of_step, recurrence_of
+from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, corrected, place_of_step, recurrence_of
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
 from inspector.engine.recurrent.traced.layer_names import layer_names
-from inspector.engine.recurrent.traced.loops.carried_state import Slot, analyse
-from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, loops_inside
+from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot, analyse
+from inspector.engine.recurrent.traced.loops.detection import find_loops, loops_inside
+from inspector.engine.recurrent.traced.loops.loop import Loop, where_of
+from inspector.engine.recurrent.traced.loops.sequences import is_sequence
 from inspector.engine.recurrent.traced.loops.state_choice import states
+from inspector.engine.recurrent.traced.program.gates import leading_to, steps_of
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.record.op_table import Table
@@ -45,6 +50,11 @@ BUFFER = (
     "The model writes into a tensor and reads it in other ways than by the places it wrote to, all within a loop, so "
     "what it carries from step to step is not followed; states in variables or in a list are."
 )
+FAULT = "{} is not shown in {}: a fault of this program was met ({})."
+MOST_RUNS = 32
+"""Runs of one loop that are shown, each as a recurrence of its own. Counter-example: of a stack of more than 32 layers
+that is written with functions and weights by index, the first 32 layers are shown."""
+MANY_RUNS = "{} runs {} times; its first {} runs are shown."
 DEEPEST_STATE = 1024
 """A stack of layers is shown as a recurrence over depth when its signal has no more entries a sample: pictures and
 sequences that pass through layers have more. Counter-example: a plain deep net 2,000 units wide is not shown so."""
@@ -67,6 +77,7 @@ class Handwritten:
         self._made: Container[int] = ()
         self._parameters: dict[int, str] = {}
         self._claimed: dict[int, str] = {}
+        self._runs: Counter[tuple[CodeType, str, int]] = Counter()
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
         """Push the mode; nothing where no Python runs that could be recorded."""
@@ -149,11 +160,11 @@ class Handwritten:
         self._made = _Origins(table, trace)
         if trace.editing:
             trace.findings.of(RecordedLoops).operations = table.ops()
-        search = find_loops(table)
+        search = find_loops(table, frozenset(map(id, trace.subject.model.buffers())))
         loop = next(search, None)
         while loop is not None:
             emit.check()
-            useful = self._open(loop, trace, emit) or self._one_by_one(loop, trace)
+            useful = self._contained(loop, trace, emit)
             try:
                 loop = search.send(useful)
             except StopIteration:
@@ -161,41 +172,72 @@ class Handwritten:
         if lost and not self._found:
             self._refused.setdefault("model", BUFFER)
 
+    def _contained(self, loop: Loop, trace: Trace, emit: Emitter) -> bool:
+        """`_open` or `_one_by_one`; a fault in one loop is reported and does not end the search."""
+        try:
+            return self._open(loop, trace, emit) or self._one_by_one(loop, trace)
+        except CancelledError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - reported; the other loops are still found
+            place = self._place(ROOT, trace)
+            self._refused[place] = FAULT.format(where_of(loop), place, error_text(fault))
+            return False
+
     def _open(self, loop: Loop, trace: Trace, emit: Emitter) -> bool:
         flow = analyse(loop)
         flow.tick = emit.check
         useful = False
         for state in states(flow):
-            place = place_of_step(flow, state, self._names)
-            cells = cells_within(flow, state, self._parameters)
-            theirs, within = of_a_family(flow, state, self._claimed)
-            if "" in cells or of_a_cell(flow, state) or theirs:  # these have probes of their own
-                useful = True
-                continue
-            if loop.depth and not (_regular(loop) and _a_stack(state, trace)):
-                continue
-            useful, place = True, self._place(place, trace)
-            state = corrected(flow, state, trace.states.get(place, ()))
             try:
-                recurrence, cut = recurrence_of(flow, state, trace.batch, place, self._made, self._parameters)
-            except Unsupported as reason:
-                self._refused[place] = f"The recurrence in {place} is not shown: {reason}."
-                continue
-            trace.cells_within |= cells | within
-            trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
-            wanted = Wanted(flow, state, cut)
-            wanted.ask(trace)
-            self._found.append((recurrence, wanted))
-            if loop.depth:
-                recurrence.domain, recurrence.names = LAYER_DOMAIN, layer_names(flow, state, self._modules())
-            recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
-            named = place_name(place)
-            emit.sink.write(Labels(CARRIED + named, tuple(slot.written for slot in flow.slots), emit.frame))
-            emit.sink.write(Labels(STATE + named, tuple(slot.written for slot in state), emit.frame))
-            size = int(trace.batch.lengths.numel())
-            if trace.editing:
-                trace.findings.of(RecordedLoops).loops.append(RecordedLoop(place, flow, state, size))
+                useful |= self._open_state(flow, state, trace, emit)
+            except CancelledError:
+                raise
+            except Exception as fault:  # noqa: BLE001 - reported; the loop's other states are still found
+                place = self._place(place_of_step(flow, state, self._names), trace)
+                self._refused[place] = FAULT.format(where_of(loop), place, error_text(fault))
         return useful
+
+    def _open_state(self, flow: Flow, state: Sequence[Slot], trace: Trace, emit: Emitter) -> bool:
+        """Whether a group of slots is a recurrence: shown, refused with its reason, or shown by another probe."""
+        loop = flow.loop
+        place = place_of_step(flow, state, self._names)
+        cells = cells_within(flow, state, self._parameters)
+        theirs, within = of_a_family(flow, state, self._claimed)
+        if is_sequence(flow, state, leading_to(flow, state, 1)):
+            return False
+        loop.steps |= steps_of(flow, state)
+        if "" in cells or of_a_cell(flow, state) or theirs:  # these have probes of their own
+            return True
+        if loop.depth and not (_regular(loop) and _a_stack(state, trace)):
+            return False
+        run = loop.frame.f_code, place, loop.level
+        self._runs[run] += 1
+        if self._runs[run] > MOST_RUNS:
+            self._refused[f"{place}#{MOST_RUNS + 1}"] = MANY_RUNS.format(where_of(loop), self._runs[run], MOST_RUNS)
+            return True
+        place = self._place(place, trace)
+        state = corrected(flow, state, trace.states.get(place, ()))
+        try:
+            recurrence, cut = recurrence_of(flow, state, trace.batch, place, self._made, self._parameters)
+        except Unsupported as reason:
+            what = f"stack of {len(loop.iterations)} layers" if loop.depth else "recurrence"
+            self._refused[place] = f"The {what} in {place} is not shown: {reason}."
+            return True
+        trace.cells_within |= cells | within
+        trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
+        wanted = Wanted(flow, state, cut)
+        wanted.ask(trace)
+        self._found.append((recurrence, wanted))
+        if loop.depth:
+            recurrence.domain, recurrence.names = LAYER_DOMAIN, layer_names(flow, state, self._modules())
+        recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
+        named = place_name(place)
+        emit.sink.write(Labels(CARRIED + named, tuple(slot.written for slot in flow.slots), emit.frame))
+        emit.sink.write(Labels(STATE + named, tuple(slot.written for slot in state), emit.frame))
+        size = int(trace.batch.lengths.numel())
+        if trace.editing:
+            trace.findings.of(RecordedLoops).loops.append(RecordedLoop(place, flow, state, size))
+        return True
 
     def _modules(self) -> dict[int, str]:
         """Ids of modules and of parameters → the module's name."""
@@ -214,7 +256,7 @@ class Handwritten:
         return bool(found)
 
     def _place(self, place: str, trace: Trace) -> str:
-        taken = [r.place for r, _ in self._found] + [r.place for r in trace.recurrences]
+        taken = [*(r.place for r, _ in self._found), *(r.place for r in trace.recurrences), *self._refused]
         count = sum(name == place or name.startswith(f"{place}#") for name in taken)
         return place if not count else f"{place}#{count + 1}"
 

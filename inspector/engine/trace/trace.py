@@ -236,8 +236,10 @@ class Trace:
 
     parameter_gradients: dict[str, Tensor] | None = None
     """∂L/∂θ of every parameter by name, L the sum of the loss, where a quantity requests them; else None."""
+    loss_carried: Tensor | None = None
+    """True at the entries of the loss that carry one, also where the model made NaN of it; in the loss's shape."""
     loss_terms: int = 0
-    """How many entries of the loss are not NaN: the mean loss is the sum divided by it."""
+    """How many entries of the loss carry one: the mean loss is the sum divided by it."""
 
     def want_gradient(self, value: Tensor, take: Callable[[Tensor | None], None]) -> None:
         """Have `take` called after the run with the gradient of the loss at `value`, None where none reached it.

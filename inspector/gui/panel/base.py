@@ -27,7 +27,7 @@ from inspector.gui.panel.edit_trigger import EditHere
 from inspector.gui.panel.empty_page import EmptyPage, refused
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
 from inspector.gui.panel.pointing import Marks, Pointing
-from inspector.gui.panel.run_toggle import RunChoice, readable
+from inspector.gui.panel.run_toggle import RunChoice, filled, readable
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.step_range import AxisRange, StepRange
 from inspector.gui.widgets.controls import caption, chooser, measured, number, reserve_space, set_options
@@ -137,6 +137,11 @@ class Panel(QWidget):
         """Whether this panel shows a channel, judged by its kind and dims."""
         raise NotImplementedError
 
+    @classmethod
+    def choose(cls, found: list[Channel]) -> list[Channel]:
+        """Those that are shown of the accepted channels that have data: all, unless some are shown only with others."""
+        return found
+
     def picture(self) -> QWidget:
         """The widget with the contents: the figure, unless a subclass has another one (a table)."""
         return self.figure
@@ -220,14 +225,10 @@ class Panel(QWidget):
     def channels(self) -> list[Channel]:
         """The channels of the capture that this panel shows and that have data, over the steps that are shown."""
         found = self._filled()
-        return self.axes.own(self.capture, found) if self.by_steps else found
+        return self.choose(self.axes.own(self.capture, found) if self.by_steps else found)
 
     def _filled(self) -> list[Channel]:
-        if self.capture is None:
-            return []
-        return [
-            c for c in self.capture.channels.values() if self.accepts(c) and self.capture.revision(c.name, self.frame)
-        ]
+        return filled(self.capture, self.accepts, self.frame)
 
     # -- the step axis that is shown
 

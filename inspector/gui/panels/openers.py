@@ -116,9 +116,9 @@ class Openers(Panel):
 
     # -- what there is
 
-    def channels(self) -> list[Channel]:
-        """The channels that are shown; shares of units alone, of a layer without gates, are not shown."""
-        found = super().channels()
+    @classmethod
+    def choose(cls, found: list[Channel]) -> list[Channel]:
+        """Shares of units alone, of a layer without gates, are not shown."""
         return found if any(c.kind != "unit" or c.unit == "step" for c in found) else []
 
     def of(self, kind: str, *dims: tuple[str, ...]) -> list[Channel]:

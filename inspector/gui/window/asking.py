@@ -57,7 +57,7 @@ class Asking(Showing):
         self.offered = self.models.offered = Offered(catalog)
         self.input.set_offered(self.offered)
         self.menu_actions += self.compute_menu.offer(catalog)
-        for panel in self.panels.values():
+        for panel in self.panels.made.values():
             panel.know(catalog.quantities)
         path, self._waiting_path = self._waiting_path, ""
         if path:

@@ -53,6 +53,9 @@ def test_modules_written_out_compute_the_same(kind: Any, options: dict[str, Any]
     torch.testing.assert_close(found, expected)
     for a, b in zip(last if kind is nn.LSTM else (last,), final if kind is nn.LSTM else (final,), strict=True):
         torch.testing.assert_close(a, b)
+    weights = list(rnn.parameters())
+    for a, b in zip(*(torch.autograd.grad(y.square().sum(), weights) for y in (found, expected)), strict=True):
+        torch.testing.assert_close(a, b)
     assert "forward" not in vars(rnn)
     one = torch.randn(5, 3, dtype=D)
     with WrittenOut(rnn).on():

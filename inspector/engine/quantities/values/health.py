@@ -31,8 +31,8 @@ Part = tuple[Tensor, Tensor]
 def health(trace: Trace, emit: Emitter) -> None:
     """Write `X:health/SIGNAL`, (count,) int64, over the real steps of whatever was captured.
 
-    States, gradients, inputs and scores of every sample that was recorded; gates, queries and keys of the selected
-    sample. −∞, +∞ and NaN are counted separately and not among the rest.
+    States, gradients, inputs, scores and losses of every sample that was recorded; gates, queries and keys of the
+    selected sample; gradients of the parameters. −∞, +∞ and NaN are counted separately and not among the rest.
     """
     for name, module, parts, what in _everything(trace):
         emit.check()
@@ -80,6 +80,8 @@ def _everything(trace: Trace) -> Iterator[tuple[str, str, Iterator[Part], str]]:
         yield "output:health/output", "", _batch_first(trace, trace.output.detach()), every
     if trace.logits is not None:
         yield "output:health/scores", "", _batch_first(trace, trace.logits), every
+    yield from _losses(trace, every)
+    yield from _parameters(trace)
     for recurrence in trace.recurrences:
         kept = own if recurrence.states.shape[1] < trace.batch.size else every
         place, module = recurrence.place, recurrence.module
@@ -96,6 +98,30 @@ def _everything(trace: Trace) -> Iterator[tuple[str, str, Iterator[Part], str]]:
         for name, values in _tensors(attention, trace.look_at):
             rows = values.transpose(0, 1)
             yield f"{attention.place}:health/attention/{name}", attention.module, iter([(rows, _range(rows))]), own
+
+
+def _losses(trace: Trace, what: str) -> Iterator[tuple[str, str, Iterator[Part], str]]:
+    """The loss at the steps that carry one, so that NaN among them is the model's."""
+    if trace.loss is not None and trace.loss_carried is not None:
+        rows = [
+            (loss[there], _range(loss)[there.cpu()]) for loss, there in zip(trace.loss, trace.loss_carried, strict=True)
+        ]
+        yield "output:health/loss", "", iter(rows), f"{what} that carry a loss"
+
+
+def _parameters(trace: Trace) -> Iterator[tuple[str, str, Iterator[Part], str]]:
+    """The gradients of all parameters together, and each by itself that is not finite. They have no steps."""
+    found = {name: value.detach() for name, value in (trace.parameter_gradients or {}).items()}
+    broken = [name for name, value in found.items() if not bool(value.isfinite().all())]
+    if found:
+        every = (_without_steps(value) for value in found.values())
+        yield "parameters:health/gradient", "", every, "of the sum of the loss, over all parameters that get one"
+    for name in broken:
+        yield f"parameters:health/gradient/{name}", "", iter([_without_steps(found[name])]), "of the sum of the loss"
+
+
+def _without_steps(values: Tensor) -> Part:
+    return values.reshape(1, -1), torch.full((1,), -1)
 
 
 def _inputs(trace: Trace, what: str) -> Iterator[tuple[str, str, Iterator[Part], str]]:

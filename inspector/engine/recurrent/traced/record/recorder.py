@@ -25,6 +25,7 @@ from inspector.engine.model.subject import Subject
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Call, Chain, Where, name_of
 from inspector.engine.recurrent.traced.record.operator_traits import TABLE, Kind
+from inspector.engine.recurrent.traced.record.owners import Owners, called_module, usual
 
 MOST_BYTES = 3 << 30
 """Results are stored until the run is over; at most this many bytes of them, then recording ends. Views and in-place
@@ -85,6 +86,7 @@ class OperationRecorder(SwitchedMode):
         self._inner: FrameType | None = None
         self._where: Where | None = None
         self._wheres: dict[FrameType, Where] = {}
+        self._called: dict[FrameType, Any] = {}
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -125,13 +127,14 @@ class OperationRecorder(SwitchedMode):
         """Release everything that was stored."""
         self._inner = self._where = None
         self._wheres.clear()
+        self._called.clear()
         self._calls = []
         self._random.clear()
         self._own.clear()
 
     def table(self) -> Table:
         """The recorded calls, in order."""
-        return Table(self._calls, self._random, self._quiet)
+        return Table(self._calls, self._random, self._quiet, Owners(self._called))
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -195,6 +198,9 @@ class OperationRecorder(SwitchedMode):
                 kind = self._own[at.f_code] = _kind(at.f_code)
             if kind == 0 or at is frame:
                 new.append(at)
+                module = None if usual(at.f_code) else called_module(at)
+                if module is not None:
+                    self._called[at] = module
             if kind == 2:  # this package: the run itself
                 at = None
                 break
