@@ -162,8 +162,8 @@ class Asking(Showing):
             self.fail(str(problem))
             return
         self.new_capture()
-        self.docking.raise_useful(self.panels)
-        self.docking.label_tabs(self.panels)
+        self.docking.raise_useful()
+        self.docking.label_tabs()
         self.show_state()
 
     @Slot()
