@@ -80,6 +80,10 @@ class SequenceTable:
         """Mean and standard deviation of the finite numbers, smallest and largest, and how many are not finite."""
         values = self.columns[name]
         lost = int((np.isinf(values) | self.is_nan(name)).sum())
+        if signal_of(name) in LOW_IS_BAD:
+            met = int(np.isfinite(values).sum())
+            run = len(self) - len(self.failed)
+            return f"{spread(values)}, in {met:,} of {run:,}" if met else "none within a sequence"
         return spread(values) + (f", {lost:,} not finite" if lost else "")
 
     def worst(self, name: str) -> list[int]:

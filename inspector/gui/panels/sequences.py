@@ -17,7 +17,6 @@ from inspector.analysis.sequence_table import (
     command_for,
     is_column,
     signal_of,
-    spread,
     table_of,
     unit_sentences,
 )
@@ -174,7 +173,10 @@ class Sequences(Panel):
         values = table.columns[self.column]
         unit = "" if channel.unit in ("1", "") else f" [{channel.unit}]"
         self.distribution.show(
-            values, values[table.worst(self.column)], f"{channel.title}{unit}", spread(values).partition(" (")[0]
+            values,
+            values[table.worst(self.column)],
+            f"{channel.title}{unit}",
+            table.spread(self.column).partition(" (")[0],
         )
 
     @staticmethod

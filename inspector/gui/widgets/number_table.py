@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QKeyEvent
+from PySide6.QtGui import QColor, QFont, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 
 from inspector.gui.widgets.plain_text import clean, tooltip
@@ -111,6 +111,12 @@ class NumberTable(QTableView):
         if index.isValid() and not self._silent:
             self.chosen.emit(int(self.numbers.order[index.row()]))
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """The chosen row is in view: while the table was hidden it had no size to be scrolled in."""
+        super().showEvent(event)
+        if self.currentIndex().isValid():
+            self.scrollTo(self.currentIndex())
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter opens the row."""
         index = self.currentIndex()
@@ -159,7 +165,7 @@ class NumberTable(QTableView):
         metrics = self.fontMetrics()
         for column, heading in enumerate(self.numbers.headings, 1):
             longest = max(metrics.horizontalAdvance(line) for line in (*heading.split("\n"), "0.000e-00"))
-            self.setColumnWidth(column, longest + 24)
+            self.setColumnWidth(column, longest + 32)
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
 
     def choose(self, number: int | None, *, scroll: bool = True) -> None:
