@@ -148,13 +148,14 @@ def _layers(table: Table, iterations: Sequence[Sequence[int]]) -> bool:
 def _recursions(table: Table, shown: npt.NDArray[np.bool_]) -> Iterator[Unshown]:
     """Functions that call themselves, with the same object, more often than twice inside each other.
 
-    Calls around the model that do nothing by themselves contain the same operations, and count as one.
+    Calls around the model that do nothing by themselves contain the same operations, and count as one. What only makes,
+    turns or joins tensors is no computation: a recursion over layers whose loops over time are shown has nothing else.
     """
     frames = [[*(frame for frame, _ in outer), inner] for outer, inner in table.wheres]
     nested = {number for number, own in enumerate(frames) if _twice(own)}
     calls: dict[tuple[CodeType, int], dict[FrameType, list[int]]] = {}
     for n, number in enumerate(table.where):
-        if number in nested and not shown[n]:
+        if number in nested and not shown[n] and _used(table, n):
             for frame in dict.fromkeys(frames[number]):
                 key = frame.f_code, id(_owner(frame))
                 calls.setdefault(key, {}).setdefault(frame, []).append(n)
