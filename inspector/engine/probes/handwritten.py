@@ -102,7 +102,7 @@ class Handwritten:
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
         self._names = {**{id(module): name for name, module in model.named_modules()}, **trace.places}
-        self._claimed = {} if trace.places else {  # where places are given, modules of families are written out as loops
+        self._claimed = {} if trace.places else {  # with places, modules of families are written out as loops
             id(module): name for name, module in model.named_modules()
             if not is_opaque(module) and (sequence_family(module) or step_family(module)) is not None
         }  # fmt: skip
