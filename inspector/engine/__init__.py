@@ -9,6 +9,8 @@ A run goes through these packages, top down:
     session        what is done with each request
     opening        from a name and a checkpoint file to a model ready to run
     inputs         from text, ids, files or a generated signal to a batch
+    sources        many sequences, one after the other: a folder, a file of lines, the subject's own data
+    data_set       a run of many: numbers of each, and statistics of units from all
     pipeline       attach probes, call the model, one backward pass, then every quantity
     probes         hooks that record what the model computes while it runs, one file for each kind of module
     recurrent, attention   what the probes recorded, arranged by step and verified

@@ -19,10 +19,9 @@ from inspector.engine.errors import Unsupported
 Layout = Literal["major", "minor"]
 """Of rows that are steps and sequences: those of one sequence lie together ("major"), or those of one step."""
 LAYOUTS: tuple[Layout, ...] = ("major", "minor")
-VIEWS = frozenset(
-    f"{name}Backward0" for name in ("T", "View", "UnsafeView", "Permute", "Alias", "Unsqueeze", "Squeeze", "Transpose")
-)
-"""Operations between a parameter and its use that only rearrange its entries: norms are the same."""
+REARRANGED = ("T", "View", "UnsafeView", "Permute", "Alias", "Unsqueeze", "Squeeze", "Transpose", "Slice")
+VIEWS = frozenset(f"{name}Backward0" for name in REARRANGED)
+"""Operations between a parameter and its use that rearrange its entries, or choose some: norms are the same."""
 PIECE = 1 << 24
 """Numbers of gradients by sequence that are in memory at once."""
 FUSED = "MkldnnRnnLayerBackward0"
@@ -45,6 +44,8 @@ class Use:
     group: tuple[Any, ...]
     read: Tensor | None
     ids: bool = False
+    whole: bool = False
+    """The parameter has steps of its own (an encoding of positions): nothing is summed within a sequence."""
     scale: Tensor | None = None
     """What δ is multiplied by, entry by entry, before it is summed."""
     delta: Tensor | None = None
@@ -94,7 +95,7 @@ def uses_of(total: Tensor, parameters: Mapping[str, Tensor]) -> Uses:
                 path, source = _through_views(source)
                 name = known.get(id(getattr(source, "variable", None)))
                 if name is not None and node.name() not in VIEWS:
-                    _add(uses, node, edge, name, path)
+                    _add(uses, node, edge, name, path, parameters[name].dim())
     except BaseException:
         uses.release()
         raise
@@ -120,7 +121,7 @@ def _through_views(node: Any) -> tuple[tuple[str, ...], Any]:
     return tuple(path), node
 
 
-def _add(uses: Uses, node: Any, edge: int, name: str, path: tuple[str, ...]) -> None:
+def _add(uses: Uses, node: Any, edge: int, name: str, path: tuple[str, ...], axes: int) -> None:
     kind = node.name()
     if kind == FUSED:
         raise FusedKernelError(f"{name} is used by a fused kernel")
@@ -129,6 +130,7 @@ def _add(uses: Uses, node: Any, edge: int, name: str, path: tuple[str, ...]) -> 
     if use is None:
         raise Unsupported(f"{name} is used by {kind.removesuffix('0').removesuffix('Backward')}")
     use.group = (kind, edge, path)
+    use.whole = axes > 1 and use.read is None and kind == "AddBackward0"
 
     def keep(gradients: tuple[Tensor | None, ...]) -> None:
         use.delta = gradients[0]
@@ -183,14 +185,15 @@ class _Rows:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._known: dict[tuple[Any, ...], Tensor] = {}
+        self._known: dict[tuple[Any, ...], tuple[list[Tensor], Tensor]] = {}
+        """By the memory of the parts, which is kept so that no other tensor gets it."""
 
     def of(self, parts: list[Tensor], layout: Layout, what: str) -> Tensor:
         """Rows (r, …) of several uses. Raises Unsupported where they are not equally many for each sequence."""
         key = (layout, *((part.data_ptr(), part.shape, part.stride()) for part in parts))
         if key not in self._known:
-            self._known[key] = self._made(parts, layout, what)
-        return self._known[key]
+            self._known[key] = parts, self._made(parts, layout, what)
+        return self._known[key][1]
 
     def _made(self, parts: list[Tensor], layout: Layout, what: str) -> Tensor:
         if len(parts) > 1 and all(len(part) == self.size for part in parts):
@@ -223,6 +226,8 @@ def _is_one_step(use: Use, size: int) -> bool:
 def _squares_of(uses: list[Use], rows: _Rows, layout: Layout) -> Tensor:
     """‖Σ δ ⊗ a‖² over all rows of all uses, (b,) float64."""
     first = uses[0]
+    if first.whole:
+        return _whole(uses, rows)
     delta = rows.of([_delta(use) for use in uses], layout, first.name)
     if first.read is None:
         return _square(delta.sum(1, dtype=torch.float64))
@@ -236,6 +241,14 @@ def _squares_of(uses: list[Use], rows: _Rows, layout: Layout) -> Tensor:
     many = max(1, PIECE // (wide * read.shape[2]))
     pieces = zip(delta.split(many), read.split(many), strict=True)
     return torch.cat([_square(d.mT @ a) for d, a in pieces])
+
+
+def _whole(uses: list[Use], rows: _Rows) -> Tensor:
+    """‖δ‖² of each sequence, where the parameter has every entry of a sequence's δ; the batch's axis is the first."""
+    deltas = [use.delta.detach() for use in uses if use.delta is not None]
+    if len({delta.shape for delta in deltas}) > 1 or len(deltas[0]) != rows.size:
+        raise Unsupported(f"{uses[0].name} is added to something that has no axis of the batch in front")
+    return _square(torch.stack(deltas).sum(0))
 
 
 def _delta(use: Use) -> Tensor:

@@ -224,6 +224,8 @@ class _Runner:
         every = together.trace
         losses = [called.trace.loss for called in alone]
         if every.loss is not None and all(loss is not None for loss in losses):
+            if {loss.shape[1:] for loss in losses if loss is not None} != {every.loss.shape[1:]}:
+                return f"in a batch the loss has {every.loss.shape[1]} steps, which not every sequence alone has"
             own = torch.cat([loss for loss in losses if loss is not None])
             if not _alike(own, every.loss, self._unit()):
                 return f"in a batch the loss of a sequence {LEAK}"
@@ -232,7 +234,9 @@ class _Runner:
             return "in a batch other layers are found than in a sequence alone"
         for number, recurrence in enumerate(every.recurrences):
             parts = [called.trace.recurrences[number].states for called in alone]
-            states = torch.cat(parts, 1) if len({part.shape for part in parts}) == 1 else parts[0]
+            if {len(part) for part in parts} != {len(recurrence.states)}:
+                return f"in a batch {recurrence.place} runs over other steps than in a sequence alone"
+            states = torch.cat(parts, 1)
             if states.shape != recurrence.states.shape or not _alike(states, recurrence.states, self._unit()):
                 return f"in a batch the state of {recurrence.place} in a sequence {LEAK}"
         return ""

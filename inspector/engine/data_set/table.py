@@ -115,21 +115,27 @@ class SequenceTable:
         """Numbers (b,) of some sequences."""
         self.done += len(numbers)
         for name, found in values.items():
-            for number, value in zip(numbers, found.tolist(), strict=True):
-                self._put(name, number, value)
+            column = self._room(name, max(numbers) + 1)
+            column.values[numbers] = found.numpy()
+            column.dirty |= {number // BLOCK for number in numbers}
         for name, reason in refused.items():
             if name not in self.refused:
                 self.refused[name] = reason
                 self.sink.write(Refusal(name, reason, self.emit.frame))
 
     def _put(self, name: str, number: int, value: float) -> None:
-        column = self._columns.setdefault(name, _Column(np.full(BLOCK, np.nan), set()))
-        if number >= len(column.values):
-            room = np.full(max(number + 1, 2 * len(column.values)), np.nan)
-            room[: len(column.values)] = column.values
-            column.values = room
+        column = self._room(name, number + 1)
         column.values[number] = value
         column.dirty.add(number // BLOCK)
+
+    def _room(self, name: str, rows: int) -> _Column:
+        """A column with at least so many rows."""
+        column = self._columns.setdefault(name, _Column(np.full(BLOCK, np.nan), set()))
+        if rows > len(column.values):
+            longer = np.full(max(rows, 2 * len(column.values)), np.nan)
+            longer[: len(column.values)] = column.values
+            column.values = longer
+        return column
 
     def flush(self, *, now: bool = False) -> None:
         """Write what is new, at most twice a second unless `now`."""

@@ -284,3 +284,44 @@ def test_nan_is_told_from_what_is_missing() -> None:
     names = capture.channels["sequences:summary"].labels["statistic"]
     row = dict(zip(names, summary[numbers.index("sequences:nonfinite")], strict=True))
     assert row["at largest"] == 4 and row["count"] == 9
+
+
+class Transformer(nn.Module):
+    """Learned positions, a causal layer with two heads, layer norms with scales of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.positions = nn.Embedding(CLASSES, 8), nn.Parameter(torch.randn(20, 8))
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.norm, self.head = nn.LayerNorm(8), nn.Linear(8, CLASSES)
+        for norm in (self.norm, self.layer.norm1, self.layer.norm2):
+            nn.init.normal_(norm.weight, 1.0)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embedding(ids) + self.positions[: ids.shape[1]]
+        mask = nn.Transformer.generate_square_subsequent_mask(ids.shape[1], dtype=x.dtype)
+        return self.head(self.norm(self.layer(x, src_mask=mask, is_causal=True)))
+
+
+def test_a_transformer_runs_in_batches() -> None:
+    torch.manual_seed(1)
+    model = Transformer()
+    data = some(30, 12, 7)
+    capture = inspector.run(made(model), data=data)
+    assert "batches" in capture.channels["sequences:loss"].method
+    expected = [gradient_norm(model, mean_loss(model, ids)) for ids in data]
+    assert np.allclose(capture.array("sequences:gradient_norm"), expected, rtol=1e-8)
+
+
+def test_losses_of_other_lengths_are_run_one_by_one() -> None:
+    """An answer whose length only the target has: no batch without padding."""
+
+    def loss(out: Tensor, batch: Any) -> Tensor:
+        steps = int(batch.targets.max())
+        return out[:, :steps].square().sum(-1)
+
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(2, 3), nn.Tanh()).double()
+    data = [(torch.randn(6, 2).double(), steps) for steps in (6, 3, 6, 2, 6)]
+    capture = inspector.run(SimpleNamespace(model=model, width=2, loss=loss), data=data)
+    assert "one sequence after the other" in capture.channels["sequences:length"].method
