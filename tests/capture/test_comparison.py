@@ -267,6 +267,24 @@ def test_a_comparison_follows_two_runs_that_grow(tmp_path: Path) -> None:
             assert both.refused[STATE.name] == "Their tokens differ from step 1 on: 'b' and 'Z'."
 
 
+@pytest.mark.parametrize("later", ["first", "second"])
+def test_a_channel_that_one_side_gets_later_is_compared_from_its_first_page_on(tmp_path: Path, later: str) -> None:
+    a = run(tmp_path / "a.inspect", 1)
+    with Writer(tmp_path / "b.inspect", START) as writer:
+        writer.flush()
+        paths = (a, tmp_path / "b.inspect") if later == "second" else (tmp_path / "b.inspect", a)
+        with Pair(*paths) as both:
+            live = (both.after if later == "second" else both.before).view
+            assert isinstance(live, Capture) and STATE.name not in live.channels
+            assert both.refused[STATE.name].startswith("Only ")
+            writer.write(STATE)
+            writer.write(Page(STATE.name, 0, (0, 0), values(STATE, 2)))
+            writer.flush()
+            live.refresh()
+            assert live.revision(STATE.name) == 1, "the first page"
+            assert STATE.name not in both.refused and both.array(STATE.name).shape[1] == 4
+
+
 def test_a_run_and_its_edit_are_a_comparison(tmp_path: Path) -> None:
     with open_capture(run(tmp_path / "a.inspect", 1, frames=2)) as capture:
         both = Difference(capture, 0, 1)

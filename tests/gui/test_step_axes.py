@@ -15,10 +15,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Capture, Writer, open_capture
+from inspector.gui.dialogs.edit_dialog import EditDialog
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.player import Player
 from inspector.gui.state.settings import Settings
+from inspector.gui.state.shown import Made
 from inspector.gui.state.step_axes import axis_names, axis_of, lengths_of, places_along
 from inspector.gui.widgets.grid_strip import GridStrip
 from inspector.gui.widgets.theme import DARK, LIGHT
@@ -26,7 +28,7 @@ from inspector.gui.widgets.token_strip import TokenStrip
 from inspector.gui.window.cursor_readout import rows_of as rows_of_readout
 from inspector.gui.window.sequence_row import SequenceRow
 from inspector.gui.window.sequence_rows import SequenceRows
-from inspector.records import ANSWER_DOMAIN, Axis, Channel, Frame, Labels, Page, RunStart, RunStop
+from inspector.records import ANSWER_DOMAIN, Axis, Channel, Frame, Labels, Page, Run, RunStart, RunStop
 
 LENGTHS = {"other lengths": (7, 4, 5), "equal lengths": (6, 6, 6)}
 NAMES = {"step": "abcdefg", ANSWER_DOMAIN: "uvwxyz", "sound": ()}
@@ -355,3 +357,19 @@ def test_keys_in_the_window_move_the_axis_of_what_has_the_keyboard(
         window.steps.along("sound").set(0.0, 2.0)
         window.show_all_steps()
         assert window.steps.along("sound").bounds == (-0.5, lengths_of(stage.capture)["sound"] - 0.5)
+
+
+@pytest.mark.parametrize(("name", "at"), [("decoder.l0:h", "start 2"), ("listener.l0:h", "start 3"), ("", "start 1")])
+def test_the_dialog_of_an_edit_begins_at_the_step_of_the_axis_of_what_is_edited(
+    stage: Stage, qtbot: Any, monkeypatch: pytest.MonkeyPatch, name: str, at: str
+) -> None:
+    """Asked by a panel for a channel, it is that channel's axis; asked by a key, that of the place under the cursor."""
+    begun: list[str] = []
+    monkeypatch.setattr(EditDialog, "exec", lambda dialog: begun.append(f"start {dialog.start.value()}") or 0)
+    made = Made(Run(path="x"), "translator")
+    with opened(qtbot) as window:
+        window.open_capture(str(stage.capture.path))
+        monkeypatch.setattr(type(window.session), "again_possible", property(lambda _session: made))
+        window.looking.move(place="encoder.l0", steps={"step": 1, ANSWER_DOMAIN: 2, "sound": 3})
+        window.edit(name)
+    assert begun == [at]

@@ -149,7 +149,8 @@ def test_a_coverage_file_says_which_tests_run_a_line(tmp_path: Path) -> None:
     covering = Covering(tmp_path / ".coverage", tmp_path)
     assert covering.tests("inspector/one.py", 3, 3) == ("t.py::a",)
     assert covering.tests("inspector/one.py", 4, 4) == ("t.py::a", "t.py::b"), "the narrower one first"
-    assert set(covering.tests("inspector/one.py", 1, 1)) == {"t.py::a", "t.py::b"}, "what runs at import only"
+    assert covering.tests("inspector/one.py", 1, 1) == ("t.py::a",), "the next line that a test runs"
+    assert set(covering.tests("inspector/one.py", 7, 7)) == {"t.py::a", "t.py::b"}, "no line follows"
     assert covering.tests("inspector/two.py", 1, 1) == ()
 
 
