@@ -123,7 +123,7 @@ def test_the_dialog_comes_back_with_its_fields_and_the_reason(
     assert dialog.problem.textFormat() == Qt.TextFormat.PlainText
     assert dialog.more.isVisible() and "line 14, in wrong" in dialog.details.toPlainText()
     dialog.more.click()
-    assert dialog.details.isVisible()
+    assert dialog.details.isVisible() and dialog.details.isReadOnly()
     dialog.reject()
     still_reads(window, qtbot, kinds)
 

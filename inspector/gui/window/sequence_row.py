@@ -73,7 +73,7 @@ class SequenceRow(QWidget):
 
     def _strip_for(self, described: Axis) -> TokenStrip:
         """The strip for an axis of this layout."""
-        if described.layout == "grid" and described.grid is not None:
+        if described.grid is not None:
             return GridStrip(self.looking, self.theme, described.grid[1])
         if described.layout == "hypotheses":
             return GridStrip(self.looking, self.theme, 1, texts=True)
