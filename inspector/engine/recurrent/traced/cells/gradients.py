@@ -80,11 +80,12 @@ class Wanted:
         before: dict[int, Tensor] = {}
         for i in range(delta.shape[0]):
             now: dict[int, Tensor] = {}
+            totals: dict[int, Tensor] = {}
             for slot in sorted(self.state, key=lambda slot: -slot.made[i]):  # what is computed last comes first
-                total = self._total(slot, i, before)
+                totals[slot.index] = total = self._total(slot, i, before)
                 later = [s for s in self.state if s.made[i] > slot.made[i] and s.index in now]
                 if later:
-                    total = total - self._through(i, slot, later, now)
+                    total = total - self._through(i, slot, later, now, totals)
                 now[slot.index] = total
                 name = names[slot.index]
                 delta[i, :, cell.parts[name]] = cell.layout[name].rows(total).to(delta.dtype)
@@ -101,11 +102,18 @@ class Wanted:
         known = value.requires_grad or self.cut
         return torch.zeros_like(value) if known else torch.full_like(value, torch.nan)
 
-    def _through(self, i: int, slot: Slot, later: Sequence[Slot], known: dict[int, Tensor]) -> Tensor:
-        """The gradient that reaches a value through later parts of the same step's state: Σ (∂q/∂p)ᵀ δ_q."""
+    def _through(
+        self, i: int, slot: Slot, later: Sequence[Slot], fixed: dict[int, Tensor], totals: dict[int, Tensor]
+    ) -> Tensor:
+        """The gradient that reaches a value p through later parts q of the same step's state.
+
+        Σ_q (∂q/∂p)ᵀ g_q with the other parts held fixed in ∂q/∂p and g_q the total gradient, which has the paths from q
+        through parts that come later still (of three parts that read each other, the path p → q → r is in g_q).
+        On autograd's graph ∂q/∂p has those paths, and what is multiplied is δ_q, the others `fixed`.
+        """
         value = slot.values[i + 1]
         if self.graph:
-            return _on_the_graph(value, later, known, i)
+            return _on_the_graph(value, later, fixed, i)
         inputs = {id(value): "p"}
         total = torch.zeros_like(value)
         for other in later:
@@ -118,15 +126,15 @@ class Wanted:
                 continue
             if not program.instructions:
                 continue
-            fixed = {s.index: s.values[i + 1].detach() for s in later if s is not other}
+            others = {s.index: s.values[i + 1].detach() for s in later if s is not other}
 
-            def after(p: Tensor, run: Callable[..., list[Tensor]] = program.run, rest: dict[int, Tensor] = fixed,
+            def after(p: Tensor, run: Callable[..., list[Tensor]] = program.run, rest: dict[int, Tensor] = others,
                       given: list[Tensor] = outside) -> Tensor:  # fmt: skip
                 return run({"p": p, **rest}, given)[0]
 
             with torch.enable_grad():
                 back: Any = torch.func.vjp(after, value.detach())[1]
-            total = total + back(known[other.index])[0].detach()
+            total = total + back(totals[other.index])[0].detach()
         return total
 
     def _sent_back(self, recurrence: Known, delta: Tensor) -> None:
