@@ -9,6 +9,7 @@ some sequences of a batch (masks, ended sequences), the chain continues for the 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from inspector.engine.cells.family import CellFamily, sequence_family, step_family
+from inspector.engine.cells.module_family import model_weights
 from inspector.engine.errors import CancelledError
 from inspector.engine.hooks.recorder import AfterHook, CallRecorder
 from inspector.engine.recurrent.cell_calls import CellCallChain, recurrence_of, rows_of
@@ -118,8 +120,10 @@ class _Recorder(CallRecorder):
             (weight, weight._version) for weight in module.parameters() if not weight.is_inference()
         ]
         cell = family.from_module(module, family.weights(module))
+        self.trace.weight_gradients.ask(self.trace, module.parameters())
         chain = CellCallChain(
-            f"{place}#{len(chains) + 1}" if chains else place, module, cell, weights,
+            f"{place}#{len(chains) + 1}" if chains else place, module, cell,
+            partial(model_weights, family, module), weights,
             tuple(rows_of(item).detach()[cut].clone() for item in start), cut, 0 if one else column,
             self.trace.look_at if one else 0, torch.ones(columns, dtype=torch.bool),
             torch.zeros(columns, dtype=torch.int64), sent_at=time.monotonic(),

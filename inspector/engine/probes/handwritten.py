@@ -9,6 +9,7 @@ family.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from functools import partial
 
 from torch import nn
 
@@ -21,7 +22,7 @@ from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
 from inspector.engine.recurrent.traced.layer_names import layer_names
-from inspector.engine.recurrent.traced.loops.carried_state import Slot, analyse
+from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot, analyse
 from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, loops_inside
 from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
@@ -183,6 +184,7 @@ class Handwritten:
                 continue
             trace.cells_within |= cells | within
             trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
+            self._ask_weights(flow, recurrence, trace)
             wanted = Wanted(flow, state, cut)
             wanted.ask(trace)
             self._found.append((recurrence, wanted))
@@ -196,6 +198,12 @@ class Handwritten:
             if trace.editing:
                 trace.findings.of(RecordedLoops).loops.append(RecordedLoop(place, flow, state, size))
         return useful
+
+    def _ask_weights(self, flow: Flow, recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace) -> None:
+        """Request the gradients of the parameters that the loop reads, by which sums over steps are checked."""
+        read = flow.twins.used(self._parameters.keys())
+        recurrence.weights = partial(dict, {self._parameters[id(one)]: one for one in read})
+        trace.weight_gradients.ask(trace, read)
 
     def _modules(self) -> dict[int, str]:
         """Ids of modules and of parameters → the module's name."""

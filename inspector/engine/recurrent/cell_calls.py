@@ -13,6 +13,7 @@ from inspector.engine.cells.base import Cell, Check
 from inspector.engine.cells.gate_products import resolution
 from inspector.engine.cells.rounding import ROUNDINGS
 from inspector.engine.recurrent.verification import against_bound, allowed_error, distance, judge, largest
+from inspector.engine.trace.run_gradients import Weights
 from inspector.engine.trace.trace import Recurrence
 
 CHUNK = 512
@@ -31,6 +32,7 @@ class CellCallChain:
 
     Attributes:
         cut: the columns of the user's batch that are recorded; base: the sample of the batch that the first of them is.
+        live: the cell's parameters as the model has them.
         column: among those, the one that is shown.
         alive: (b,) sequences that have continued from step to step so far; counts: (b,) their steps.
         newest: what the cell returned last, with versions (−1 where torch counts none), and a copy of it.
@@ -41,6 +43,7 @@ class CellCallChain:
     place: str
     module: nn.Module
     cell: Cell
+    live: Weights
     weights: list[tuple[Tensor, int]]
     first: tuple[Tensor, ...]
     cut: slice
@@ -128,8 +131,9 @@ def recurrence_of(chain: CellCallChain, lengths: Tensor) -> Recurrence:
     real = torch.minimum(counts, lengths[chain.cut]) if whole else counts
     check = _check(cell, x, states, counts, resolution(dtype, states.device))
     found = Recurrence(
-        chain.place, type(chain.module).__name__, cell, x, states, real.clone(), check=check, base=chain.base
-    )
+        chain.place, type(chain.module).__name__, cell, x, states, real.clone(), check=check, base=chain.base,
+        weights=chain.live,
+    )  # fmt: skip
     if chain.gradients and not chain.gradients_lost() and cell.feeds_parts() is not None:
         found.delta = _delta(chain, found)
         if chain.linked:

@@ -19,6 +19,7 @@ from inspector.engine.cells.base import Cell, Check, StepBlock
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.findings import Findings
+from inspector.engine.trace.run_gradients import RunGradients, Weights
 from inspector.records import STEP_DOMAIN
 
 KEPT_BYTES = 256 << 20
@@ -67,6 +68,16 @@ class Recurrence:
     """The axis of these steps: the input's, another input's, the output's, or the layers of a stack."""
     names: tuple[str, ...] = ()
     """Names of the steps where they are the layers of a stack, if their modules give them."""
+    cuts: dict[int, Tensor] = field(default_factory=dict)
+    """Processing step k → (s,) 1 where the gradient at the state before it flows on to the step before, 0 where the
+    model detached that state; steps that are not here are not cut."""
+    ran: Recurrence | None = None
+    """The same steps as autograd's graph has them, where that is not the dynamics: what is read inside a step by
+    something else is a further part of the state, and detached values are constants. For gradients by step."""
+    weights: Weights | None = None
+    """The cell's parameters as the model has them, with their graph back to the model's own parameters."""
+    run: RunGradients | None = None
+    """The gradients of the run that this is a part of; None for a recurrence that no run made."""
     _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
 
     @property
@@ -109,6 +120,18 @@ class Recurrence:
     def again(self, cell: Cell, t: int, state: Tensor, index: int) -> Tensor:
         """Processing step t of one sample from another state, (s,) from (s,), by `cell` instead of its own."""
         return cell.step(self.x[t, index : index + 1], state[None])[0]
+
+    def weight_gradients(self, delta: Tensor) -> dict[str, Tensor]:
+        """Σ_t Σ_b δᵀ ∂⁺s_t/∂θ of the gradients δ (t, b, s) at the states, by autograd over the plain step."""
+        leaves = {name: value.detach().clone().requires_grad_() for name, value in self.cell.parameters().items()}
+        with torch.enable_grad():
+            cell = self.cell.with_parameters(leaves)
+            made = cell.step(self.x.flatten(0, 1), self.states[:-1].flatten(0, 1))
+            found = torch.autograd.grad(
+                made, list(leaves.values()), delta.flatten(0, 1).to(made.dtype), allow_unused=True,
+                materialize_grads=True,
+            )  # fmt: skip
+        return dict(zip(leaves, found, strict=True))
 
     def in_order(self, values: Tensor, sample: int) -> Tensor:
         """Values (t, …) of one sample's real steps from processing order to sequence order."""
@@ -234,6 +257,8 @@ class Trace:
 
     parameter_gradients: dict[str, Tensor] | None = None
     """∂L/∂θ of every parameter by name, L the sum of the loss, where a quantity requests them; else None."""
+    weight_gradients: RunGradients = field(default_factory=RunGradients)
+    """∂L/∂θ of the weights of recurrences, by which sums over steps are checked."""
     loss_terms: int = 0
     """How many entries of the loss are not NaN: the mean loss is the sum divided by it."""
 

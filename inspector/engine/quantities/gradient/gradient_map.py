@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from inspector.engine.analyses.itemised_bptt import row_norms
+from inspector.engine.analyses.itemised_bptt import cut_, row_norms
+from inspector.engine.analyses.own_gradients import as_ran
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -28,6 +29,8 @@ ABOUT = Describe(
 )
 def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `gradient/lag_map`, (step, source): row t, column k ≤ t. Without a loss there is nothing to write."""
+    own = recurrence.cell.state_size
+    recurrence = as_ran(recurrence)
     if recurrence.arriving is None:
         return
     length, s = recurrence.length(sample), recurrence.cell.state_size
@@ -41,8 +44,9 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         emit.check()
         for offset in range(block.shape[0] - 1, -1, -1):
             k = begin + offset
-            columns[k, k:] = row_norms(carried[k:]).to(carried.dtype)
+            columns[k, k:] = row_norms(carried[k:, :own]).to(carried.dtype)
             block.back_(carried[k:], offset)
+            cut_(recurrence, k, carried[k:])
     result = columns.T
     if recurrence.reverse:
         result = result.flip(0, 1)
