@@ -17,6 +17,7 @@ from inspector.engine.cells.family import is_opaque, sequence_family, step_famil
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.hooks.function_mode import FUSED, runs_fused, unwatched
 from inspector.engine.hooks.module_stack import ModuleStack
+from inspector.engine.recurrent.traced.as_ran import graph_of
 from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, corrected, place_of_step, recurrence_of
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
@@ -27,6 +28,7 @@ from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, 
 from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.record.buffers import resolved
+from inspector.engine.recurrent.traced.program.inner_reads import kept_tensors, stops_of
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
@@ -185,9 +187,7 @@ class Handwritten:
             trace.cells_within |= cells | within
             trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
             self._ask_weights(flow, recurrence, trace)
-            wanted = Wanted(flow, state, cut)
-            wanted.ask(trace)
-            self._found.append((recurrence, wanted))
+            self._found.append((recurrence, self._wanted(flow, state, recurrence, trace, cut=cut)))
             if loop.depth:
                 recurrence.domain, recurrence.names = LAYER_DOMAIN, layer_names(flow, state, self._modules())
             recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
@@ -204,6 +204,24 @@ class Handwritten:
         read = flow.twins.used(self._parameters.keys())
         recurrence.weights = partial(dict, {self._parameters[id(one)]: one for one in read})
         trace.weight_gradients.ask(trace, read)
+
+    def _wanted(
+        self, flow: Flow, state: list[Slot], recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace, *, cut: bool
+    ) -> Wanted:
+        """Request the gradients at the states, and at values inside the steps that something else reads."""
+        stops = stops_of(flow)
+        wanted = Wanted(flow, state, cut, stops)
+        if isinstance(recurrence, ReplayRecurrence) and trace.may_have_gradients and not flow.loop.depth:
+            kept = kept_tensors(trace.subject.model, trace.returned)
+            graph = graph_of(flow, state, recurrence, self._made, self._parameters, kept, cut=cut)
+            if graph is not None:
+                recurrence.ran, wider, slots = graph
+                recurrence.ran.weights = recurrence.weights
+                inner = {slot.index for slot in slots[len(state) :]}
+                wanted.as_ran = Wanted(wider, slots, False, stops, inner)
+                wanted.as_ran.ask(trace)
+        wanted.ask(trace)
+        return wanted
 
     def _modules(self) -> dict[int, str]:
         """Ids of modules and of parameters → the module's name."""

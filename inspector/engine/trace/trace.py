@@ -257,6 +257,8 @@ class Trace:
 
     parameter_gradients: dict[str, Tensor] | None = None
     """∂L/∂θ of every parameter by name, L the sum of the loss, where a quantity requests them; else None."""
+    returned: Any = None
+    """What the model returned, with its graph, while `after_forward` is called."""
     weight_gradients: RunGradients = field(default_factory=RunGradients)
     """∂L/∂θ of the weights of recurrences, by which sums over steps are checked."""
     loss_terms: int = 0

@@ -7,7 +7,7 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,13 +31,19 @@ Known = ReplayRecurrence | GraphRecurrence
 
 
 class Wanted:
-    """The gradients of one recurrence's states: requested before the backward pass, arranged by step after it."""
+    """The gradients of one recurrence's states: requested before the backward pass, arranged by step after it.
 
-    def __init__(self, flow: Flow, state: Sequence[Slot], cut: bool) -> None:
-        self.flow, self.state, self.cut = flow, list(state), cut
+    `stops`: ids of values at which a gradient stops; `inner`: numbers of the slots that are values inside a step.
+    """
+
+    def __init__(
+        self, flow: Flow, state: Sequence[Slot], cut: bool, stops: Collection[int] = (), inner: Collection[int] = ()
+    ) -> None:
+        self.flow, self.state, self.cut, self.stops, self.inner = flow, list(state), cut, stops, inner
         self.found: dict[tuple[int, int], Tensor] = {}
         self.graph = False
         self.slicers: dict[tuple[int, int], Slicer] = {}
+        self.as_ran: Wanted | None = None
 
     def ask(self, trace: Trace) -> None:
         """Request the gradient of every value that has one."""
@@ -66,6 +72,23 @@ class Wanted:
         recurrence.delta = delta
         if not self.cut:
             recurrence.arriving = _arriving(recurrence, delta)
+        if self.as_ran is not None:
+            self._as_ran(self.as_ran, recurrence)
+
+    def _as_ran(self, wanted: Wanted, recurrence: Known) -> None:
+        """Fill the recurrence as autograd's graph has it; it is dropped where nothing inside the steps has a gradient.
+
+        What arrives at the states is then what arrives there alone, without what arrives inside the next step.
+        """
+        ran = recurrence.ran
+        assert isinstance(ran, ReplayRecurrence)
+        wanted.fill(ran)
+        own = recurrence.states.shape[2]
+        nothing = ran.arriving is None or not bool(ran.arriving[..., own:].any())
+        if nothing and recurrence.arriving is not None and not self.stops:
+            recurrence.ran = None
+        elif ran.arriving is not None:
+            recurrence.arriving = ran.arriving[..., :own]
 
     def _newest(self, recurrence: Known) -> Tensor:
         """δ of the parts that are not older values, step by step, with the others of the same step held fixed.
@@ -95,6 +118,8 @@ class Wanted:
     def _total(self, slot: Slot, i: int, before: dict[int, Tensor]) -> Tensor:
         """The gradient of a part after step i, of everything that follows; `before`: of all parts a step earlier."""
         value = slot.values[i + 1]
+        if slot.made[i] < 0 and slot.index in self.inner:
+            return torch.zeros_like(value)
         if slot.made[i] < 0:
             return before.get(slot.index, torch.zeros_like(value))
         if (slot.index, i) in self.found:
@@ -119,7 +144,7 @@ class Wanted:
         for other in later:
             held = {**inputs, **{id(s.values[i + 1]): s.index for s in later if s is not other}}
             try:
-                program, outside = self.slicers.setdefault((slot.index, other.index), Slicer(self.flow))(
+                program, outside = self.slicers.setdefault((slot.index, other.index), Slicer(self.flow, (), self.stops))(
                     i, held, [other.values[i + 1]]
                 )
             except Unsupported:

@@ -137,12 +137,13 @@ class _Building:
 class Slicer:
     """Extracts programs from the iterations of a loop; steps that run the same operations share one.
 
-    `stops`: ids of tensors that are inputs from outside, whatever operation made them.
+    `stops`: ids of tensors that are inputs from outside, whatever operation made them; `constants`: also where they are
+    the result.
     """
 
-    def __init__(self, flow: Flow, stops: Collection[int] = ()) -> None:
+    def __init__(self, flow: Flow, stops: Collection[int] = (), constants: Collection[int] = ()) -> None:
         self.flow = flow
-        self.stops = stops
+        self.stops, self.constants = frozenset((*stops, *constants)), constants
         self.masks: list[Tensor] = []
         self._known: dict[tuple[Hashable, ...], tuple[list[int], Program, list[bool]]] = {}
 
@@ -168,7 +169,8 @@ class Slicer:
             # The first iterations may read another value where the later ones read a state.
             if outside is not None and self._reached(i, outside) == known[2]:
                 return known[1], outside, known[0]
-        chosen = _needed(self.flow, i, inputs, results, self.stops)
+        wanted = [tensor for tensor in results if id(tensor) not in self.constants]
+        chosen = _needed(self.flow, i, inputs, wanted, self.stops)
         program, outside = self._cut(i, chosen, inputs, results)
         self._known[labels] = chosen, program, self._reached(i, outside)
         return program, outside, chosen
@@ -187,6 +189,8 @@ class Slicer:
         for n, j in enumerate(chosen):
             op = ops[j][1]
             if op.random is not None or op.traits.kind is Kind.DETACH or op.custom:
+                return None
+            if self.constants and any(id(out) in self.constants for out in op.outputs):
                 return None
             leaves, _ = _leaves(op.args, op.kwargs)
             if [building.ref(x) if isinstance(x, Tensor) else ("is", x, 0) for x in leaves] != program.instructions[
