@@ -17,7 +17,7 @@ from inspector.engine.cells.family import is_opaque, sequence_family, step_famil
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.hooks.function_mode import FUSED, runs_fused, unwatched
 from inspector.engine.hooks.module_stack import ModuleStack
-from inspector.engine.recurrent.traced.as_ran import graph_of
+from inspector.engine.recurrent.traced.as_ran import as_it_ran
 from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, corrected, place_of_step, recurrence_of
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
@@ -28,7 +28,7 @@ from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, 
 from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.record.buffers import resolved
-from inspector.engine.recurrent.traced.program.inner_reads import kept_tensors, stops_of
+from inspector.engine.recurrent.traced.program.inner_reads import kept_tensors
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
@@ -47,6 +47,10 @@ MANY = 20_000
 BUFFER = (
     "The model writes into a tensor and reads it in other ways than by the places it wrote to, all within a loop, so "
     "what it carries from step to step is not followed; states in variables or in a list are."
+)
+NO_GRADIENT = (
+    "Some states of {} need no gradient (no parameter made them, or autograd was off) and are read by more than the next "
+    "step, so autograd has not followed them; the gradient at those steps is not known and left out."
 )
 DEEPEST_STATE = 1024
 """A stack of layers is shown as a recurrence over depth when its signal has no more entries a sample: pictures and
@@ -120,6 +124,8 @@ class Handwritten:
                 wanted.fill(recurrence)
             except Unsupported as problem:
                 emit.refuse(f"{recurrence.place}:gradient", str(problem))
+            if wanted.unknown:
+                emit.refuse(f"{recurrence.place}:gradient", NO_GRADIENT.format(recurrence.place))
             trace.recurrences.append(recurrence)
         for place, reason in self._refused.items():
             emit.refuse(f"{place}:h", reason)
@@ -209,17 +215,17 @@ class Handwritten:
         self, flow: Flow, state: list[Slot], recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace, *, cut: bool
     ) -> Wanted:
         """Request the gradients at the states, and at values inside the steps that something else reads."""
-        stops = stops_of(flow)
-        wanted = Wanted(flow, state, cut, stops)
-        if isinstance(recurrence, ReplayRecurrence) and trace.may_have_gradients and not flow.loop.depth:
-            kept = kept_tensors(trace.subject.model, trace.returned)
-            graph = graph_of(flow, state, recurrence, self._made, self._parameters, kept, cut=cut)
-            if graph is not None:
-                recurrence.ran, wider, slots = graph
-                recurrence.ran.weights = recurrence.weights
-                inner = {slot.index for slot in slots[len(state) :]}
-                wanted.as_ran = Wanted(wider, slots, False, stops, inner)
-                wanted.as_ran.ask(trace)
+        kept = kept_tensors(trace.subject.model, trace.returned)
+        if not trace.may_have_gradients:
+            return Wanted(flow, state, cut)
+        graph = as_it_ran(flow, state, recurrence, self._made, self._parameters, kept, cut=cut)
+        wanted = Wanted(flow, state, cut, graph.stops)
+        wanted.read = graph.read
+        if graph.recurrence is not None:
+            recurrence.ran, graph.recurrence.weights = graph.recurrence, recurrence.weights
+            inner = {slot.index for slot in graph.slots[len(state) :]}
+            wanted.as_ran = Wanted(graph.flow, graph.slots, False, graph.stops, inner)
+            wanted.as_ran.ask(trace)
         wanted.ask(trace)
         return wanted
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from inspector.engine.analyses.itemised_bptt import cut_, row_norms
 from inspector.engine.analyses.own_gradients import as_ran
 from inspector.engine.errors import Unsupported
@@ -29,7 +31,7 @@ ABOUT = Describe(
 )
 def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `gradient/lag_map`, (step, source): row t, column k ≤ t. Without a loss there is nothing to write."""
-    own = recurrence.cell.state_size
+    own, known = recurrence.cell.state_size, recurrence.delta
     recurrence = as_ran(recurrence)
     if recurrence.arriving is None:
         return
@@ -47,6 +49,9 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
             columns[k, k:] = row_norms(carried[k:, :own]).to(carried.dtype)
             block.back_(carried[k:], offset)
             cut_(recurrence, k, carried[k:])
+    if known is not None:
+        unknown = known[:length, sample - recurrence.base].isnan().any(1) & ~columns.diagonal().isnan()
+        columns.diagonal()[unknown] = torch.nan  # what arrives at a state that needs no gradient
     result = columns.T
     if recurrence.reverse:
         result = result.flip(0, 1)

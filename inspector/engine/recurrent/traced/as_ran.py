@@ -8,73 +8,90 @@ the graph: there each such value is a further part of the state that no step rea
 from __future__ import annotations
 
 from collections.abc import Collection, Container
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.assemble import check_of, parts_of, prefix_of, states_of, trained_of, use_of
 from inspector.engine.recurrent.traced.cells.replayed import LARGEST, ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
-from inspector.engine.recurrent.traced.program.inner_reads import held_ids, inner_reads, stops_of
+from inspector.engine.recurrent.traced.program.inner_reads import inner_reads, read_elsewhere, stops_of
 from inspector.engine.recurrent.traced.program.state_layout import Part
 from inspector.engine.recurrent.traced.program.step_groups import Parameters, operations_of, programs_of
+from inspector.engine.recurrent.traced.record.values import ids_of
+from inspector.engine.trace.trace import Recurrence
 
 
-def graph_of(
+@dataclass(frozen=True, slots=True)
+class AsRan:
+    """A recurrence as autograd's graph has it.
+
+    Attributes:
+        recurrence: None where it is the same as that of the dynamics, or where it is not known.
+        flow: with the values inside the steps; slots: those of the state, the values inside the steps last.
+        stops: ids of values at which a gradient stops.
+        read: ids of states that need no gradient and that something beside the steps reads.
+    """
+
+    recurrence: ReplayRecurrence | None
+    flow: Flow
+    slots: list[Slot]
+    stops: frozenset[int]
+    read: frozenset[int] = frozenset()
+
+
+def as_it_ran(
     flow: Flow,
     state: list[Slot],
-    found: ReplayRecurrence,
+    found: Recurrence,
     made: Container[int],
     trained: Parameters,
     kept: Collection[int],
     *,
     cut: bool,
-) -> tuple[ReplayRecurrence, Flow, list[Slot]] | None:
-    """(the recurrence, the flow with the values inside its steps, the slots of its state); None where it is the same.
+) -> AsRan:
+    """The recurrence of these slots as autograd's graph has it.
 
     `kept`: ids of tensors that are read where nothing was recorded; `cut`: whether a gradient is cut in the steps.
     """
+    stops = stops_of(flow)
+    same = AsRan(None, flow, state, stops)
+    if not isinstance(found, ReplayRecurrence) or flow.loop.depth:
+        return same
+    assert isinstance(found.cell, ReplayStep)
     try:
-        return _graph_of(flow, state, found, made, trained, kept, cut=cut)
+        names = trained_of(flow, found.cell, trained, prefix_of(found.place))
+        chosen = operations_of(flow, found.cell.layout, state, names)
+        same = replace(same, read=read_elsewhere(flow, state, chosen, kept))
+        inner = _with_a_batch(flow, inner_reads(flow, state, chosen, kept, len(flow.slots)), found.states.shape[1])
+        if not inner and not cut and not stops:
+            return same
+        return _wider(same, found, inner, made, names)
     except (Unsupported, RuntimeError):
-        return None  # what then does not add up is rejected where it would be shown
+        return same  # what then does not add up is rejected where it would be shown
 
 
-def _graph_of(
-    flow: Flow,
-    state: list[Slot],
-    found: ReplayRecurrence,
-    made: Container[int],
-    trained: Parameters,
-    kept: Collection[int],
-    *,
-    cut: bool,
-) -> tuple[ReplayRecurrence, Flow, list[Slot]] | None:
+def _wider(
+    same: AsRan, found: ReplayRecurrence, inner: list[tuple[Slot, Part]], made: Container[int], names: Parameters
+) -> AsRan:
+    """With the values inside the steps as further parts of the state. Raises Unsupported."""
     cell = found.cell
     assert isinstance(cell, ReplayStep)
-    size = found.states.shape[1]
-    names = trained_of(flow, cell, trained, prefix_of(found.place))
-    stops = stops_of(flow)
-    chosen = operations_of(flow, cell.layout, state, names, stops)
-    inner = _with_a_batch(flow, inner_reads(flow, state, chosen, kept, len(flow.slots)), size)
-    if not inner and not cut and not stops:
-        return None
-    slots = [*state, *(slot for slot, _ in inner)]
-    wider = replace(flow, slots=[*flow.slots, *slots[len(state) :]], held=[*flow.held, *held_ids(slots[len(state) :])])
+    flow, added = same.flow, [slot for slot, _ in inner]
+    slots = [*same.slots, *added]
+    wider = replace(flow, slots=[*flow.slots, *added], held=[*flow.held, *(ids_of(slot.values) for slot in added)])
     parts = {**cell.layout, **{slot.name: part for slot, part in inner}}
     states = states_of(parts, slots)
-    groups, still_cut = programs_of(wider, parts, slots, made, stops=stops)
-    if still_cut or states.shape[2] > LARGEST:
-        return None
+    groups, still_cut = programs_of(wider, parts, slots, made, stops=same.stops)
     step = ReplayStep(parts, groups, found.steps, ())
     ran = ReplayRecurrence(found.place, found.module, step, found.x, states, found.lengths)
     ran.check = check_of(ran)
-    if not ran.check.passed:
-        return None
+    if still_cut or states.shape[2] > LARGEST or not ran.check.passed:
+        return same
     try:
-        step.uses(use_of(wider, slots, step, states, made, trained, prefix_of(found.place), stops))
+        step.uses(use_of(wider, slots, step, states, made, names, prefix_of(found.place), same.stops))
     except Unsupported as reason:
         step.without = str(reason)
-    return ran, wider, slots
+    return replace(same, recurrence=ran, flow=wider, slots=slots)
 
 
 def _with_a_batch(flow: Flow, inner: list[Slot], size: int) -> list[tuple[Slot, Part]]:

@@ -33,7 +33,11 @@ Known = ReplayRecurrence | GraphRecurrence
 class Wanted:
     """The gradients of one recurrence's states: requested before the backward pass, arranged by step after it.
 
-    `stops`: ids of values at which a gradient stops; `inner`: numbers of the slots that are values inside a step.
+    Attributes:
+        stops: ids of values at which a gradient stops; inner: numbers of the slots that are values inside a step.
+        as_ran: the same for the recurrence as autograd's graph has it, where that is another one.
+        read: ids of states that need no gradient and that more than the next step reads.
+        unknown: whether some gradient is not known for that reason.
     """
 
     def __init__(
@@ -44,6 +48,8 @@ class Wanted:
         self.graph = False
         self.slicers: dict[tuple[int, int], Slicer] = {}
         self.as_ran: Wanted | None = None
+        self.read: Collection[int] = ()
+        self.unknown = False
 
     def ask(self, trace: Trace) -> None:
         """Request the gradient of every value that has one."""
@@ -69,9 +75,10 @@ class Wanted:
             return
         delta = self._newest(recurrence)
         self._sent_back(recurrence, delta)
-        recurrence.delta = delta
         if not self.cut:
             recurrence.arriving = _arriving(recurrence, delta)
+        recurrence.delta = delta
+        self._forget_unknown(recurrence, delta)
         if self.as_ran is not None:
             self._as_ran(self.as_ran, recurrence)
 
@@ -89,12 +96,20 @@ class Wanted:
             recurrence.ran = None
         elif ran.arriving is not None:
             recurrence.arriving = ran.arriving[..., :own]
+            self._take_over(recurrence, ran)
+
+    def _take_over(self, recurrence: Known, ran: ReplayRecurrence) -> None:
+        """Gradients that the next step sends back are those of the graph: the dynamics go through a detached value."""
+        assert recurrence.delta is not None and ran.delta is not None
+        for i, names in self._without_gradient().items():
+            for name in names:
+                recurrence.delta[i, :, recurrence.cell.parts[name]] = ran.delta[i, :, ran.cell.parts[name]]
 
     def _newest(self, recurrence: Known) -> Tensor:
         """δ of the parts that are not older values, step by step, with the others of the same step held fixed.
 
         A value that a step does not change is still the same tensor, and so is its gradient, less its part within that
-        step. NaN where autograd has none: a step's value that depends on nothing that requires a gradient.
+        step.
         """
         cell = recurrence.cell
         assert isinstance(cell, (ReplayStep, GraphStep))
@@ -124,8 +139,7 @@ class Wanted:
             return before.get(slot.index, torch.zeros_like(value))
         if (slot.index, i) in self.found:
             return self.found[slot.index, i]
-        known = value.requires_grad or self.cut
-        return torch.zeros_like(value) if known else torch.full_like(value, torch.nan)
+        return torch.zeros_like(value)  # one that needs no gradient: `_sent_back`
 
     def _through(
         self, i: int, slot: Slot, later: Sequence[Slot], fixed: dict[int, Tensor], totals: dict[int, Tensor]
@@ -165,20 +179,39 @@ class Wanted:
     def _sent_back(self, recurrence: Known, delta: Tensor) -> None:
         """Gradients that autograd does not give: those that the next step propagates back.
 
-        These are the parts that are older values, and the initial values for as long as no step makes a new one.
+        These are the parts that are older values, the initial values for as long as no step makes a new one, and values
+        that need no gradient: a first state that no parameter made, a state that was detached.
         """
-        cell = recurrence.cell
+        cell, needed = recurrence.cell, self._without_gradient()
         assert isinstance(cell, (ReplayStep, GraphStep))
-        old = {name: len(delta) for name, part in cell.layout.items() if part.lag}
-        names = {part.slot: name for name, part in cell.layout.items() if part.lag == 0}
+        for name, part in cell.layout.items():
+            for i in range(len(delta) - 1) if part.lag else ():
+                needed.setdefault(i, []).append(name)
+        for i in range(max((i for i in needed if i < len(delta) - 1), default=-1), -1, -1):
+            back = recurrence.block(i + 1, i + 2).vjp(delta[i + 1 : i + 2, ..., None])[0, ..., 0]
+            for name in needed.get(i, ()):
+                delta[i, :, cell.parts[name]] = back[:, cell.parts[name]]
+
+    def _without_gradient(self) -> dict[int, list[str]]:
+        """{step: names of the parts whose value after it needs no gradient}."""
+        found: dict[int, list[str]] = {}
         for slot in self.state:
             first = next(i for i, made in enumerate(slot.made) if made >= 0)
-            old |= {names[slot.index]: first} if first else {}
-        for t in range(min(len(delta) - 1, max(old.values(), default=0)), 0, -1):
-            back = recurrence.block(t, t + 1).vjp(delta[t : t + 1, ..., None])[0, ..., 0]
-            for name, stop in old.items():
-                if t <= stop:
-                    delta[t - 1, :, cell.parts[name]] = back[:, cell.parts[name]]
+            for i, value in enumerate(slot.values[1:]):
+                if i < first or not (value.requires_grad or slot.index in self.inner):
+                    found.setdefault(i, []).append(slot.name)
+        return found
+
+    def _forget_unknown(self, recurrence: Known, delta: Tensor) -> None:
+        """NaN for values that need no gradient and are read by more than the next step: what reads them is not known.
+
+        In that case autograd has not followed the value, and its gradient is more than the next step sends back.
+        """
+        for slot in self.state:
+            for i, value in enumerate(slot.values[1:]):
+                if slot.made[i] >= 0 and not value.requires_grad and id(value) in self.read:
+                    delta[i, :, recurrence.cell.parts[slot.name]] = torch.nan
+                    self.unknown = True
 
 
 def _on_the_graph(value: Tensor, later: Sequence[Slot], known: dict[int, Tensor], i: int) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.record.operation import results_of
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
-from inspector.engine.recurrent.traced.record.values import Numbers, ids_of
+from inspector.engine.recurrent.traced.record.values import Numbers
 
 FOUND_IN = 3
 """How deep containers are searched for tensors that a model returns or stores."""
@@ -95,6 +95,15 @@ def inner_reads(
     return list(found.values())
 
 
+def read_elsewhere(
+    flow: Flow, state: Sequence[Slot], chosen: Mapping[int, list[int]], kept: Collection[int]
+) -> frozenset[int]:
+    """Ids of the states that need no gradient and that something beside the steps reads."""
+    values = [value for slot in state for value in slot.values[1:] if not value.requires_grad]
+    reads = _Reads(flow, chosen, kept) if values else None
+    return frozenset(id(one) for one in values if reads is not None and reads.of(np.array([id(one)])))
+
+
 def _add(found: dict[tuple[int, int], Slot], key: tuple[int, int], flow: Flow, members: Numbers, j: int) -> None:
     values = flow.twins.results(members, j, key[1])
     steps = len(flow.loop.iterations)
@@ -139,8 +148,3 @@ class _Reads:
         if call not in self._known:
             self._known[call] = any(one.requires_grad for one in results_of(self.table.calls[call][3]))
         return self._known[call]
-
-
-def held_ids(slots: Sequence[Slot]) -> list[Numbers]:
-    """The ids of the values of each slot."""
-    return [ids_of(slot.values) for slot in slots]

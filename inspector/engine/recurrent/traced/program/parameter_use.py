@@ -152,6 +152,8 @@ class ParameterUse:
             for numbers in group.numbers.split(CHUNK):
                 with torch.enable_grad():
                     made = other._map(n, numbers, partial(other._advance, group.program), states[numbers])
+                    if not made.requires_grad:  # steps that use no parameter
+                        continue
                     found = torch.autograd.grad(
                         made, list(leaves.values()), delta[numbers].to(made.dtype), allow_unused=True,
                         materialize_grads=True,
