@@ -36,7 +36,7 @@ from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
-from inspector.records import CARRIED, LAYER_DOMAIN, STATE, Labels, place_name
+from inspector.records import CARRIED, LAYER_DOMAIN, STATE, Labels, Log, place_name
 
 FULL = (
     "The model makes more operations than are recorded, so loops after the first {:,} are missed; a shorter sequence "
@@ -125,7 +125,7 @@ class Handwritten:
             except Unsupported as problem:
                 emit.refuse(f"{recurrence.place}:gradient", str(problem))
             if wanted.unknown:
-                emit.refuse(f"{recurrence.place}:gradient", NO_GRADIENT.format(recurrence.place))
+                emit.sink.write(Log(NO_GRADIENT.format(recurrence.place), "warning", "engine"))
             trace.recurrences.append(recurrence)
         for place, reason in self._refused.items():
             emit.refuse(f"{place}:h", reason)

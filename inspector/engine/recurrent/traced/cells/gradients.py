@@ -95,13 +95,13 @@ class Wanted:
         if nothing and recurrence.arriving is not None and not self.stops:
             recurrence.ran = None
         elif ran.arriving is not None:
-            recurrence.arriving = ran.arriving[..., :own]
+            recurrence.arriving = None if self.cut else ran.arriving[..., :own]
             self._take_over(recurrence, ran)
 
     def _take_over(self, recurrence: Known, ran: ReplayRecurrence) -> None:
         """Gradients that the next step sends back are those of the graph: the dynamics go through a detached value."""
         assert recurrence.delta is not None and ran.delta is not None
-        for i, names in self._without_gradient().items():
+        for i, names in self._without_gradient(recurrence).items():
             for name in names:
                 recurrence.delta[i, :, recurrence.cell.parts[name]] = ran.delta[i, :, ran.cell.parts[name]]
 
@@ -114,7 +114,7 @@ class Wanted:
         cell = recurrence.cell
         assert isinstance(cell, (ReplayStep, GraphStep))
         delta = torch.zeros_like(recurrence.states[1:])
-        names = {part.slot: name for name, part in cell.layout.items() if part.lag == 0}
+        names = _names(recurrence)
         before: dict[int, Tensor] = {}
         for i in range(delta.shape[0]):
             now: dict[int, Tensor] = {}
@@ -182,7 +182,7 @@ class Wanted:
         These are the parts that are older values, the initial values for as long as no step makes a new one, and values
         that need no gradient: a first state that no parameter made, a state that was detached.
         """
-        cell, needed = recurrence.cell, self._without_gradient()
+        cell, needed = recurrence.cell, self._without_gradient(recurrence)
         assert isinstance(cell, (ReplayStep, GraphStep))
         for name, part in cell.layout.items():
             for i in range(len(delta) - 1) if part.lag else ():
@@ -192,14 +192,15 @@ class Wanted:
             for name in needed.get(i, ()):
                 delta[i, :, cell.parts[name]] = back[:, cell.parts[name]]
 
-    def _without_gradient(self) -> dict[int, list[str]]:
+    def _without_gradient(self, recurrence: Known) -> dict[int, list[str]]:
         """{step: names of the parts whose value after it needs no gradient}."""
         found: dict[int, list[str]] = {}
+        names = _names(recurrence)
         for slot in self.state:
             first = next(i for i, made in enumerate(slot.made) if made >= 0)
             for i, value in enumerate(slot.values[1:]):
                 if i < first or not (value.requires_grad or slot.index in self.inner):
-                    found.setdefault(i, []).append(slot.name)
+                    found.setdefault(i, []).append(names[slot.index])
         return found
 
     def _forget_unknown(self, recurrence: Known, delta: Tensor) -> None:
@@ -207,11 +208,18 @@ class Wanted:
 
         In that case autograd has not followed the value, and its gradient is more than the next step sends back.
         """
+        names = _names(recurrence)
         for slot in self.state:
             for i, value in enumerate(slot.values[1:]):
                 if slot.made[i] >= 0 and not value.requires_grad and id(value) in self.read:
-                    delta[i, :, recurrence.cell.parts[slot.name]] = torch.nan
+                    delta[i, :, recurrence.cell.parts[names[slot.index]]] = torch.nan
                     self.unknown = True
+
+
+def _names(recurrence: Known) -> dict[int, str]:
+    """{number of a slot: name of the part that is its newest value}."""
+    assert isinstance(recurrence.cell, (ReplayStep, GraphStep))
+    return {part.slot: name for name, part in recurrence.cell.layout.items() if part.lag == 0}
 
 
 def _on_the_graph(value: Tensor, later: Sequence[Slot], known: dict[int, Tensor], i: int) -> Tensor:

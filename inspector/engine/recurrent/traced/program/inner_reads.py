@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
-from inspector.engine.recurrent.traced.record.operation import results_of
+from inspector.engine.recurrent.traced.record.operation import Op, results_of
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import Numbers
 
@@ -31,16 +31,18 @@ def stops_of(flow: Flow) -> frozenset[int]:
     run, and are rejected.
     """
     looked = {int(i) for members in flow.twins.members.values() for i in (members[0], members[-1])}
-    if not any(_stops(op) for i in looked for _, op in flow.loop.iterations[i]):
+    if not any(_stops(flow, op) for i in looked for _, op in flow.loop.iterations[i]):
         return frozenset()
     every = (op for i in range(len(flow.loop.iterations)) for _, op in flow.loop.iterations[i])
-    return frozenset(id(out) for op in every for out in _stops(op))
+    return frozenset(id(out) for op in every for out in _stops(flow, op))
 
 
-def _stops(op: Any) -> list[Tensor]:
+def _stops(flow: Flow, op: Op) -> list[Tensor]:
+    """Those of an operation's results. A view of a buffer that was written into later has a gradient only since then,
+    so inputs count that are parameters, or results within the loop."""
     if op.in_place:
         return []
-    given = any(one.requires_grad for one in op.inputs)
+    given = any(one.requires_grad and (one.is_leaf or id(one) in flow.source) for one in op.inputs)
     cut = op.traits.kind is Kind.DETACH
     return [
         out for out in op.outputs

@@ -145,7 +145,7 @@ class Slicer:
         self.flow = flow
         self.stops, self.constants = frozenset((*stops, *constants)), constants
         self.masks: list[Tensor] = []
-        self._known: dict[tuple[Hashable, ...], tuple[list[int], Program, list[bool]]] = {}
+        self._known: dict[tuple[Hashable, ...], tuple[list[int], Program, list[tuple[bool, bool]]]] = {}
 
     def __call__(
         self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor]
@@ -175,10 +175,13 @@ class Slicer:
         self._known[labels] = chosen, program, self._reached(i, outside)
         return program, outside, chosen
 
-    def _reached(self, i: int, outside: Sequence[Tensor]) -> list[bool]:
-        """Which tensors from outside iteration i computed from a state without a derivative."""
+    def _reached(self, i: int, outside: Sequence[Tensor]) -> list[tuple[bool, bool]]:
+        """Which tensors from outside iteration i computed from a state without a derivative, and which are constants."""
         makers = [self.flow.made_here(tensor, i) for tensor in outside]
-        return [j is not None and bool(self.flow.reach[i][j]) for j in makers]
+        return [
+            (j is not None and bool(self.flow.reach[i][j]), id(tensor) in self.constants)
+            for j, tensor in zip(makers, outside, strict=True)
+        ]
 
     def _same(
         self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor], chosen: list[int], program: Program
