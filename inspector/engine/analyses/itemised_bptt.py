@@ -145,8 +145,9 @@ def signals(recurrence: Recurrence, sample: int) -> dict[str, str]:
 def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dict[str, Tensor]:
     """dL/dθ by autograd over the plain step function, chunk by chunk from the end: {parameter: its shape}.
 
-    For a recurrence that no run made: with a run its own gradients are the reference. Every state is set to the captured one (its derivative stays), so that a network that
-    amplifies rounding is linearised at the same states; gradients flow over the chunks' edges, nothing is cut.
+    For a recurrence that no run made: with a run its own gradients are the reference. Every state is set to the
+    captured one (its derivative stays), so that a network that amplifies rounding is linearised at the same states;
+    gradients flow over the chunks' edges, nothing is cut.
     """
     arriving = begin(recurrence, sample)
     index = sample - recurrence.base

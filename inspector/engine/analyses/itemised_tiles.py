@@ -83,7 +83,14 @@ class _Filling:
         kept: Mapping[str, int],
         probes: Mapping[str, Tensor],
     ) -> None:
-        self.recurrence, self.block, self.steps, self.first, self.probes, self.kept = recurrence, block, steps, first, probes, kept
+        self.recurrence, self.block, self.steps, self.first, self.probes, self.kept = (
+            recurrence,
+            block,
+            steps,
+            first,
+            probes,
+            kept,
+        )
         n, t, new = steps.stop - steps.start, len(carried), carried.new_zeros
         self.norms = {signal: new(n, t, dtype=torch.float64) for signal in kept}
         self.rows = {signal: new(n, t - first, q) for signal, q in kept.items()}

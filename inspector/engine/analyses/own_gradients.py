@@ -92,7 +92,7 @@ def unit_of(recurrence: Recurrence, dtype: torch.dtype) -> float:
     """The relative error that rounding alone may cause in a sum over steps, per size of what is added up."""
     resolution = float(torch.finfo(dtype).eps)
     roundings = ROUNDINGS if resolution < 1e-5 else ROUNDINGS_LOW
-    return roundings * resolution * recurrence.steps**0.5
+    return float(roundings * resolution * recurrence.steps**0.5)
 
 
 def _judge(run: RunGradients, all_sums: Mapping[int, _Sums], own: _Sums, name: str, recurrence: Recurrence) -> Compared:

@@ -79,7 +79,7 @@ class Observation:
         for probe in self.probes:
             self._finish(probe)
         settle(self.trace, self.emit)
-        self.trace.weight_gradients.settle(self.trace)
+        self.trace.share_weight_gradients()
         self.trace.forget_requests()
 
     def _finish(self, probe: Probe) -> None:

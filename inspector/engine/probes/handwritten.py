@@ -27,8 +27,8 @@ from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot, an
 from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, loops_inside
 from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
-from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.program.inner_reads import kept_tensors
+from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
@@ -49,8 +49,8 @@ BUFFER = (
     "what it carries from step to step is not followed; states in variables or in a list are."
 )
 NO_GRADIENT = (
-    "Some states of {} need no gradient (no parameter made them, or autograd was off) and are read by more than the next "
-    "step, so autograd has not followed them; the gradient at those steps is not known and left out."
+    "Some states of {} need no gradient (no parameter made them, or autograd was off) and are read by more than the "
+    "next step, so autograd has not followed them; the gradient at those steps is not known and left out."
 )
 DEEPEST_STATE = 1024
 """A stack of layers is shown as a recurrence over depth when its signal has no more entries a sample: pictures and
@@ -209,7 +209,7 @@ class Handwritten:
         """Request the gradients of the parameters that the loop reads, by which sums over steps are checked."""
         read = flow.twins.used(self._parameters.keys())
         recurrence.weights = partial(dict, {self._parameters[id(one)]: one for one in read})
-        trace.weight_gradients.ask(trace, read)
+        trace.weight_gradients.ask(trace.want_gradient, read)
 
     def _wanted(
         self, flow: Flow, state: list[Slot], recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace, *, cut: bool

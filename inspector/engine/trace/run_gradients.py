@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from inspector.engine.trace.trace import Recurrence, Trace
-
 MOST_BYTES = 1 << 30
 """Memory for these gradients; a weight beyond it is not compared, and what needs the comparison says so."""
 Weights = Callable[[], Mapping[str, Tensor]]
+Take = Callable[[Tensor | None], None]
 
 
 @dataclass(eq=False)
@@ -32,7 +30,7 @@ class RunGradients:
     """
 
     names: dict[int, str] = field(default_factory=dict)
-    recurrences: list[Recurrence] = field(default_factory=list)
+    recurrences: list[Any] = field(default_factory=list)
     missing: set[int] = field(default_factory=set)
     compared: Any = None
     """What `analyses/own_gradients.py` found, once for all quantities."""
@@ -40,8 +38,9 @@ class RunGradients:
     _found: dict[int, Tensor] = field(default_factory=dict)
     _bytes: int = 0
 
-    def ask(self, trace: Trace, parameters: Iterable[Tensor]) -> None:
-        """Request the gradients of these parameters, each once. Call before the backward pass."""
+    def ask(self, want: Callable[[Tensor, Take], None], parameters: Iterable[Tensor]) -> None:
+        """Request the gradients of these parameters, each once, by `Trace.want_gradient`. Call before the backward
+        pass."""
         for one in parameters:
             if id(one) in self._asked or id(one) in self.missing or not one.requires_grad or not one.is_leaf:
                 continue
@@ -50,9 +49,9 @@ class RunGradients:
                 continue
             self._bytes += one.nbytes
             self._asked[id(one)] = one
-            trace.want_gradient(one, self._receiver(id(one)))
+            want(one, self._receiver(id(one)))
 
-    def _receiver(self, number: int) -> Callable[[Tensor | None], None]:
+    def _receiver(self, number: int) -> Take:
         def take(gradient: Tensor | None) -> None:
             if gradient is not None:
                 self._found[number] = gradient.detach()
@@ -76,12 +75,3 @@ class RunGradients:
     def name(self, parameter: Tensor) -> str:
         """The model's name of a parameter."""
         return self.names.get(id(parameter), "a weight")
-
-    def settle(self, trace: Trace) -> None:
-        """The run has ended: its recurrences refer to this object from now on."""
-        self.names = {id(value): name for name, value in trace.subject.model.named_parameters()}
-        self.recurrences = list(trace.recurrences)
-        for one in self.recurrences:
-            one.run = self
-            if one.ran is not None:
-                one.ran.run = self

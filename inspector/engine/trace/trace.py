@@ -283,6 +283,16 @@ class Trace:
         for request in self.gradient_requests:
             request.take(request.gradient)
 
+    def share_weight_gradients(self) -> None:
+        """The run has ended: its recurrences refer to the gradients of its weights from now on."""
+        run = self.weight_gradients
+        run.names = {id(value): name for name, value in self.subject.model.named_parameters()}
+        run.recurrences = list(self.recurrences)
+        for one in self.recurrences:
+            for other in (one, one.ran):
+                if other is not None:
+                    other.run = run
+
     def forget_requests(self) -> None:
         """Remove the hooks; later gradients are ignored."""
         for request in self.gradient_requests:

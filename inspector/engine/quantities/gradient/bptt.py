@@ -50,8 +50,9 @@ LAG = "‖Σ_t a_tᵀ J_{t:t−ℓ} ∂⁺s_{t−ℓ}/∂θ‖_F (norm of the su
 def bptt(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write, for each parameter θ, `bptt/θ` (step, source), `bptt/θ/lag` (statistic, lag) and its scalars.
 
-    Scalars: `check_error` (sum of all items against the gradient of the run's own backward pass, relative), `total_norm`, `immediate_norm`
-    (lag 0 alone) and `immediate_cosine` (of the two). A parameter is rejected where the sum is not that gradient.
+    Scalars: `check_error` (sum of all items against the gradient of the run's own backward pass, relative),
+    `total_norm`, `immediate_norm` (lag 0 alone) and `immediate_cosine` (of the two). A parameter is rejected where the
+    sum is not that gradient.
     """
     recurrence = as_ran(recurrence)
     arriving = begin(recurrence, sample)

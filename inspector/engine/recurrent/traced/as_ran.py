@@ -96,7 +96,7 @@ def _wider(
 
 def _with_a_batch(flow: Flow, inner: list[Slot], size: int) -> list[tuple[Slot, Part]]:
     """Those that have one value a sequence, with their part of the state, numbered anew."""
-    found = []
+    found: list[tuple[Slot, Part]] = []
     for slot in inner:
         try:
             (part,) = parts_of(flow, [slot], size).values()

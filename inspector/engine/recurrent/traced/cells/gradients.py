@@ -158,9 +158,9 @@ class Wanted:
         for other in later:
             held = {**inputs, **{id(s.values[i + 1]): s.index for s in later if s is not other}}
             try:
-                program, outside = self.slicers.setdefault((slot.index, other.index), Slicer(self.flow, (), self.stops))(
-                    i, held, [other.values[i + 1]]
-                )
+                program, outside = self.slicers.setdefault(
+                    (slot.index, other.index), Slicer(self.flow, (), self.stops)
+                )(i, held, [other.values[i + 1]])
             except Unsupported:
                 continue
             if not program.instructions:

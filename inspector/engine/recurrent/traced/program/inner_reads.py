@@ -75,7 +75,7 @@ def _tensors(values: Iterable[Any], depth: int) -> Iterator[Tensor]:
 def inner_reads(
     flow: Flow, state: Sequence[Slot], chosen: Mapping[int, list[int]], kept: Collection[int], first: int
 ) -> list[Slot]:
-    """A slot for every value inside the steps that something else reads: nothing before the first step, then its values.
+    """A slot for every value inside the steps that something else reads: zeros at first, then its values.
 
     `chosen`: the operations of the step, for one iteration of each class; `kept`: ids of tensors that are read where
     nothing was recorded; `first`: the index of the first new slot.

@@ -176,7 +176,7 @@ class Slicer:
         return program, outside, chosen
 
     def _reached(self, i: int, outside: Sequence[Tensor]) -> list[tuple[bool, bool]]:
-        """Which tensors from outside iteration i computed from a state without a derivative, and which are constants."""
+        """Which tensors from outside iteration i computed from a state, and which of them are constants."""
         makers = [self.flow.made_here(tensor, i) for tensor in outside]
         return [
             (j is not None and bool(self.flow.reach[i][j]), id(tensor) in self.constants)

@@ -72,9 +72,7 @@ def programs_of(
 
 
 @torch.no_grad()
-def operations_of(
-    flow: Flow, parts: dict[str, Part], state: Sequence[Slot], more: Parameters
-) -> dict[int, list[int]]:
+def operations_of(flow: Flow, parts: dict[str, Part], state: Sequence[Slot], more: Parameters) -> dict[int, list[int]]:
     """The operations of the step, with these parameters as inputs, for one iteration of each class: through detached
     values too. Raises Unsupported."""
     cutting = _Cutting(flow, parts, state, _keys(more), True)
