@@ -17,7 +17,7 @@ from torch import nn
 
 from inspector.engine.cells.family import sequence_family, step_family
 from inspector.engine.errors import InputError
-from inspector.engine.interventions.eager_loops import Layer, cell_forward_of, forward_of, layers_of
+from inspector.engine.interventions.eager_loops import Layer, Sequences, cell_forward_of, forward_of, layers_of
 from inspector.engine.model.batch import INPUT, SEQUENCES, Batch, NamedInput
 from inspector.engine.model.batching import encode_text
 from inspector.engine.model.subject import Subject
@@ -82,13 +82,16 @@ class WrittenOut:
         self.places: dict[int, str] = {}
         self._forwards: list[tuple[nn.Module, Any]] = []
         self._layers: list[Layer] = []
+        self._sequences: list[Sequences] = []
         for name, module in model.named_modules():
             place = name or type(module).__name__.lower()
             sequence, step = sequence_family(module), step_family(module)
             if sequence is not None:
                 rows = layers_of(sequence, module, place)
                 self._layers += [layer for row in rows for layer in row]
-                self._forwards.append((module, forward_of(sequence, module, rows)))
+                calls = Sequences()
+                self._sequences.append(calls)
+                self._forwards.append((module, forward_of(sequence, module, rows, calls)))
             elif step is not None:
                 forward, layer = cell_forward_of(step, module, place)
                 self._layers.append(layer)
@@ -98,6 +101,8 @@ class WrittenOut:
     @contextmanager
     def on(self) -> Iterator[None]:
         """Inside, the model computes with the loops."""
+        for calls in self._sequences:
+            calls.forget()
         for module, forward in self._forwards:
             module.forward = forward
         try:
@@ -105,6 +110,8 @@ class WrittenOut:
         finally:
             for module, _ in self._forwards:
                 del module.forward
+            for calls in self._sequences:
+                calls.forget()
 
 
 def edited_input(subject: Subject, batch: Batch, edits: Sequence[Edit]) -> Batch:

@@ -26,6 +26,7 @@ from inspector.engine.recurrent.traced.layer_names import layer_names
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot, analyse
 from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, loops_inside
 from inspector.engine.recurrent.traced.loops.state_choice import states
+from inspector.engine.recurrent.traced.loops.written_out import written_out
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.program.inner_reads import kept_tensors
 from inspector.engine.recurrent.traced.record.buffers import resolved
@@ -158,7 +159,7 @@ class Handwritten:
         self._made = _Origins(table, trace)
         if trace.editing:
             trace.findings.of(RecordedLoops).operations = table.ops()
-        search = find_loops(table)
+        search = find_loops(table, written_out(table, trace.places) if trace.places else ())
         loop = next(search, None)
         while loop is not None:
             emit.check()

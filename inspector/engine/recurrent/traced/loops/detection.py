@@ -73,13 +73,19 @@ class Loop:
 Search = Generator[Loop, bool, None]
 
 
-def find_loops(table: Table) -> Search:
+def find_loops(table: Table, apart: Sequence[tuple[int, list[int]]] = ()) -> Search:
     """Loops, those of the outermost frames first; `send(True)` reports that the last one was used.
 
     The inside of a used loop is not searched again. Loops over the same code come before loops over equal layers
-    (`depth`).
+    (`depth`). The operations of each of `apart` (level of a frame, operations) are searched by themselves, before all
+    others and at that level.
     """
-    yield from _inside(table, list(range(len(table))), 0)
+    taken = set(chain.from_iterable(ops for _, ops in apart))
+    for level, ops in apart:
+        frame = table.frames(level)[table.where[ops[-1]]]
+        assert frame is not None
+        yield from _loops_of(table, frame, ops, level, depth=False)
+    yield from _inside(table, [n for n in range(len(table)) if n not in taken], 0)
 
 
 def _inside(table: Table, ops: list[int], level: int) -> Search:
