@@ -111,7 +111,8 @@ def _judge(run: RunGradients, all_sums: Mapping[int, _Sums], own: _Sums, name: s
         error = differing(total, truth)
         result.error, result.size = max(result.error, error, key=_worse), max(result.size, size)
         if error * float(truth.double().norm()) > unit_of(recurrence, truth.dtype) * size or error == math.inf:
-            result.reason = DIFFERS.format(error, run.name(parameter))
+            partial = recurrence.states.shape[1] < run.samples
+            result.reason = PARTIAL.format(run.samples) if partial else DIFFERS.format(error, run.name(parameter))
     if not own.reads.get(name) and not result.reason:
         result.reason = FROZEN
     return result

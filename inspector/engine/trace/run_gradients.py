@@ -26,12 +26,14 @@ class RunGradients:
     Attributes:
         names: id of a parameter of the model → its qualified name.
         recurrences: all of the run: several may use one parameter, and its gradient is the sum over all of them.
+        samples: sequences of the batch, over all of which the gradients are sums.
         missing: the weights that did not fit into the memory, by id.
     """
 
     names: dict[int, str] = field(default_factory=dict)
     recurrences: list[Any] = field(default_factory=list)
     missing: set[int] = field(default_factory=set)
+    samples: int = 1
     compared: Any = None
     """What `analyses/own_gradients.py` found, once for all quantities."""
     _asked: dict[int, Tensor] = field(default_factory=dict)

@@ -287,7 +287,7 @@ class Trace:
         """The run has ended: its recurrences refer to the gradients of its weights from now on."""
         run = self.weight_gradients
         run.names = {id(value): name for name, value in self.subject.model.named_parameters()}
-        run.recurrences = list(self.recurrences)
+        run.recurrences, run.samples = list(self.recurrences), int(self.batch.lengths.numel())
         for one in self.recurrences:
             for other in (one, one.ran):
                 if other is not None:

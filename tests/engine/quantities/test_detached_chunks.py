@@ -97,11 +97,11 @@ def contributions(rnn: nn.RNNBase, kind: str, cut: str, x: Tensor, layer: int) -
     return found
 
 
-def run(model: nn.Module, b: int, look_at: int, *keys: str) -> tuple[Kept, Tensor]:
+def run(model: nn.Module, b: int, look_at: int, *keys: str, alone: bool = False) -> tuple[Kept, Tensor]:
     torch.manual_seed(2)
     x, kept = torch.randn(b, T, IN, dtype=D), Kept()
     subject = Subject(model=model, kind="vectors", width=IN, loss=lambda out, batch: out.square().sum(-1))
-    perform(subject, Batch(x, torch.tensor([T] * b), look_at=look_at), kept, RunOptions(only=keys))
+    perform(subject, Batch(x, torch.tensor([T] * b), look_at=look_at), kept, RunOptions(only=keys, only_selected=alone))
     return kept, x[look_at]
 
 
@@ -183,3 +183,12 @@ def test_a_weight_that_cannot_be_confirmed_is_refused_alone(frozen: bool) -> Non
     assert f"{place}:bptt/weight_ih" in kept.names() and f"{place}:bptt/weight_hh" not in kept.names()
     assert ("is frozen" if frozen else "of the gradient of rnn.weight_hh_l0") in reason
     assert reason.startswith("The items of rnn.l0 weight_hh are not shown: ")
+
+
+def test_of_one_recorded_sequence_of_a_batch_the_reason_is_that_the_others_are_missing() -> None:
+    torch.manual_seed(0)
+    kept, _ = run(Twice().double(), 2, 0, "bptt", alone=True)
+    assert kept.reasons() and all(
+        reason.endswith("only the selected sequence was recorded, and the model's gradient is that of all 2 sequences.")
+        for reason in kept.reasons()
+    )
