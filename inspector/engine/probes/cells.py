@@ -23,12 +23,13 @@ from inspector.engine.hooks.recorder import AfterHook, CallRecorder
 from inspector.engine.recurrent.cell_calls import CellCallChain, recurrence_of, rows_of
 from inspector.engine.recurrent.fused.calls import UNKNOWN_COLUMN, column_of
 from inspector.engine.recurrent.fused.layers import CHANGED, GRADIENT, OVERWRITTEN, class_name
+from inspector.engine.recurrent.verification import NO_GRADIENT
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import dtype_name
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
-from inspector.records import Channel
+from inspector.records import Channel, Log
 
 LIVE_STEPS, LIVE_SECONDS = 32, 0.05
 LIVE_FEWEST = 8
@@ -75,13 +76,15 @@ class _Recorder(CallRecorder):
                 return
             rows = chain.alive
         else:
-            chain.linked = chain.linked and chain.same(given)
+            chain.link(given, rows)
         step = len(chain.states)
         chain.step(x, made, rows)
         for number, part in enumerate(made):
             if part.requires_grad:
                 self.trace.want_gradient(part, chain.receiver(step, number))
                 chain.asked.append((part, part._version))
+            else:
+                chain.without.append((step, number))
         self.draw(chain)
 
     def _find(self, place: str, given: tuple[Tensor, ...]) -> tuple[CellCallChain | None, Tensor]:
@@ -220,6 +223,8 @@ class Cells:
             emit.refuse(f"{chain.place}:gate", OVERWRITTEN.format(chain.place))
             return
         recurrence = recurrence_of(chain, trace.batch.lengths)
+        if recurrence.unfollowed is not None:
+            emit.sink.write(Log(NO_GRADIENT.format(chain.place), "warning", "engine"))
         if chain.sent == chain.count:
             recurrence.shown = set(chain.parts)
         if chain.gradients and chain.gradients_lost():

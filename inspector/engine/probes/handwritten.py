@@ -33,6 +33,7 @@ from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
+from inspector.engine.recurrent.verification import NO_GRADIENT
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
@@ -48,10 +49,6 @@ MANY = 20_000
 BUFFER = (
     "The model writes into a tensor and reads it in other ways than by the places it wrote to, all within a loop, so "
     "what it carries from step to step is not followed; states in variables or in a list are."
-)
-NO_GRADIENT = (
-    "Some states of {} need no gradient (no parameter made them, or autograd was off) and are read by more than the "
-    "next step, so autograd has not followed them; the gradient at those steps is not known and left out."
 )
 DEEPEST_STATE = 1024
 """A stack of layers is shown as a recurrence over depth when its signal has no more entries a sample: pictures and
@@ -125,7 +122,7 @@ class Handwritten:
                 wanted.fill(recurrence)
             except Unsupported as problem:
                 emit.refuse(f"{recurrence.place}:gradient", str(problem))
-            if wanted.unknown:
+            if recurrence.unfollowed is not None:
                 emit.sink.write(Log(NO_GRADIENT.format(recurrence.place), "warning", "engine"))
             trace.recurrences.append(recurrence)
         for place, reason in self._refused.items():

@@ -71,6 +71,8 @@ class Recurrence:
     cuts: dict[int, Tensor] = field(default_factory=dict)
     """Processing step k → (s,) 1 where the gradient at the state before it flows on to the step before, 0 where the
     model detached that state; steps that are not here are not cut."""
+    unfollowed: Tensor | None = None
+    """(t, s) True where δ is not known, and NaN: a state that needs no gradient. None where it is known everywhere."""
     ran: Recurrence | None = None
     """The same steps as autograd's graph has them, where that is not the dynamics: what is read inside a step by
     something else is a further part of the state, and detached values are constants. For gradients by step."""
@@ -132,6 +134,14 @@ class Recurrence:
                 materialize_grads=True,
             )  # fmt: skip
         return dict(zip(leaves, found, strict=True))
+
+    def leave_out(self, step: int, entries: slice) -> None:
+        """Note that δ of these entries of the state after a step is not known."""
+        assert self.delta is not None
+        if self.unfollowed is None:
+            self.unfollowed = torch.zeros(self.steps, self.cell.state_size, dtype=torch.bool)
+        self.unfollowed[step, entries] = True
+        self.delta[step, :, entries] = torch.nan
 
     def in_order(self, values: Tensor, sample: int) -> Tensor:
         """Values (t, …) of one sample's real steps from processing order to sequence order."""

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
+from inspector.records import Log
 
 D = torch.float64
 IN, H, T, CHUNK = 3, 4, 9, 3
@@ -141,6 +142,53 @@ def test_truncation_beyond_a_chunk_changes_nothing_where_chunks_were_detached() 
     kept, _ = run(Chunks("lstm", "detach").double(), 1, 0, "truncation")
     error = kept.array("rnn.l0:truncation/all")[1]
     assert (error[: CHUNK - 1] > 0).all() and (error[CHUNK - 1 :] == 0).all()
+
+
+class Steps(nn.Module):
+    """torch's cell in a loop, the state detached at every third step or computed without gradient at first."""
+
+    def __init__(self, kind: str, cut: str) -> None:
+        super().__init__()
+        self.rnn, self.cut = KINDS[kind][1](IN, H), cut
+
+    def forward(self, x: Tensor) -> Tensor:
+        zero = x.new_zeros(len(x), H)
+        state, out = (zero, zero) if isinstance(self.rnn, nn.LSTMCell) else zero, []
+        for t in range(T):
+            if self.cut != "burn in" and t and t % CHUNK == 0:
+                state = CUTS[self.cut][0](state)
+            with torch.set_grad_enabled(self.cut != "burn in" or t >= CHUNK):
+                state = self.rnn(x[:, t], state)
+            out.append(state[0] if isinstance(state, tuple) else state)
+        return torch.stack(out, 1)
+
+
+@pytest.mark.parametrize(("kind", "cut"), CASES)
+def test_a_loop_over_torchs_cells_that_detaches_has_the_items_of_the_graph_as_it_ran(kind: str, cut: str) -> None:
+    torch.manual_seed(0)
+    model = Steps(kind, cut).double()
+    kept, x = run(model, 2, 1, "bptt")
+    same = KINDS[kind][0](IN, H).double()
+    for name in WEIGHTS:
+        getattr(same, f"{name}_l0").data.copy_(getattr(model.rnn, name))
+    assert not kept.reasons()
+    for own, items in contributions(same, kind, cut, x, 0).items():
+        base = f"rnn:bptt/{own if kind == 'gru' or own.startswith('weight') else 'bias'}"
+        np.testing.assert_allclose(kept.array(base), items.flatten(2).norm(dim=2), rtol=1e-9, atol=1e-13)
+        assert kept.scalar(f"{base}/check_error") < 1e-11
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_states_without_a_gradient_have_none_and_not_0(kind: str) -> None:
+    torch.manual_seed(0)
+    kept, _ = run(Steps(kind, "burn in").double(), 2, 1, "gradients", "bptt", "health")
+    assert not kept.reasons()
+    assert kept.array("rnn:health/gradient/state")[5] == 0, "not counted as NaN"
+    assert any("need no gradient" in log.text for log in kept.of(Log))
+    shown = kept.array("rnn:gradient/state_norm")
+    assert np.isnan(shown[:CHUNK]).all() and (shown[CHUNK:] > 0).all()
+    assert kept.scalar("rnn:bptt/weight_hh/check_error") < 1e-11
+    assert (kept.array("rnn:bptt/weight_hh")[:, :CHUNK] == 0).all()
 
 
 class Twice(nn.Module):

@@ -31,7 +31,7 @@ ABOUT = Describe(
 )
 def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `gradient/lag_map`, (step, source): row t, column k ≤ t. Without a loss there is nothing to write."""
-    own, known = recurrence.cell.state_size, recurrence.delta
+    own, unfollowed = recurrence.cell.state_size, recurrence.unfollowed
     recurrence = as_ran(recurrence)
     if recurrence.arriving is None:
         return
@@ -49,9 +49,8 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
             columns[k, k:] = row_norms(carried[k:, :own]).to(carried.dtype)
             block.back_(carried[k:], offset)
             cut_(recurrence, k, carried[k:])
-    if known is not None:
-        unknown = known[:length, sample - recurrence.base].isnan().any(1) & ~columns.diagonal().isnan()
-        columns.diagonal()[unknown] = torch.nan  # what arrives at a state that needs no gradient
+    if unfollowed is not None:  # what arrives at a state that needs no gradient
+        columns.diagonal()[unfollowed[:length].any(1)] = torch.nan
     result = columns.T
     if recurrence.reverse:
         result = result.flip(0, 1)

@@ -86,7 +86,7 @@ def _everything(trace: Trace) -> Iterator[tuple[str, str, Iterator[Part], str]]:
         yield f"{place}:health/input", module, _steps(recurrence, recurrence.x), kept
         for name, part in recurrence.cell.parts.items():
             yield f"{place}:health/{name}", module, _steps(recurrence, recurrence.states[1:, :, part]), kept
-        for name, gradient in (("arriving", recurrence.arriving), ("state", recurrence.delta)):
+        for name, gradient in (("arriving", recurrence.arriving), ("state", _followed(recurrence))):
             if gradient is not None:
                 yield f"{place}:health/gradient/{name}", module, _steps(recurrence, gradient), kept
         if recurrence.check is None or recurrence.check.passed:
@@ -96,6 +96,12 @@ def _everything(trace: Trace) -> Iterator[tuple[str, str, Iterator[Part], str]]:
         for name, values in _tensors(attention, trace.look_at):
             rows = values.transpose(0, 1)
             yield f"{attention.place}:health/attention/{name}", attention.module, iter([(rows, _range(rows))]), own
+
+
+def _followed(recurrence: Recurrence) -> Tensor | None:
+    """δ with 0 for states that need no gradient: that it is not known there is no damage."""
+    delta, unknown = recurrence.delta, recurrence.unfollowed
+    return delta if delta is None or unknown is None else delta.masked_fill(unknown[:, None].to(delta.device), 0)
 
 
 def _inputs(trace: Trace, what: str) -> Iterator[tuple[str, str, Iterator[Part], str]]:

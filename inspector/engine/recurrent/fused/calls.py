@@ -127,7 +127,9 @@ def connected_parts(
     the gradient is then taken for cut, and the comparison with the model's own gradients rejects what is not right.
     """
     pairs = zip(names, given, returned, strict=False)
-    return frozenset(name for name, now, (out, _) in pairs if now is out or _leads(now.grad_fn, out.grad_fn))
+    return frozenset(
+        name for name, now, (out, _) in pairs if now.requires_grad and (now is out or _leads(now.grad_fn, out.grad_fn))
+    )
 
 
 def _leads(begin: Any, end: Any) -> bool:

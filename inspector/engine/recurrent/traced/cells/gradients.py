@@ -37,7 +37,6 @@ class Wanted:
         stops: ids of values at which a gradient stops; inner: numbers of the slots that are values inside a step.
         as_ran: the same for the recurrence as autograd's graph has it, where that is another one.
         read: ids of states that need no gradient and that more than the next step reads.
-        unknown: whether some gradient is not known for that reason.
     """
 
     def __init__(
@@ -49,7 +48,6 @@ class Wanted:
         self.slicers: dict[tuple[int, int], Slicer] = {}
         self.as_ran: Wanted | None = None
         self.read: Collection[int] = ()
-        self.unknown = False
 
     def ask(self, trace: Trace) -> None:
         """Request the gradient of every value that has one."""
@@ -78,7 +76,7 @@ class Wanted:
         if not self.cut:
             recurrence.arriving = _arriving(recurrence, delta)
         recurrence.delta = delta
-        self._forget_unknown(recurrence, delta)
+        self._forget_unknown(recurrence)
         if self.as_ran is not None:
             self._as_ran(self.as_ran, recurrence)
 
@@ -203,7 +201,7 @@ class Wanted:
                     found.setdefault(i, []).append(names[slot.index])
         return found
 
-    def _forget_unknown(self, recurrence: Known, delta: Tensor) -> None:
+    def _forget_unknown(self, recurrence: Known) -> None:
         """NaN for values that need no gradient and are read by more than the next step: what reads them is not known.
 
         In that case autograd has not followed the value, and its gradient is more than the next step sends back.
@@ -212,8 +210,7 @@ class Wanted:
         for slot in self.state:
             for i, value in enumerate(slot.values[1:]):
                 if slot.made[i] >= 0 and not value.requires_grad and id(value) in self.read:
-                    delta[i, :, recurrence.cell.parts[names[slot.index]]] = torch.nan
-                    self.unknown = True
+                    recurrence.leave_out(i, recurrence.cell.parts[names[slot.index]])
 
 
 def _names(recurrence: Known) -> dict[int, str]:
