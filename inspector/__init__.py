@@ -50,7 +50,8 @@ def run(
         out: the capture's folder; a temporary one, removed at exit, when left out.
         overwrite: whether an existing capture may be replaced.
         options: also, only (quantities beyond the default ones, and instead of them), checkpoint, arguments, seed,
-            partial, look_at, device, edits: see inspector.engine.session.in_process.run_here.
+            partial, look_at, device, edits; data, lines, most (many sequences instead of one): see
+            inspector.engine.session.in_process.run_here.
     """
     from inspector.engine.session.in_process import run_here
 

@@ -73,6 +73,8 @@ class Sample:
     decoder: str | Sequence[str] = ()
     examples: Mapping[str, Any] = field(default_factory=dict)
     training: Training | None = None
+    data: Callable[[], Mapping[str, Any]] | None = None
+    """Many sequences by name, written as examples are."""
 
 
 def checkpoints(stem: str) -> list[Path]:

@@ -6,10 +6,19 @@ Each is called `h = cell(x_t, h)`, or `h, c = cell(x_t, (h, c))`, on a batch: x_
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
-ACTIVATIONS = {
+
+def _identity(x: Tensor) -> Tensor:
+    """φ of the linear network."""
+    return x
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "identity": _identity,
     "tanh": torch.tanh,
     "relu": torch.relu,
     "hardtanh": nn.functional.hardtanh,

@@ -53,6 +53,24 @@ class DynamicSkipLayer(PlainLayer):
         return (1 - carry) * candidate + carry * h
 
 
+class HardSkipLayer(DynamicSkipLayer):
+    """The same with a hard gate, t = 1 where σ(v · h_{n−1} + a) > ½ and else 0: a layer is used or passed by.
+
+    The step has no slope, so the gate learns by that of σ (straight-through: Bengio, Léonard & Courville 2013).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        nn.init.zeros_(self.carry.bias)
+
+    def forward(self, h: Tensor) -> Tensor:
+        """The next layer's state."""
+        soft = torch.sigmoid(self.carry(h))
+        carry = (soft > 0.5).to(soft.dtype) + soft - soft.detach()
+        candidate = torch.tanh(self.linear(h))
+        return (1 - carry) * candidate + carry * h
+
+
 class HighwayLayer(DynamicSkipLayer):
     """Highway layer: the same with one t a unit, t = σ(V h_{n−1} + a) (Srivastava, Greff & Schmidhuber 2015)."""
 

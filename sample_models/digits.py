@@ -55,6 +55,12 @@ def examples(shape: Shape = (8, 8)) -> dict[str, Any]:
     return {f"a {digit}": (first[digit], digit) for digit in (3, 0, 1, 2, 4, 5, 6, 7, 8, 9)}
 
 
+def held_out(shape: Shape = (8, 8)) -> dict[str, Any]:
+    """Every test digit with its label, by its number."""
+    pairs = zip(*data(test=True), strict=True)
+    return {f"digit {n}, a {label}": (image.reshape(shape), int(label)) for n, (image, label) in enumerate(pairs)}
+
+
 def digits_sample(
     name: str, model: nn.Module, shape: Shape, *, rate: float = 3e-3, steps: int = SAVED_AT[-1],
     forward: Callable[[nn.Module, Tensor, Tensor], Any] | None = None,
@@ -64,4 +70,5 @@ def digits_sample(
         model=model, forward=forward, name=name, kind="vectors", width=shape[1], labels=NAMES,
         logits=lambda output: output, loss=last_step_loss, examples=examples(shape),
         training=Training(lambda generator: draw(generator, shape), rate=rate, steps=steps),
+        data=lambda: held_out(shape),
     )  # fmt: skip

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ if os.environ.get("PYTHONPATH", "").split(os.pathsep)[0] != CHECKOUT:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (CHECKOUT, os.environ.get("PYTHONPATH", ""))))
 MOST_PROCESSES = 4
 """Each has torch and Qt in memory, about a gigabyte."""
+NUMBERS = count()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -42,7 +44,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 @pytest.fixture(autouse=True)
 def own_user_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Settings, trust decisions and recents of a test never touch those of the person who runs it."""
-    folder = tmp_path_factory.mktemp("user")
+    folder = tmp_path_factory.getbasetemp() / "users" / str(next(NUMBERS))  # mktemp looks at all that there are
+    folder.mkdir(parents=True)
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "APPDATA", "LOCALAPPDATA"):
         monkeypatch.setenv(name, str(folder / name.lower()))
     yield folder

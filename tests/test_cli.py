@@ -40,7 +40,9 @@ def test_samples(tmp_path: Path) -> None:
 
 
 def test_list_and_export(run: Path) -> None:
-    about = json.loads(call("list", "a.inspect", "--json", cwd=run).stdout)
+    printed = call("list", "a.inspect", "--json", cwd=run).stdout
+    assert printed.startswith('{\n "'), "a line for each entry, indented, to be read by a person too"
+    about = json.loads(printed)
     assert about["status"] == "done" and not about["damaged"]
     names = {row["name"]: row for row in about["channels"]}
     assert names["rnn.l0:gate/update"]["shape"] == [19, 48]

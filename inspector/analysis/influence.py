@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,19 +13,76 @@ import numpy.typing as npt
 from inspector.analysis.verdict import Verdict
 
 Array = npt.NDArray[Any]
+SIGNIFICANT = 0.05
+"""The loss is lower with the past than without where chance alone does that in fewer than 1 case of 20."""
+GAIN = 0.1
+"""A loss that is lower by more than this share, and not significantly, may have come from too few sequences."""
+SAID: dict[bool | None, str] = {
+    True: "is lower with the past", False: "is no better than without the past", None: "may or may not need the past",
+}  # fmt: skip
+DECIDES = "a checkpoint with a lower loss, or a task that is known to need the past, decides"
 INFLUENTIAL, VANISHED, EXPLODED = 0.05, 1e-3, 1e3
 """Shares of the value at the reference lag: from 5 % on an influence counts; a gradient below 10⁻³ has vanished and one
 above 10³ has exploded. Three powers of ten are far outside the spread of gradients that train well (about one); a model
 whose gradient falls by 10⁻³ over the whole task and still learns it would wrongly be called vanished."""
 
 
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Mean loss with the past as it was and with it replaced at random, and the p of the first being no better.
+
+    NaN where it was not measured.
+    """
+
+    with_past: float = math.nan
+    without: float = math.nan
+    p: float = math.nan
+
+    @classmethod
+    def read(cls, scalar: Callable[[str], float]) -> Past:
+        """From a function that gives a scalar by its name."""
+        return cls(*(scalar(f"input:influence/{name}") for name in ("loss_with_past", "loss_without_past", "past_p")))
+
+    @property
+    def useful(self) -> bool | None:
+        """Whether the loss is lower with the past; None where that was not measured, or too few losses decide it."""
+        if self.p <= SIGNIFICANT:
+            return True
+        gained = (self.without - self.with_past) / abs(self.without) if self.without else 0.0
+        return False if gained <= GAIN else None
+
+    @property
+    def losses(self) -> str:
+        """Both losses and p, in brackets."""
+        return f"({self.with_past:.3g} with it, {self.without:.3g} with another, p = {self.p:.2g})"
+
+
 def influence_verdict(
-    influence: Array, gradient: Array | None, reference: int, reaches: tuple[float, float]
+    influence: Array, gradient: Array | None, reference: int, reaches: tuple[float, float], past: Past = Past()
 ) -> Verdict:
-    """The verdict on the curves (lag,): "independent", "unknown", "exploded", "vanished", "kept" or "natural".
+    """The verdict on the curves (lag,): "independent", "unknown", "exploded", "vanished", "kept", "natural" or
+    "not learned", which takes the place of "natural" and "independent" where the loss is no better than without the
+    past: a model that failed to learn depends on little, too. "unknown" too where too few losses decide that.
 
     `reference` is the lag that shares refer to; `reaches` the longest lags that both reach, NaN for none.
     """
+    verdict = _of_curves(influence, gradient, reference, reaches)
+    if math.isnan(past.p):
+        return verdict
+    numbers = {**verdict.numbers, "past_p": past.p}
+    told = f"the loss {SAID[past.useful]} {past.losses}"
+    if past.useful or verdict.word not in ("natural", "independent"):
+        return Verdict(verdict.word, f"{verdict.sentence}; {told}", numbers)
+    far, flowing = ("none" if math.isnan(reach) else str(int(reach)) for reach in reaches)
+    reached = f"influence ≥ 5 % up to lag {far}, gradient ≥ 10⁻³ up to lag {flowing}"
+    if past.useful is None:
+        return Verdict("unknown", f"natural or not learned: {told}; {reached}; more sequences decide", numbers)
+    sentence = f"not learned: {told}, so whether it is needed is open; {reached}; {DECIDES}"
+    return Verdict("not learned", sentence, numbers)
+
+
+def _of_curves(influence: Array, gradient: Array | None, reference: int, reaches: tuple[float, float]) -> Verdict:
+    """The verdict on the curves alone."""
     far, flowing = reaches
     if not influence[reference] > 0 or math.isnan(far):
         return Verdict("independent", "the loss does not depend on the inputs at all")

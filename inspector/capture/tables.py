@@ -148,7 +148,7 @@ def csv_bytes(rows: Iterable[list[str]]) -> bytes:
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     for row in rows:
-        writer.writerow([safe_cell(cell) for cell in row])
+        writer.writerow([safe_cell(cell) if cell[:1] in _RISKY else cell for cell in row])
     return out.getvalue().encode("utf-8", "replace")
 
 
@@ -183,13 +183,19 @@ def _csv(table: Table) -> bytes:
 
 
 def _parquet(table: Table) -> bytes:
-    arrow, parquet = _need("pyarrow", "parquet"), _need("pyarrow.parquet", "parquet")
+    arrow = _need("pyarrow", "parquet")
     grid = np.indices(table.array.shape).reshape(table.array.ndim, -1)
     columns = {dim: grid[axis] for axis, dim in enumerate(table.channel.dims)}
     missing = None if table.known is None else ~table.known.reshape(-1)
     columns[table.channel.signal] = arrow.array(table.array.reshape(-1), mask=missing)
+    return parquet_bytes(columns)
+
+
+def parquet_bytes(columns: Mapping[str, Any]) -> bytes:
+    """Named columns of equal length. Raises CaptureError where the extra is not installed."""
+    arrow, parquet = _need("pyarrow", "parquet"), _need("pyarrow.parquet", "parquet")
     out = io.BytesIO()
-    parquet.write_table(arrow.table(columns), out)
+    parquet.write_table(arrow.table(dict(columns)), out)
     return out.getvalue()
 
 

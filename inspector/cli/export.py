@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from inspector.analysis.sequence_table import export_table, table_of
 from inspector.capture import Capture, CaptureError, DamagedError, export_channel, summary
 from inspector.cli.fault import Fault
 from inspector.cli.fault import opened as open_at
@@ -14,18 +17,30 @@ from inspector.transport.terminal import say
 @click.argument("capture")
 @click.option("--channel", default=None, help="Data of this channel: .npy .npz .csv .parquet .nc")
 @click.option("--panel", default=None, help="Figure of this panel, by its key or title: .png .svg .pdf")
+@click.option("--sequences", is_flag=True, help="The table of a data set, a row a sequence: .csv .json .parquet")
 @click.option("--frame", default=-1, help="Index of the frame; -1 is the newest.")
 @click.option("--place", default="", help="Which place of the model the panel shows.")
 @click.option("--to", required=True, help="The file to write.")
 @click.option("--damaged", is_flag=True, help="Write what is left where something is damaged.")
 def export(
-    capture: str, channel: str | None, panel: str | None, frame: int, place: str, to: str, damaged: bool
+    capture: str,
+    channel: str | None,
+    panel: str | None,
+    sequences: bool,
+    frame: int,
+    place: str,
+    to: str,
+    damaged: bool,
 ) -> None:
     """Write a channel's numbers or a panel's figure to a file."""
-    if (channel is None) == (panel is None):
-        raise Fault("Say what to export: either --channel NAME (numbers) or --panel NAME (a figure).")
+    if (channel is not None) + (panel is not None) + sequences != 1:
+        raise Fault(
+            "Say what to export: either --channel NAME (numbers), --panel NAME (a figure) or --sequences (a table)."
+        )
     try:
-        if channel is not None:
+        if sequences:
+            written, lost = _sequences(capture, frame, to, damaged=damaged)
+        elif channel is not None:
             with open_at(capture) as opened:
                 _check_frame(opened, frame)
                 written = export_channel(opened, channel, frame, to, damaged=damaged)
@@ -41,6 +56,19 @@ def export(
         raise Fault(f"{problem} With --damaged what is left is written.", 1) from None
     except (CaptureError, ValueError) as problem:
         raise Fault(str(problem)) from None
+
+
+def _sequences(path: str, frame: int, to: str, *, damaged: bool) -> tuple[Path, str]:
+    """Write the table of a data set: (the file, what it lacks)."""
+    with open_at(path) as opened:
+        _check_frame(opened, frame)
+        table = table_of(opened, frame)
+        if table is None:
+            raise Fault("This capture is not of many sequences, so it has no table of them.")
+        lost = "; ".join(summary(found) for name in table.columns if (found := opened.damage_of(name, frame)))
+        if lost and not damaged:
+            raise DamagedError(f"The table is damaged: {lost}")
+        return export_table(table, to), lost
 
 
 def _check_frame(opened: Capture, frame: int) -> None:

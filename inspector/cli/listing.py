@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from inspector.analysis.sequence_table import as_records, table_of, unit_sentences
 from inspector.capture import Capture, listed
 from inspector.cli.columns import width_of
 from inspector.cli.fault import opened as open_at
@@ -16,6 +17,8 @@ from inspector.transport.terminal import say
 
 CHECKED_BYTES = 1 << 30
 """Bytes of pages that `list` checks by default: about a second."""
+MOST_FAILED = 10
+"""Sequences that could not be run, of which `list` gives the reason."""
 MOST_DAMAGE = 20
 """Lines about damage that `list` prints."""
 
@@ -42,6 +45,7 @@ def _as_data(opened: Capture) -> dict[str, Any]:
         {
             "name": c.name, "kind": c.kind, "dims": list(c.dims), "shape": list(opened.extent(c.name)),
             "dtype": c.dtype, "unit": c.unit, "title": c.title, "axes": [c.domain(dim) for dim in c.dims],
+            "statistics": list(c.labels.get("statistic", ())),
         }
         for c in opened.channels.values()
     ]  # fmt: skip
@@ -50,6 +54,7 @@ def _as_data(opened: Capture) -> dict[str, Any]:
         "status": opened.status,
         "frames": [{"index": f.index, "label": f.label, "step": f.step} for f in opened.frames],
         "channels": channels,
+        "sequences": as_records(table_of(opened)),
         "axes": [asdict(axis) for axis in opened.axes.values()],
         "refused": [{"channel": r.channel, "reason": r.reason} for r in opened.refusals],
         "damaged": [asdict(one) for one in opened.damage],
@@ -70,10 +75,31 @@ def _say(opened: Capture) -> None:
     for channel in opened.channels.values():
         words = map(channel.axis_word, channel.dims)
         shape = " × ".join(f"{word} {n}" for word, n in zip(words, opened.extent(channel.name), strict=True))
-        say(f"  {channel.name:<{width}}  {shape}  {channel.dtype}  [{channel.unit}]")
+        rows = ", ".join(channel.labels.get("statistic", ()))
+        told = f"  ({rows})" if rows else ""
+        say(f"  {channel.name:<{width}}  {shape}  {channel.dtype}  [{channel.unit}]{told}")
+    _say_sequences(opened)
     for refusal in opened.refusals:
         say(f"  refused: {refusal.channel}: {refusal.reason}")
     for sentence in listed(opened.damage, MOST_DAMAGE):
         say(f"  damaged: {sentence}")
     if opened.unchecked:
         say(f"  {opened.unchecked / 2**30:.1f} GiB of pages were not checked for damage; --check does.")
+
+
+def _say_sequences(opened: Capture) -> None:
+    """Mean, spread and the worst of every number of a data set; what is said of units; what could not be run."""
+    table = table_of(opened)
+    if table is None:
+        return
+    say(f"{len(table):,} sequences, {len(table.failed):,} of them could not be run")
+    for channel in table.channels:
+        worst = table.worst(channel.name)
+        told = f"; worst: {table.names[worst[0]]} ({worst[0]})" if worst else ""
+        say(f"  {channel.title}: {table.spread(channel.name)}{told}")
+    for sentence in unit_sentences(opened):
+        say(f"  {sentence}")
+    for number in table.failed[:MOST_FAILED]:
+        say(f"  not run: {table.names[number]} ({number}): {table.problems[number]}")
+    if len(table.failed) > MOST_FAILED:
+        say(f"  not run: {len(table.failed) - MOST_FAILED:,} more; export --sequences lists all of them")

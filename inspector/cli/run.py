@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import click
 
 from inspector.capture import SUFFIX, check_target
 from inspector.cli.fault import Fault
-from inspector.cli.reporting import run_and_report, summary_of, tell_checkpoint
-from inspector.records import Edit, InputSpec, Load, Run, input_spec, parse_edit, requests_in
+from inspector.cli.reporting import run_and_report, summary_of, tell_checkpoint, tell_unshown
+from inspector.records import Edit, InputSpec, Load, Run, data_spec, input_spec, is_data_set, parse_edit, requests_in
 from inspector.transport.terminal import say
 
 
@@ -23,6 +24,12 @@ from inspector.transport.terminal import say
 @click.option("--ids", multiple=True, help="[NAME=] Token ids, for example '3 1 4'; repeated, or after ';': a batch.")
 @click.option("--generate", default=None, help="noise, impulse, constant or sine, for models that read vectors.")
 @click.option("--example", default=None, help="One of the subject's example sequences, by name.")
+@click.option("--data", default=None, help="Many sequences: a folder, a file, 'examples', or 'subject' (its own data).")
+@click.option("--lines", is_flag=True, help="With --data FILE: each line is a sequence.")
+@click.option("--most", default=None, type=click.IntRange(1), help="With --data: how many are read at most.")
+@click.option(
+    "--number", default=None, type=click.IntRange(0), help="With --data: run this one alone, as an ordinary run."
+)
 @click.option(
     "--as", "kinds", nargs=2, multiple=True, metavar="KIND VALUE", help="A sequence that another input makes."
 )
@@ -48,6 +55,9 @@ def run(
 ) -> None:
     """Run a model without a window and capture what happens inside."""
     spec = _input_spec(given, options)
+    many = is_data_set(spec)
+    if many and (given["also"] or given["only"] or given["edits"]):
+        raise Fault("--with, --only and --edit belong to the run of one sequence; --number N runs one of --data.")
     load = Load(
         subject=subject, arguments=_json_object(arguments), checkpoint=given["checkpoint"], partial=given["partial"],
         trusted=True, device=given["device"], seed=given["seed"],
@@ -61,6 +71,7 @@ def run(
     )  # fmt: skip
     python = given["python"] or click.get_current_context().find_object(str)
     tell_checkpoint(run_and_report(load, request, debug, python), debug)
+    tell_unshown(target)
     say(f"{target}: {summary_of(target)}", err=True)
 
 
@@ -87,6 +98,8 @@ def _json_object(text: str) -> dict[str, Any]:
 
 
 def _input_spec(given: dict[str, Any], options: tuple[str, ...]) -> InputSpec:
+    if given["data"] is None and (given["lines"] or given["most"] is not None or given["number"] is not None):
+        raise Fault("--lines, --most and --number belong to --data.")
     kinds = {"text": "text", "file": "file", "ids": "ids", "generate": "generated", "example": "example"}
     sequences = {
         kind: value if isinstance(value, tuple) else (value,)
@@ -95,12 +108,17 @@ def _input_spec(given: dict[str, Any], options: tuple[str, ...]) -> InputSpec:
     }
     for kind, value in given["kinds"]:  # inputs of other packages, and built-in ones by their keys
         sequences[kind] = (*sequences.get(kind, ()), value)
+    if given["data"] is not None and any(sequences.values()):
+        raise Fault("--data runs many sequences; give either it or one sequence.")
     parsed: dict[str, Any] = {}
     for option in options:
         name, separator, value = option.partition("=")
         if not separator:
             raise Fault(f"--option {option!r} has no value; expected NAME=VALUE.")
         parsed[name] = _number(value)
+    if given["data"] is not None:
+        own = data_spec(given["data"], lines=given["lines"], most=given["most"], number=given["number"])
+        return replace(own, options={**parsed, **own.options})
     try:
         return input_spec(sequences, parsed, given["look_at"])
     except ValueError as problem:

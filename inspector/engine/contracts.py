@@ -74,8 +74,8 @@ class Input(Protocol):
     What else an input may declare, as attributes (window, command line and Python read it from there):
 
     title: its name in the menu of kinds; the key where it is not given.
-    form: how its sequence is given in the window: "line" (typed), "choice" (one of `choices`), "file", "example"; an
-        input without a form is reached by the suffixes of its files.
+    form: how its sequence is given in the window: "line" (typed), "choice" (one of `choices`), "file", "example",
+        "several" (a source of many); an input without a form is reached by the suffixes of its files.
     prompt: for a line: what to type.
     choices: the sequences that it can make, by name.
     reads: kinds of model that it is for ("tokens", "vectors"); all where it is not given.

@@ -29,6 +29,8 @@ from inspector.records.labels import (
     CLASS_DOMAIN,
     ITERATION_DOMAIN,
     LAYER_DOMAIN,
+    PROBLEM_DOMAIN,
+    SEQUENCE_DOMAIN,
     STATE,
     STEP_DOMAIN,
     VOCABULARY_DOMAIN,
@@ -66,14 +68,14 @@ from inspector.records.run import (
     Severity,
     Status,
 )  # fmt: skip
-from inspector.records.sequences import input_spec
+from inspector.records.sequences import SEQUENCES, data_spec, input_spec, is_data_set
 
 __all__ = [
     "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "NEEDS",
-    "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
+    "PROBLEM_DOMAIN", "SEQUENCES", "SEQUENCE_DOMAIN", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
     "Analyse", "Axis", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison",
     "Edit", "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load", "Loaded",
     "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
-    "RunStart", "RunStop", "Scalar", "Severity", "Status", "channel_name", "cut", "decode", "encode", "encoded",
-    "input_spec", "parse_edit", "place_name", "report", "requests_in", "split_request",
+    "RunStart", "RunStop", "Scalar", "Severity", "Status", "channel_name", "cut", "data_spec", "decode", "encode",
+    "encoded", "input_spec", "is_data_set", "parse_edit", "place_name", "report", "requests_in", "split_request",
 ]  # fmt: skip

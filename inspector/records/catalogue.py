@@ -26,7 +26,8 @@ class Entry:
             NEEDS), and its cost as a short text.
         options: its options.
         suffixes, magic: for a loader or an input: suffixes of its files, and their first bytes in hexadecimal.
-        form: for an input: how its sequence is given: "line" (typed), "choice" (one of `choices`), "file", "example".
+        form: for an input: how its sequence is given: "line" (typed), "choice" (one of `choices`), "file", "example",
+            "several" (a source of many sequences).
         reads: for an input: kinds of model that it is for; empty for all.
         prompt: for an input that is typed: what to type.
         choices: for an input: the sequences that it can make, by name.

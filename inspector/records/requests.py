@@ -136,6 +136,7 @@ class Loaded:
     examples: tuple[str, ...] = ()
     default_text: str = ""
     audio: bool = False
+    has_data: bool = False
     has_loss: bool = False
     places: tuple[Place, ...] = ()
     report: CheckpointReport | None = None

@@ -11,6 +11,8 @@ from inspector.records.requests import InputSpec
 _NAMED = re.compile(r"(?P<name>[^\W\d]\w*)=(?P<value>.*)", re.DOTALL)
 OWN = ("text", "file", "ids", "generated", "example")
 """Kinds that have an option of their own on the command line."""
+SEQUENCES = "sequences"
+"""The kind of many sequences, each run alone or in batches of equally long ones: a data set."""
 MORE = {"text": "texts", "file": "files"}
 """Options for the further sequences of a batch, by kind ("more" of others); ids are joined by semicolons."""
 
@@ -38,6 +40,23 @@ def input_spec(given: Mapping[str, Sequence[str]], options: Mapping[str, Any], l
     return InputSpec(
         **_one_kind(kinds[0], given[kinds[0]], shared) if kinds else {"options": shared}, look_at=look_at, parts=parts
     )
+
+
+def data_spec(source: str, *, lines: bool = False, most: int | None = None, number: int | None = None) -> InputSpec:
+    """Many sequences: a folder, a file, the subject's "examples" or its own data ("subject").
+
+    `lines`: each line of the file is a sequence. `most`: how many are read at most. `number`: that one alone, as an
+    ordinary run.
+    """
+    options = {"lines": lines or None, "most": most, "number": number}
+    return InputSpec(
+        kind=SEQUENCES, value=source, options={name: value for name, value in options.items() if value is not None}
+    )
+
+
+def is_data_set(spec: InputSpec) -> bool:
+    """Whether every sequence of a data set is to be run, not one of it alone."""
+    return spec.kind == SEQUENCES and spec.options.get("number") is None
 
 
 def _part(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -116,16 +117,25 @@ def _file_of(module: str) -> Path | None:
 def read_sample(path: Path, package: str = "") -> Sample | None:
     """The sample in a file of a package, or None when the file has no card."""
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found = path.stat()
+        texts = _texts(path, found.st_mtime_ns, found.st_size)
     except (OSError, SyntaxError, ValueError):
         return None
-    for node in tree.body:
-        card = _card(node)
-        if card is not None:
-            files = tuple(sorted((path.parent / "checkpoints" / path.stem).glob("*.safetensors")))
-            texts = {key: str(card.get(key, "")) for key in ("name", "row", "title", "task", "shows")}
-            return Sample(file=path, checkpoints=files, module=f"{package}.{path.stem}".lstrip("."), **texts)
-    return None
+    if texts is None:
+        return None
+    files = tuple(sorted((path.parent / "checkpoints" / path.stem).glob("*.safetensors")))
+    return Sample(file=path, checkpoints=files, module=f"{package}.{path.stem}".lstrip("."), **texts)
+
+
+@lru_cache(maxsize=1000)
+def _texts(path: Path, _changed: int, _size: int) -> dict[str, str] | None:
+    """What the card in a file says, or None where there is none; a file that has not changed is parsed once.
+
+    All samples are listed whenever one is opened. Raises OSError, SyntaxError or ValueError.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    card = next((card for node in tree.body if (card := _card(node)) is not None), None)
+    return None if card is None else {key: str(card.get(key, "")) for key in ("name", "row", "title", "task", "shows")}
 
 
 def _card(node: ast.stmt) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ import pytest
 from inspector.analysis.clipping import clipped_steps, clipping_verdict
 from inspector.analysis.influence import influence_verdict
 from inspector.analysis.itemised_gradient import immediate_part, sum_verdict
-from inspector.analysis.lag_norms import lag_verdict
+from inspector.analysis.lag_norms import centre_of, lag_verdict
 from inspector.analysis.lyapunov import lyapunov_verdict
 from inspector.analysis.spectrum import bound_verdict, eigenvalue_verdict
 from inspector.analysis.truncation import truncation_verdict
@@ -53,6 +53,17 @@ def test_lyapunov(largest: float, word: str) -> None:
     assert lyapunov_verdict(largest, 100).word == word
 
 
+def test_a_sign_within_two_standard_errors_is_not_told() -> None:
+    assert (
+        lyapunov_verdict(0.5, 100, 0.2).word == "chaotic"
+        and "λ₁ = 0.5 ± 0.2" in lyapunov_verdict(0.5, 100, 0.2).sentence
+    )
+    assert lyapunov_verdict(-0.5, 100, 0.2).word == "forgetting"
+    for largest in (0.012, -0.006):
+        found = lyapunov_verdict(largest, 1000, 0.009)
+        assert found.word == "undecided" and "chaotic or contracting is not decided" in found.sentence
+
+
 def test_lyapunov_times() -> None:
     assert lyapunov_verdict(0.5, 100).numbers["doubling_steps"] == pytest.approx(math.log(2) / 0.5)
     assert lyapunov_verdict(-0.25, 100).numbers["memory_steps"] == 4.0
@@ -63,6 +74,17 @@ def test_norms_by_lag() -> None:
     assert lag_verdict(logs, NAN).word == "kept" and "within 60 steps" in lag_verdict(logs, NAN).sentence
     assert lag_verdict(logs, 31.0).word == "vanished" and "after 31 steps" in lag_verdict(logs, 31.0).sentence
     assert lag_verdict(-logs, 31.0).word == "exploded"
+    assert "the median is below" in lag_verdict(logs, 31.0).sentence
+    dead = np.linspace(0, 0.6, 61)
+    assert lag_verdict(logs, 31.0, "median", dead).sentence.endswith("; 31 % of the starts dead (exactly 0) by then")
+    broken = np.where(np.arange(61) < 7, 0.0, NAN)
+    assert lag_verdict(broken, NAN).word == "unknown" and "from lag 7 on" in lag_verdict(broken, NAN).sentence
+
+
+def test_the_middle_of_a_table_by_lag_is_named_as_it_was_computed() -> None:
+    assert centre_of("jacobian/lag", ("median", "p10", "p90", "mean")) == ("median", "median")
+    assert centre_of("jacobian/lag", ("mean", "p10", "p90")) == ("mean", "geometric mean"), "an older capture"
+    assert centre_of("path/retention_band", ("mean", "p10", "p90")) == ("mean", "mean")
 
 
 def test_spectra() -> None:

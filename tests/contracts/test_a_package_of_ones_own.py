@@ -6,13 +6,17 @@ The files are the examples of docs/adding, word for word.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import pytest
+from commands import Done
 from foreign_package import GROUPS, PAGES, environment, examples, install_broken, install_examples
 
 import inspector
@@ -26,6 +30,48 @@ def call(site: Path, *arguments: str, expect: int = 0) -> subprocess.CompletedPr
     )  # fmt: skip
     assert done.returncode == expect, done.stdout + done.stderr
     return done
+
+
+SHELL = """
+import json, sys
+from pathlib import Path
+from commands import called
+from inspector.engine.session.catalogue import catalog
+catalog()  # as in a worker: entries of packages are loaded before any code is checked
+told = sys.stdout
+for line in sys.stdin:
+    done = called(*json.loads(line), cwd=Path.cwd())
+    print(json.dumps([done.code, done.stdout, done.stderr]), file=told, flush=True)
+"""
+
+
+class Shell:
+    """One interpreter that finds the packages, for many commands: each with its worker in a thread."""
+
+    def __init__(self, site: Path) -> None:
+        own = environment(site)
+        own["PYTHONPATH"] = os.pathsep.join((own["PYTHONPATH"], str(Path(commands.__file__).parent)))
+        own |= {f"XDG_{name}_HOME": str(site.parent / name) for name in ("CONFIG", "DATA", "CACHE", "STATE")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SHELL], cwd=site.parent, env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+
+    def __call__(self, *arguments: str, expect: int = 0) -> Done:
+        """A command in the folder beside the packages."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        print(json.dumps(arguments), file=self.process.stdin, flush=True)
+        done = Done(*json.loads(self.process.stdout.readline()))
+        assert done.code == expect, done.stdout + done.stderr
+        return done
+
+
+@pytest.fixture(scope="module")
+def shell(site: Path) -> Iterator[Shell]:
+    made = Shell(site)
+    yield made
+    made.process.communicate()
+    assert made.process.returncode == 0
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +90,8 @@ def test_each_page_has_one_whole_file_and_the_table_names_it() -> None:
         assert f"`inspector.{group}`" in table and f"]({page}.md)" in table
 
 
-def test_the_catalogue_and_the_samples_list_them(site: Path) -> None:
-    told = json.loads(call(site, "catalogue", "--json").stdout)
+def test_the_catalogue_and_the_samples_list_them(shell: Shell) -> None:
+    told = json.loads(shell("catalogue", "--json").stdout)
     keys = {kind: {entry["key"] for entry in entries} for kind, entries in told.items()}
     for kind, key in {
         "quantities": "largest_state", "cells": "leaky", "probes": "linear-outputs", "loaders": "weights-text", "inputs": "ramp",
@@ -54,25 +100,24 @@ def test_the_catalogue_and_the_samples_list_them(site: Path) -> None:
         assert key in keys[kind], kind
     (ramp,) = [entry for entry in told["inputs"] if entry["key"] == "ramp"]
     assert ramp["options"][0]["name"] == "steps" and ramp["suffixes"] == [".ramp"] and ramp["form"] == "line"
-    assert "Leaky units" in call(site, "samples").stdout
+    assert "Leaky units" in shell("samples").stdout
 
 
-def test_quantity_cells_probe_and_sample_in_a_run(site: Path) -> None:
-    listed = {row["name"]: row for row in json.loads(call(site, "list", "a.inspect", "--json").stdout)["channels"]}
+def test_quantity_cells_probe_and_sample_in_a_run(site: Path, shell: Shell) -> None:
+    listed = {row["name"]: row for row in json.loads(shell("list", "a.inspect", "--json").stdout)["channels"]}
     assert listed["rnn.l0:largest"]["kind"] == listed["head:largest"]["kind"] == "largest"
     assert {"rnn.l0:candidate", "rnn.l0:jacobian/spectral_norm"} <= set(listed), "the family of cells is known"
-    call(site, "export", "a.inspect", "--channel", "rnn.l0:largest", "--to", "largest.npy")
+    shell("export", "a.inspect", "--channel", "rnn.l0:largest", "--to", "largest.npy")
     with inspector.open_capture(site.parent / "a.inspect") as capture:
         assert not capture.refusals
         expected = np.sqrt(np.abs(capture.array("rnn.l0:h")).max(1))
         np.testing.assert_allclose(np.load(site.parent / "largest.npy"), expected, rtol=1e-6)
 
 
-def test_the_panel_is_drawn_and_the_rule_is_asked(site: Path) -> None:
-    call(site, "export", "a.inspect", "--panel", "largest", "--to", "largest.png")
+def test_the_panel_is_drawn_and_the_rule_is_asked(site: Path, shell: Shell) -> None:
+    shell("export", "a.inspect", "--panel", "largest", "--to", "largest.png")
     assert (site.parent / "largest.png").read_bytes().startswith(b"\x89PNG")
-    call(
-        site,
+    shell(
         "run",
         "leaky",
         "--as",
@@ -85,32 +130,32 @@ def test_the_panel_is_drawn_and_the_rule_is_asked(site: Path) -> None:
         "--out",
         "quiet.inspect",
     )
-    out = call(site, "diagnose", "quiet.inspect").stdout
+    out = shell("diagnose", "quiet.inspect").stdout
     assert "info: rnn.l0: the largest entry of all steps is" in out and "[quiet-state]" in out
-    assert call(site, "diagnose", "quiet.inspect", "--fail-on", "info", expect=1).stderr
+    assert shell("diagnose", "quiet.inspect", "--fail-on", "info", expect=1).stderr
 
 
-def test_the_input_has_its_options_and_its_files(site: Path) -> None:
+def test_the_input_has_its_options_and_its_files(site: Path, shell: Shell) -> None:
     (site.parent / "x.ramp").write_text("0 5")
     cases = {
         ("--as", "ramp", "0 3", "--option", "steps=4"): [0, 1, 2, 3],
         ("--input", "x.ramp", "--option", "steps=6"): [0, 1, 2, 3, 4, 5],
     }
     for words, expected in cases.items():
-        call(site, "run", "leaky", *words, "--only", "input", "--out", "b.inspect", "--overwrite")
+        shell("run", "leaky", *words, "--only", "input", "--out", "b.inspect", "--overwrite")
         with inspector.open_capture(site.parent / "b.inspect") as capture:
             np.testing.assert_allclose(capture.array("input:value")[:, 0], expected, atol=1e-6)
-    said = call(site, "run", "leaky", "--as", "ramp", "0 3", "--option", "steps=1", expect=2).stderr
+    said = shell("run", "leaky", "--as", "ramp", "0 3", "--option", "steps=1", expect=2).stderr
     assert said == "The input ramp cannot take this: steps is 1; expected a whole number from 2 to 100,000.\n"
 
 
-def test_the_loader_reads_its_files(site: Path) -> None:
+def test_the_loader_reads_its_files(site: Path, shell: Shell) -> None:
     text = "weights 1\n" + "".join(f"{name}:{shape}:{numbers}\n" for name, shape, numbers in (
         ("rnn.w", "5 2", "0 " * 10), ("rnn.u", "5 5", "0 " * 25), ("rnn.leak", "", "1"),
         ("head.weight", "3 5", "0 " * 15), ("head.bias", "3", "1 2 3"),
     ))  # fmt: skip
     (site.parent / "zero.weights").write_text(text)
-    told = call(site, "run", "leaky", "--checkpoint", "zero.weights", "--only", "states", "--out", "c.inspect").stderr
+    told = shell("run", "leaky", "--checkpoint", "zero.weights", "--only", "states", "--out", "c.inspect").stderr
     assert "weights as text" in told and "all 5 tensors loaded" in told
     with inspector.open_capture(site.parent / "c.inspect") as capture:
         assert not capture.array("rnn.l0:h").any() and np.allclose(capture.array("head:largest"), 3)
@@ -197,7 +242,7 @@ def test_each_is_at_work_in_the_window(site: Path) -> None:
         and "rnn.l0:candidate" in told["offer"][1]
     )
     assert told["menu"] == "The largest entry of the state at every step"
-    assert told["kinds"] == ["Example", "Signal", "Numbers", "Ramp", "File"]
+    assert told["kinds"] == ["Example", "Signal", "Numbers", "Ramp", "File", "Many sequences"]
     assert told["prompt"].startswith("two numbers: the first and the last") and told["more"]
     np.testing.assert_allclose(told["typed"], [0, 1, 2, 3], atol=1e-6)
     assert told["dropped"] == 9 and ".ramp" in told["sequences"] and ".weights" in told["checkpoints"]

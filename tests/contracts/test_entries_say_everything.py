@@ -82,7 +82,9 @@ def test_inputs_can_be_offered() -> None:
     found = {entry.key: entry for entry in entries(INPUTS)}
     assert len({entry.title for entry in found.values()}) == len(found), "titles stand in one menu"
     for entry in found.values():
-        assert entry.form in ("line", "choice", "file", "example") or entry.suffixes, f"{entry.key} cannot be reached"
+        assert entry.form in ("line", "choice", "file", "example", "several") or entry.suffixes, (
+            f"{entry.key} cannot be reached"
+        )
         assert (entry.form == "choice") == bool(entry.choices) and (entry.form == "line") == bool(entry.prompt)
         assert {value for option in entry.options for value in option.of_value} <= set(entry.choices)
 

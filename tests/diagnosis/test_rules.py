@@ -74,6 +74,13 @@ def test_nan_is_found_with_its_first_step_and_masked_scores_are_not(tmp_path: Pa
     assert found.asked == ("nonfinite",) and found.silent == ("gradient-reach",) and not found.broken
 
 
+def test_gradients_of_parameters_are_found_once_and_have_no_step(tmp_path: Path) -> None:
+    counts = [0, 3, 0, 4, 0, 3, -1]
+    tables = {f"parameters:health/gradient{name}": counts for name in ("", "/head.weight", "/head.bias")}
+    (found,) = judged(tmp_path / "a.inspect", tables).findings
+    assert found.message == "gradient: 3 NaN of 10 values" and not found.steps and found.place == "parameters"
+
+
 FELT = [1.0, 0.8, 0.6, 0.4, 0.2]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from inspector.gui.runtime.gc_timer import collect
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel, Frame, Labels, Page, Place, RunStart, RunStop, Scalar
 
 Put = Callable[[Channel, np.ndarray], None]
+MANY = 100
+_imported = 0
 HOSTILE = ("<s>", "<img src=file:///etc/passwd>", "a&b", "\n", " ", "\u202eevil", "日本")
 
 
@@ -25,9 +28,15 @@ HOSTILE = ("<s>", "<img src=file:///etc/passwd>", "a&b", "\n", " ", "\u202eevil"
 def pytest_runtest_protocol() -> Iterator[None]:
     """As in the window (gui/runtime/gc_timer.py): Qt objects never die in the thread of a writer or of a pipe.
 
-    Around the whole protocol, since fixtures of any scope write captures too.
+    Around the whole protocol, since fixtures of any scope write captures too. What modules hold is not searched again
+    after every test: it is set aside whenever many have been imported.
     """
+    global _imported
     gc.disable()
+    if len(sys.modules) > _imported + MANY:
+        gc.collect()
+        gc.freeze()
+        _imported = len(sys.modules)
     try:
         return (yield)
     finally:
@@ -90,9 +99,13 @@ def make_capture(
         put_paths_and_openers(writer, put, random, steps, units, nan=nan, hostile=hostile)
         lags = min(steps, 60)
         decay = np.exp(-0.3 * np.arange(lags))
-        put(Channel(name="rnn.l0:jacobian/lag", kind="lag", dims=("statistic", "lag"), shape=(3, lags), dtype="float64",
-                    title="norm by lag", scale="log", labels={"statistic": ("mean", "p10", "p90")}),
-            np.stack([decay, decay / 2, decay * 2]))  # fmt: skip
+        put(Channel(name="rnn.l0:state_derivative/weight_hh/3", kind="state_derivative", dims=("step",), shape=(steps,),
+                    dtype="float64", scale="log"), np.geomspace(1e-3, 1, steps))  # fmt: skip
+        put(Channel(name="sequences:loss", kind="sequences", dims=("sequence",), shape=(9,), dtype="float64",
+                    title="mean loss"), np.arange(9.0))  # fmt: skip
+        put(Channel(name="rnn.l0:jacobian/lag", kind="lag", dims=("statistic", "lag"), shape=(4, lags), dtype="float64",
+                    title="norm by lag", scale="log", labels={"statistic": ("median", "p10", "p90", "mean")}),
+            np.stack([decay, decay / 2, decay * 2, decay * 1.1]))  # fmt: skip
         put(Channel(name="rnn.l0:jacobian/lag_map", kind="map", dims=("start", "lag"), shape=(5, lags), dtype="float64",
                     title="norm by start and lag", scale="log", labels={"start": tuple("01234")}), np.tile(decay, (5, 1)))  # fmt: skip
         for name, lag in (("influence/reference_lag", 0), ("influence/reach", 29), ("gradient/reach", 17)):

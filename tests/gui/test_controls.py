@@ -1,4 +1,5 @@
-"""Every control of every panel is used, to its ends: nothing raises, no panel falls to its error page."""
+"""Every panel of the registry over every capture: it draws, its numbers are the capture's; then every control of it is used,
+to its ends: nothing raises, no panel falls to its error page."""
 
 from __future__ import annotations
 
@@ -11,14 +12,17 @@ import numpy as np
 import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDoubleSpinBox, QLineEdit, QSpinBox, QWidget
 
 from inspector.capture import open_capture
+from inspector.gui.export.figure_files import picture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.base import Panel
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.theme import DARK, LIGHT
 
 SIZES = ((1000, 520), (420, 240))
 MOST_CHOICES = 4
@@ -96,20 +100,45 @@ def check(panel: Panel) -> None:
     assert panel.state == "figure", panel._error.toPlainText()
 
 
+def colours(image: QImage) -> int:
+    """How many different colours a picture has (an empty one has one)."""
+    small = image.scaled(200, 120).convertToFormat(QImage.Format.Format_RGB32)
+    return len({small.pixel(x, y) for x in range(0, 200, 2) for y in range(0, 120, 2)})
+
+
+def draws(panel: Panel, stage: Stage) -> None:
+    """The panel has a picture, a readout at both ends, and the numbers of its capture; it can be zoomed."""
+    assert panel.state == "figure", panel._error.toPlainText()
+    assert colours(picture(panel, 1.0)) > 3
+    for step in (0, stage.steps.length - 1):
+        stage.cursor.move(step=step, unit=1, head=1, key=0, place="rnn.l0")
+        panel.readout(stage.cursor.position)
+    for name, array in panel.data().items():
+        if name in stage.capture.channels:
+            np.testing.assert_array_equal(array, stage.capture.array(name))
+    stage.steps.zoom(0.3, stage.steps.length / 2)
+    panel.redraw()
+    assert panel.state == "figure", panel._error.toPlainText()
+    stage.steps.show_all()
+
+
 @pytest.mark.parametrize("key", sorted(PANELS))
-def test_every_control_of_every_panel(any_capture: Path, key: str, qapp: QApplication) -> None:
+def test_every_panel_draws_every_capture_and_takes_every_control(
+    request: pytest.FixtureRequest, any_capture: Path, key: str, qapp: QApplication
+) -> None:
+    """Each in one theme, and each panel in both, in turns: what a theme changes does not depend on the numbers."""
+    case: str = request.node.callspec.params["any_capture"]
+    theme = (LIGHT, DARK)[(sorted(PANELS).index(key) + len(case)) % 2]
     with open_capture(any_capture) as capture:
-        stage = Stage(capture, SIZES[0])
+        stage = Stage(capture, SIZES[0], theme)
         panel = stage.panel(key)
-        if panel.state == "figure":
-            use_controls(panel)
-            use_marks(panel)
-            panel.resize(*SIZES[1])
-            use_mouse_and_keys(panel)
-            low, high = stage.steps.bounds
-            for bounds in ((low, low + 1), (np.mean((low, high)), high), (low, high)):
-                stage.steps.set(*bounds)
-                check(panel)
-        else:
-            assert panel.state == "empty", panel._error.toPlainText()
+        draws(panel, stage)
+        use_controls(panel)
+        use_marks(panel)
+        panel.resize(*SIZES[1])
+        use_mouse_and_keys(panel)
+        low, high = stage.steps.bounds
+        for bounds in ((low, low + 1), (np.mean((low, high)), high), (low, high)):
+            stage.steps.set(*bounds)
+            check(panel)
         stage.close()

@@ -14,7 +14,9 @@ from inspector.capture import Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.dynamics import Dynamics
 from inspector.gui.panels.spectra import Spectra
+from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.fan import subscript
+from inspector.gui.widgets.source import line_of
 from inspector.gui.widgets.theme import DARK
 from inspector.records import Channel, Frame, Page, Refusal, RunStart, RunStop, Scalar
 
@@ -230,3 +232,44 @@ def test_verdicts(largest: float, words: str) -> None:
 
 def test_digits_become_subscripts() -> None:
     assert subscript("12") == "₁₂" and subscript("<b>") == "<b>", "names in a legend are plain text"
+
+
+@pytest.mark.parametrize(("steps", "every"), [(90, 30), (4000, 64), (4000, 3)])
+def test_lines_join_the_steps_that_were_computed_and_nan_stays_a_gap(tmp_path: Path, steps: int, every: int) -> None:
+    values = np.full((steps, 9), np.nan)
+    values[::every] = np.linspace(2, 0.5, 9)
+    values[every] = np.nan  # computed, and not finite
+    name = "rnn:jacobian/singular_values"
+    records = (
+        channel(
+            name,
+            "spectrum",
+            ("step", "rank"),
+            values,
+            method=f"full SVD; every {every} steps",
+            labels={"rank": tuple("123456789")},
+        ),
+        Scalar(f"{name}_every", 0, every),
+    )
+    with shown(tmp_path / "a.inspect", "spectra", *records) as (_, panel):
+        assert isinstance(panel, Spectra)
+        x, y = panel.fan.lines[0].getData()
+        assert len(x) == len(panel.fan.edges[0].xData) <= 600
+        assert (x % every == 0).all() and (np.diff(x) == x[1]).all()
+        assert np.isnan(y).sum() == 1 and np.nanmax(y) == pytest.approx(np.log10(2))
+        assert f"every {every} steps" in panel.note
+        rows = dict(panel.readout(Position(step=2 * every + 1)))
+        assert rows[f"σ₁ [{2 * every}]  rnn"] == "2"
+
+
+@pytest.mark.parametrize(("steps", "every"), [(90, 30), (40_000, 7)])
+def test_a_curve_joins_them_too(tmp_path: Path, steps: int, every: int) -> None:
+    values = np.full(steps, np.nan)
+    values[::every] = 1 + np.arange(len(values[::every]))
+    name = "rnn:jacobian/spectral_radius"
+    records = (channel(name, "jacobian", ("step",), values), Scalar(f"{name}_every", 0, every))
+    with shown(tmp_path / "a.inspect", "spectra", *records) as (stage, _):
+        x, y = line_of(stage.capture, name, 0, (0, steps))
+        assert len(x) <= 2400 and np.isfinite(y).all()
+        assert y.min() == 1 and y.max() == len(values[::every])
+        np.testing.assert_array_equal(x % every, 0)

@@ -161,7 +161,7 @@ def test_tabs_of_empty_panels_stay_pale_whatever_moves_the_docks(
     window: Window, qapp: QApplication, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setattr(window.panels["gates"], "channels", list)
-    window.docking.label_tabs(window.panels)
+    window.docking.label_tabs()
     before = colours(window)
     assert before["Gates"] == window.theme.muted != before["Jacobians"]
     if how == "reset":

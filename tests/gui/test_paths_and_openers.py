@@ -209,7 +209,7 @@ def test_paths_say_what_arrives_and_mark_the_unit(a_capture: Path) -> None:
         assert isinstance(panel, Paths)
         expected = math.exp(-0.2 * 20)
         assert panel.lags.plot.titleLabel.text.startswith(
-            f"rnn.l0: 20 steps on, direct {expected:.2g}, whole {expected:.2g}"
+            f"rnn.l0: geometric mean over starts, 20 steps on, direct {expected:.2g}, whole {expected:.2g}"
         )
         stage.cursor.move(step=7, unit=3)
         rows = dict(panel.readout(stage.cursor.position))

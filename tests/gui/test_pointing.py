@@ -120,7 +120,7 @@ AIMS: dict[str, tuple[Aim, ...]] = {
         Aim(lambda p: p.norms.plot, (41, 0), {"step": 41, "place": L0}),
         Aim(lambda p: p.open_units.plot, (117, 5), step_unit()),
         Aim(lambda p: p.shares.plot, (43, 0.5), {"step": 43}),
-        Aim(lambda p: p.lags.plot, (9, -1), row=("direct [lag 9]", of("rnn.l0:path/lag_direct", 0, 9))),
+        Aim(lambda p: p.lags.plot, (9, -1), row=("direct, geometric mean [lag 9]", of("rnn.l0:path/lag_direct", 0, 9))),
     ),
     "bptt": (
         Aim(lambda p: p.row.plot, (31, 187), {"step": 187, "key": 31, "place": L0}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,8 +148,8 @@ def test_marks_of_levels_stand_at_their_numbers(tmp_path: Path) -> None:
 
 def test_the_tables_say_which_name_is_missing(tmp_path: Path) -> None:
     table = channel("rnn.l0:jacobian/lag", "lag", ("statistic", "lag"), np.ones((2, 4)), scale="log", compare="ratio",
-                    labels={"statistic": ("median", "p10")})  # fmt: skip
-    with pytest.raises(AssertionError, match=r"has no statistic 'mean'; along this axis it has median, p10\."):
+                    labels={"statistic": ("middle", "p10")})  # fmt: skip
+    with pytest.raises(AssertionError, match=r"has no statistic 'mean'; along this axis it has middle, p10\."):
         shown(tmp_path, "lags", table).__enter__()
 
 
@@ -167,19 +168,19 @@ def test_with_shut_gates_the_direct_path_ends_and_the_difference_is_all_that_arr
     shut, rest = np.array([1.0, 0, 0, 0]), np.array([0.0, *whole[1:]])
     parts = [
         channel(f"rnn.l0:path/lag_{name}", "path", ("statistic", "lag"), np.stack((values, values, values)), title=name,
-                scale="log", compare="ratio", labels={"statistic": ("p90", "p10", "mean")})
+                scale="log", compare="ratio", labels={"statistic": ("p90", "p10", "median")})
         for name, values in (("direct", shut), ("whole", whole), ("difference", rest))
     ]  # fmt: skip
     with shown(tmp_path, "paths", *parts, place="rnn.l0") as (_, panel):
         drawn = {told: line.getData()[1] for line, told in panel.lags.legend.entries}
-        np.testing.assert_array_equal(drawn["direct"], [0, np.nan, np.nan, np.nan])
-        np.testing.assert_allclose(drawn["whole"], [0, -1, -2, -3])
-        np.testing.assert_allclose(drawn["difference"], [np.nan, -1, -2, -3])
+        np.testing.assert_array_equal(drawn["direct (median)"], [0, np.nan, np.nan, np.nan])
+        np.testing.assert_allclose(drawn["whole (median)"], [0, -1, -2, -3])
+        np.testing.assert_allclose(drawn["difference (median)"], [np.nan, -1, -2, -3])
         panel.pointed(panel.lags.plot, 2.0, 0.0)
         assert panel.labelled_readout()[:3] == [
-            ("direct [lag 2]", "0"),
-            ("whole [lag 2]", "0.01"),
-            ("difference [lag 2]", "0.01"),
+            ("direct, median [lag 2]", "0"),
+            ("whole, median [lag 2]", "0.01"),
+            ("difference, median [lag 2]", "0.01"),
         ]
         low, high = panel.lags.plot.vb.viewRange()[1]
         assert low < -3 and high > 0 and low > -5
@@ -238,3 +239,26 @@ def test_in_a_backward_layer_what_is_felt_comes_before_where_it_came_from(tmp_pa
         panel.pointed(panel.row.plot, 3.0, 1.0)
         assert (stage.cursor.position.step, stage.cursor.position.key) == (1, 4)
         assert panel.labelled_readout() == [(f"by start [1, from 4]  {place}", "9")]
+
+
+def test_parameters_whose_gradient_is_not_finite_are_marked_and_named(tmp_path: Path) -> None:
+    parts = []
+    for part in cases_runs.CLIPPING.parts:
+        if getattr(part, "name", "") == "parameters:clipping/gradient_norm":
+            part = replace(part, value=math.nan)
+        parts.append(part)
+    norms = cases_runs.NORMS.copy()
+    norms[2, 1] = math.nan
+    name = "parameters:clipping/norms"
+    known = [
+        one for one in parts if not (isinstance(one, tuple) and one[0].name in (name, "parameters:clipping/by_value"))
+    ]
+    table = channel(name, "clipping", ("statistic", "parameter"), norms, unit="bit", scale="log", compare="separate",
+                    domains={"parameter": "trained parameter"}, labels={"statistic": cases_runs.NORM_NAMES})  # fmt: skip
+    with shown(tmp_path, "clipping", *known, table) as (_, panel):
+        assert panel.not_finite() == [1] and panel.broken.getData()[1].tolist() == [1.0]
+        second = panel.parameters.titleLabel.lines[1]
+        assert second.startswith("× NaN or infinite: 1 of 3; ")
+        assert panel.effect.isVisible() and panel.effect.titleLabel.lines[1] == (
+            f"the gradient of this run is not finite: {cases_runs.PARAMETERS[1]}"
+        )

@@ -22,6 +22,7 @@ import sys
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 import inspector.gui.app as app
+app.DEMO_EXAMPLE = "opening"  # the long passage is that of the command's own test
 application = QApplication(["inspector"])
 window = app.make_window()
 window.show()
@@ -114,8 +115,12 @@ def test_the_command_itself_stands_and_ends_cleanly(screen: str) -> None:
 
     environment = {**os.environ, "DISPLAY": screen, "QT_QPA_PLATFORM": "xcb"}
     process = subprocess.Popen([sys.executable, "-m", "inspector"], env=environment, stderr=subprocess.PIPE, text=True)
-    time.sleep(6)
-    assert process.poll() is None
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    began = time.monotonic()
+    while process.poll() is None and not children.read_text() and time.monotonic() - began < 60:
+        time.sleep(0.1)
+    time.sleep(1)  # its worker has been started, after its panels
+    assert process.poll() is None and children.read_text(), "the window stands"
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=20)
     assert process.returncode == 0, told

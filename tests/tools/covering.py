@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-MOST = 60
+MOST = 24
 """Tests that are run for one fault: more would hardly see what these do not."""
 
 

@@ -6,7 +6,7 @@
 The faults are those of cosmic-ray (`pip install -c constraints.txt '.[test,mutants]'`): a sign, a comparison, a number by
 one, a condition. The same seed picks the same faults, spread over the files. Tests are those of TESTS below unless
 they are named, or found in a coverage file that says which test ran which line (see covering.py). Tests that fail
-without any fault are left out and named. The table says how many faults were caught, and for each survivor the lines
+without any fault are left out and named; a fault that equivalent_mutants.toml explains is replaced by another. The table says how many faults were caught, and for each survivor the lines
 that differ. The checkout is read and never written to.
 """
 
@@ -14,23 +14,25 @@ from __future__ import annotations
 
 import argparse
 import ast
+import difflib
 import json
 import os
 import random
-import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from covering import Covering
 
 ROOT = Path(__file__).resolve().parents[2]
 
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 QUANTITIES = "tests/engine/quantities"
 TESTS: dict[str, tuple[str, ...]] = {
     "inspector/analysis": ("tests/analysis", "tests/gui"),
@@ -112,44 +114,57 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a fault."""
+    """What became of a fault; `caught` is None where it is equivalent, and where no test passes without it."""
 
     fault: Fault
-    caught: bool
+    caught: bool | None
     diff: str
+    equivalent: str = ""
+    """Why nobody could see it, where that is known."""
+
+    @property
+    def word(self) -> str:
+        """For the line of a fault."""
+        none = "equivalent" if self.equivalent else "NOT TRIED"
+        return {True: "caught", False: "SURVIVED", None: none}[self.caught]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Plant, run, print. Returns 1 where faults were left out because their tests fail without any, else 0."""
+    """Plant, run, print. Returns 1 where a fault was not tried because all of its tests fail without any, else 0."""
     options = _options(arguments)
     modules = [path for name in options.modules for path in files_below(ROOT / name)]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         tree = Path(folder) / "tree"
         copy(ROOT, tree)
-        every = candidates(tree, modules, Path(folder))
-        picked = pick(every, options.count, options.seed)
-        say(f"{len(picked)} of {len(every)} faults in {len(modules)} files, seed {options.seed}")
+        every = candidates(tree, modules)
+        equivalent = known_equivalents(EQUIVALENT)
+        picked = pick(every, options.count + len(equivalent), options.seed)
+        say(f"{min(options.count, len(picked))} of {len(every)} faults in {len(modules)} files, seed {options.seed}")
         if options.list:
-            say("\n".join(f"{fault.module}:{fault.start[0]} {fault.operator}" for fault in picked))
+            say("\n".join(f"{f.module}:{f.start[0]} {f.operator}" for f in picked[: options.count]))
             return 0
-        outcomes: list[Outcome] = []
-        for tests, faults in by_tests(picked, options.tests, options.covering).items():
-            outcomes += _group(tree, tests, faults, Path(folder))
+        trial = Trial(tree, Path(folder), options.timeout, equivalent)
+        outcomes = _tried(trial, by_tests(picked, options.tests, options.covering), options.count)
     say(table(outcomes))
-    return 0 if len(outcomes) == len(picked) else 1
+    return 0 if all(outcome.caught is not None or outcome.equivalent for outcome in outcomes) else 1
 
 
-def _group(tree: Path, tests: tuple[str, ...], faults: list[Fault], folder: Path) -> list[Outcome]:
-    """Faults that the same tests are to catch, planted one by one; none where no test passes without a fault."""
-    checked = baseline(tree, tests, folder)
-    if checked.failed:
-        say(f"These fail without any fault, and are left out: {' '.join(checked.failed)}")
-    if not checked.passing:
-        places = ", ".join(f"{fault.module}:{fault.start[0]}" for fault in faults)
-        say(f"No test is left for {places}: not planted.")
-        return []
-    say(f"{len(faults)} faults, {checked.seconds:.0f} s each at most: {' '.join(checked.passing)}")
-    return plant(tree, faults, checked.passing, folder, timeout=60 + 3 * checked.seconds)
+def _tried(trial: Trial, faults: Iterable[tuple[tuple[str, ...], Fault]], count: int) -> list[Outcome]:
+    """So many faults that could be seen, a line to each; an equivalent one is followed by one more."""
+    outcomes: list[Outcome] = []
+    for tests, fault in faults:
+        done = sum(not outcome.equivalent for outcome in outcomes)
+        if done == count:
+            break
+        outcomes.append(trial.of(fault, tests))
+        say(f"  {done + 1}/{count} {outcomes[-1].word} {fault.module}:{fault.start[0]} {outcomes[-1].diff}")
+    return outcomes
+
+
+def known_equivalents(file: Path) -> dict[tuple[str, str], str]:
+    """Faults after which the program does the same, judged by hand: module and changed lines → the reason."""
+    entries = tomllib.loads(file.read_text())["mutant"]
+    return {(entry["module"], entry["change"]): entry["why"] for entry in entries}
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -159,6 +174,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--covering", type=Path, help="a coverage file with a context a test: run those of the line")
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--timeout", type=float, default=600.0, help="seconds of tests after which a fault counts as seen"
+    )
     parser.add_argument("--list", action="store_true", help="only say which faults would be planted")
     return parser.parse_args(arguments)
 
@@ -192,22 +210,23 @@ def copy(root: Path, target: Path) -> None:
             shutil.copyfile(source, copied)
 
 
-def candidates(tree: Path, modules: list[str], folder: Path) -> list[Fault]:
+def candidates(tree: Path, modules: list[str]) -> list[Fault]:
     """Every fault that could be planted in the modules of a tree."""
-    from cosmic_ray.work_db import WorkDB, use_db
+    return [fault for module in modules for fault in _possible(module, (tree / module).read_text())]
 
-    config, session = folder / "all.toml", folder / "all.sqlite"
-    config.write_text(_config(modules, "true", 1.0))
-    _cosmic_ray(tree, "init", config, session)
-    with use_db(str(session), WorkDB.Mode.open) as database:
-        specs = [mutation for item in database.work_items for mutation in item.mutations]
-    left_out = {module: spared(ast.parse((tree / module).read_text())) for module in modules}
-    return [
-        Fault(str(spec.module_path), spec.operator_name, spec.occurrence, tuple(spec.start_pos), tuple(spec.end_pos))
-        for spec in specs
-        if spec.operator_name in OPERATORS
-        and not any(first <= tuple(spec.start_pos) <= last for first, last in left_out[str(spec.module_path)])
-    ]
+
+def _possible(module: str, text: str) -> Iterator[Fault]:
+    """The occurrences of an operator are numbered over all places of a file, those that are spared included."""
+    from cosmic_ray.ast import ast_nodes, get_ast
+    from cosmic_ray.plugins import get_operator
+
+    nodes, left_out = list(ast_nodes(get_ast(text))), spared(ast.parse(text))
+    for name in sorted(OPERATORS):
+        operator = get_operator(name)()
+        places = (place for node in nodes for place in operator.mutation_positions(node))
+        for occurrence, (start, end) in enumerate(places):
+            if not any(first <= tuple(start) <= last for first, last in left_out):
+                yield Fault(module, name, occurrence, tuple(start), tuple(end))
 
 
 Span = tuple[tuple[int, int], tuple[int, int]]
@@ -260,93 +279,85 @@ def catching(module: str) -> tuple[str, ...]:
 
 def by_tests(
     faults: Iterable[Fault], given: list[str] | None, file: Path | None = None
-) -> dict[tuple[str, ...], list[Fault]]:
-    """Faults that the same tests are to catch, together."""
+) -> list[tuple[tuple[str, ...], Fault]]:
+    """Each fault with the tests that are to catch it."""
     covering = None if file is None else Covering(file, ROOT)
-    found: dict[tuple[str, ...], list[Fault]] = {}
+    found = []
     for fault in faults:
         tests = tuple(given or ())
         if covering is not None and not tests:
             tests = covering.tests(fault.module, fault.start[0], fault.end[0])
-        found.setdefault(tests or catching(fault.module), []).append(fault)
+        found.append((tests or catching(fault.module), fault))
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """What the tests do where no fault is planted."""
+@dataclass(slots=True)
+class Trial:
+    """Plants faults in a tree, each by itself. A test that fails with one is run once more without it: only then it
+    has seen the fault; one that fails by itself is named, and left out from then on."""
 
-    seconds: float
-    passing: tuple[str, ...]
-    """What to run for a fault: all that were given, less those that fail."""
-    failed: tuple[str, ...]
-    """Node ids of tests that fail by themselves; a path where its tests could not even be collected."""
+    tree: Path
+    folder: Path
+    timeout: float
+    equivalent: dict[tuple[str, str], str]
+    """Module and changed lines of faults that nobody could see → why."""
+    failing: set[str] = field(default_factory=set)
+    """Tests, or files that cannot be collected, that fail without any fault."""
 
+    def of(self, fault: Fault, tests: tuple[str, ...]) -> Outcome:
+        """Whether the tests see a fault; at once where it is known that nobody could."""
+        module, after = self.tree / fault.module, planted(self.tree, fault)
+        before = module.read_text()
+        diff = changed(before, after)
+        if why := self.equivalent.get((fault.module, diff)):
+            return Outcome(fault, None, diff, equivalent=why)
+        while left := tuple(test for test in tests if test not in self.failing):
+            without = [f"--deselect={test}" for test in sorted(self.failing) if test.startswith(left)]
+            module.write_text(after)
+            try:
+                failed = self._failed((*left, *without))
+            except subprocess.TimeoutExpired:
+                return Outcome(fault, True, diff)
+            finally:
+                module.write_text(before)
+            broken = self._failed(failed) if failed else ()
+            if not broken:
+                return Outcome(fault, bool(failed), diff)
+            say(f"These fail without any fault, and are left out: {' '.join(broken)}")
+            self.failing.update(broken)
+        return Outcome(fault, None, diff)
 
-def baseline(tree: Path, tests: tuple[str, ...], folder: Path) -> Baseline:
-    """Run all the tests where no fault is planted; those that fail are not run for faults."""
-    began = time.monotonic()
-    shutil.rmtree(cache := folder / "cache", ignore_errors=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir={cache}", *tests]
-    done = subprocess.run(command, cwd=tree, env=_environment(tree), capture_output=True)
-    seconds = time.monotonic() - began
-    if done.returncode == 0:
-        return Baseline(seconds, tests, ())
-    listed = cache / "v" / "cache" / "lastfailed"
-    failed = tuple(json.loads(listed.read_text())) if listed.is_file() else ()
-    if not failed:  # not even begun: a path that is not there, an import that fails in conftest.py
-        return Baseline(seconds, (), tests)
-    passing = tuple(test for test in tests if test not in failed)
-    without = [f"--deselect={test}" for test in failed if test not in tests]
-    return Baseline(seconds, (*passing, *without) if passing else (), failed)
+    def _failed(self, tests: tuple[str, ...]) -> tuple[str, ...]:
+        """Node ids of the tests that fail in the tree as it is now; files that cannot be collected by their paths.
 
-
-def plant(tree: Path, faults: list[Fault], tests: tuple[str, ...], folder: Path, timeout: float) -> list[Outcome]:
-    """Each fault by itself in the tree, and whether the tests saw it; a line to each, for they take their time."""
-    outcomes = []
-    for number, fault in enumerate(faults, 1):
-        outcomes.append(_plant_one(tree, fault, tests, folder, timeout))
-        what = "caught" if outcomes[-1].caught else "SURVIVED"
-        say(f"  {number}/{len(faults)} {what} {fault.module}:{fault.start[0]} {outcomes[-1].diff}")
-    return outcomes
-
-
-def _plant_one(tree: Path, fault: Fault, tests: tuple[str, ...], folder: Path, timeout: float) -> Outcome:
-    from cosmic_ray.work_db import WorkDB, use_db
-    from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkItem
-
-    config, session = folder / "one.toml", folder / "one.sqlite"
-    session.unlink(missing_ok=True)
-    config.write_text(_config([fault.module], _command(tests), timeout))
-    spec = MutationSpec(Path(fault.module), fault.operator, fault.occurrence, fault.start, fault.end)
-    with use_db(str(session), WorkDB.Mode.create) as database:
-        database.add_work_item(WorkItem.single("1", spec))
-    _cosmic_ray(tree, "exec", config, session)
-    with use_db(str(session), WorkDB.Mode.open) as database:
-        ((_, result),) = database.results
-    if result.test_outcome not in (TestOutcome.SURVIVED, TestOutcome.KILLED):
-        raise SystemExit(f"{fault.module}:{fault.start[0]} {fault.operator} could not be planted: {result.output}")
-    return Outcome(fault, result.test_outcome == TestOutcome.KILLED, changed(result.diff or ""))
-
-
-def _command(tests: tuple[str, ...]) -> str:
-    return shlex.join([sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests])
+        Raises TimeoutExpired.
+        """
+        shutil.rmtree(cache := self.folder / "cache", ignore_errors=True)
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-o", f"cache_dir={cache}", *tests]
+        run = subprocess.Popen(
+            command, cwd=self.tree, env=_environment(self.tree), start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            code = run.wait(self.timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+            raise
+        listed = cache / "v" / "cache" / "lastfailed"
+        failed = tuple(json.loads(listed.read_text())) if listed.is_file() else ()
+        return () if code == 0 else failed or tuple(test for test in tests if not test.startswith("--"))
 
 
-def _config(modules: list[str], command: str, timeout: float) -> str:
-    """A cosmic-ray configuration."""
-    return (
-        f"[cosmic-ray]\nmodule-path = {json.dumps(modules)}\ntimeout = {timeout}\nexcluded-modules = []\n"
-        f'test-command = {json.dumps(command)}\n[cosmic-ray.distributor]\nname = "local"\n'
-    )
+def planted(tree: Path, fault: Fault) -> str:
+    """The module's text with the fault. Raises SystemExit where cosmic-ray finds no such place any more."""
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator
 
-
-def _cosmic_ray(tree: Path, command: str, config: Path, session: Path) -> None:
-    """A command of cosmic-ray in the tree. Raises SystemExit with what it said where it fails."""
-    run = [sys.executable, "-m", "cosmic_ray.cli", command, str(config), str(session)]
-    done = subprocess.run(run, cwd=tree, env=_environment(tree), capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"cosmic-ray {command} failed: {done.stderr.strip() or done.stdout.strip()}")
+    text: str | None = mutate_code((tree / fault.module).read_text(), get_operator(fault.operator)(), fault.occurrence)
+    if text is None:
+        raise SystemExit(f"{fault.module}:{fault.start[0]} {fault.operator} could not be planted.")
+    return text
 
 
 def _environment(tree: Path) -> dict[str, str]:
@@ -357,28 +368,34 @@ def _environment(tree: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
-def changed(diff: str) -> str:
-    """The lines of a diff that differ, one fault as "before → after"."""
-    lines = [line for line in diff.splitlines() if line[:1] in "+-" and not line.startswith(("+++", "---"))]
-    before, after = ([line[1:].strip() for line in lines if line[0] == sign] for sign in "-+")
-    return f"{' '.join(before)} → {' '.join(after)}"
+def changed(before: str, after: str) -> str:
+    """The lines of two texts that differ, as "before → after"."""
+    diff = difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
+    lines = [line for line in diff if line[:1] in "+-" and not line.startswith(("+++", "---"))]
+    one, other = ([line[1:].strip() for line in lines if line[0] == sign] for sign in "-+")
+    return f"{' '.join(one)} → {' '.join(other)}"
 
 
 def table(outcomes: list[Outcome]) -> str:
-    """Markdown: files with their faults and those caught, the sum, and the survivors."""
+    """Markdown: files with their faults and those caught, the sum, the survivors, and those that nobody could see."""
+    tried = [outcome for outcome in outcomes if outcome.caught is not None]
     rows = ["| module | mutants | caught |", "|---|---|---|"]
-    for module in sorted({outcome.fault.module for outcome in outcomes}):
-        own = [outcome for outcome in outcomes if outcome.fault.module == module]
-        rows.append(f"| {module} | {len(own)} | {sum(outcome.caught for outcome in own)} |")
-    caught = sum(outcome.caught for outcome in outcomes)
-    share = f" ({caught / len(outcomes):.0%})" if outcomes else ""
-    rows.append(f"| **all** | {len(outcomes)} | {caught}{share} |")
-    survivors = [
-        f"- {outcome.fault.module}:{outcome.fault.start[0]}: `{outcome.diff}`"
-        for outcome in outcomes
-        if not outcome.caught
-    ]
-    return "\n".join([*rows, "", "Survivors:" if survivors else "No survivor.", *survivors])
+    for module in sorted({outcome.fault.module for outcome in tried}):
+        own = [outcome for outcome in tried if outcome.fault.module == module]
+        rows.append(f"| {module} | {len(own)} | {sum(outcome.caught is True for outcome in own)} |")
+    caught = sum(outcome.caught is True for outcome in tried)
+    share = f" ({caught / len(tried):.0%})" if tried else ""
+    rows.append(f"| **all** | {len(tried)} | {caught}{share} |")
+    survivors = [_line(outcome) for outcome in tried if not outcome.caught]
+    equivalent = [f"{_line(outcome)}: {outcome.equivalent}" for outcome in outcomes if outcome.equivalent]
+    return "\n".join(
+        [*rows, "", "Survivors:" if survivors else "No survivor.", *survivors]
+        + (["", "Equivalent, and replaced by others:", *equivalent] if equivalent else [])
+    )
+
+
+def _line(outcome: Outcome) -> str:
+    return f"- {outcome.fault.module}:{outcome.fault.start[0]}: `{outcome.diff}`"
 
 
 if __name__ == "__main__":

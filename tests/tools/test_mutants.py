@@ -73,11 +73,13 @@ def test_a_copy_holds_what_git_does_not_ignore(tmp_path: Path) -> None:
 
 
 def test_the_table_counts_and_names_the_survivors() -> None:
-    diff = "--- mutation diff ---\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n a\n-    b = 1\n+    b = 2\n"
-    assert changed(diff) == "b = 1 → b = 2"
+    assert changed("a\n    b = 1\n", "a\n    b = 2\n") == "b = 1 → b = 2"
     text = table([Outcome(fault("x.py", 3), False, "b = 1 → b = 2"), Outcome(fault("x.py", 4), True, "")])
     assert "| x.py | 2 | 1 |" in text and "| **all** | 2 | 1 (50%) |" in text
     assert text.endswith("Survivors:\n- x.py:3: `b = 1 → b = 2`")
+    same = Outcome(fault("x.py", 5), None, "c[0] → c[-1]", equivalent="there is one")
+    told = table([Outcome(fault("x.py", 4), True, ""), same])
+    assert "| **all** | 1 | 1 (100%) |" in told and told.endswith(":\n- x.py:5: `c[0] → c[-1]`: there is one")
     assert table([Outcome(fault("x.py", 3), True, "")]).endswith("No survivor.") and "| 0 | 0 |" in table([])
 
 
@@ -93,6 +95,7 @@ def test_faults_are_planted_in_a_copy_and_counted(
     """Two faults are possible in `a + b if a < b else a`: a sign and a comparison."""
     pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the small tests need none, and pytest is started often
     source = "def f(a, b):\n    return a + b if a < b else a\n"
     (tmp_path / "small.py").write_text(source)
     seen = "assert f(1, 2) == 3 and f(2, 2) == 2 and f(3, 2) == 3" if sees else "f(1, 2)"
@@ -112,9 +115,10 @@ def test_tests_that_fail_by_themselves_are_named_and_left_out(
 ) -> None:
     pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the small tests need none, and pytest is started often
     (tmp_path / "small.py").write_text("def f(a, b):\n    return a + b\n")
-    good = "from small import f\n\n\ndef test_f():\n    assert f(1, 2) == 3\n\n\n"
-    (tmp_path / "test_small.py").write_text(f"{good}def test_bad():\n    assert f(1, 2) == 4\n")
+    bad = "from small import f\n\n\ndef test_bad():\n    assert f(1, 2) == 4\n\n\n"
+    (tmp_path / "test_small.py").write_text(f"{bad}def test_f():\n    assert f(1, 2) == 3\n")
     subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
     tests = ["test_small.py"] if which == "file" else ["test_small.py::test_bad", "test_small.py::test_f"]
     assert mutants.main(["--modules", "small.py", "--tests", *tests, "--count", "1"]) == 0
@@ -124,7 +128,7 @@ def test_tests_that_fail_by_themselves_are_named_and_left_out(
     (tmp_path / "test_small.py").write_text("import missing\n")
     assert mutants.main(["--modules", "small.py", "--tests", "test_small.py", "--count", "1"]) == 1
     told = capsys.readouterr().out
-    assert "left out: test_small.py\n" in told and "No test is left for small.py:2: not planted." in told
+    assert "left out: test_small.py\n" in told and "1/1 NOT TRIED small.py:2" in told
     assert "| **all** | 0 | 0 |" in told
 
 
@@ -147,3 +151,32 @@ def test_a_coverage_file_says_which_tests_run_a_line(tmp_path: Path) -> None:
     assert covering.tests("inspector/one.py", 4, 4) == ("t.py::a", "t.py::b"), "the narrower one first"
     assert set(covering.tests("inspector/one.py", 1, 1)) == {"t.py::a", "t.py::b"}, "what runs at import only"
     assert covering.tests("inspector/two.py", 1, 1) == ()
+
+
+def test_a_fault_that_is_known_as_equivalent_is_replaced_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    (tmp_path / "small.py").write_text("def f(a, b):\n    return a + b if a < b else a\n")
+    (tmp_path / "test_small.py").write_text("from small import f\n\n\ndef test_f():\n    assert f(1, 2) == 3\n")
+    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    known = tmp_path / "known.toml"
+    given = ["--modules", "small.py", "--tests", "test_small.py", "--count", "1", "--seed", "2"]
+    known.write_text("mutant = []\n")
+    monkeypatch.setattr(mutants, "EQUIVALENT", known)
+    assert mutants.main(given) == 0
+    first = capsys.readouterr().out.split("small.py:2 ")[1].splitlines()[0]
+    known.write_text(f'[[mutant]]\nmodule = "small.py"\nchange = "{first}"\nwhy = "for a test"\n')
+    assert mutants.main(given) == 0
+    told = capsys.readouterr().out
+    assert f"1/1 equivalent small.py:2 {first}" in told and f"`{first}`: for a test" in told
+    assert told.count("1/1") == 2 and "| **all** | 1 |" in told
+
+
+def test_every_equivalent_fault_still_has_its_line_and_a_reason() -> None:
+    for (module, change), why in mutants.known_equivalents(mutants.EQUIVALENT).items():
+        lines = " ".join(line.strip() for line in (ROOT / module).read_text().splitlines())
+        assert change.partition(" → ")[0] in lines, f"{module} has no line {change.partition(' → ')[0]!r} any more"
+        assert len(why) > 20

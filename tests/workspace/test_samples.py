@@ -33,6 +33,23 @@ def test_checkpoints_are_found_by_name_number_and_position() -> None:
     assert sample.checkpoint("-1") == sample.checkpoints[-1] and sample.checkpoint("nonsense") is None
 
 
+def test_what_changes_beside_or_in_a_card_is_listed_as_it_is_now(tmp_path: Path) -> None:
+    file, folder = tmp_path / "one.py", tmp_path / "checkpoints" / "one"
+    file.write_text("SAMPLE = {'name': 'one', 'title': 'first'}\n")
+    before = read_sample(file)
+    assert before is not None and before.title == "first" and not before.checkpoints
+    folder.mkdir(parents=True)
+    (folder / "step-000001.safetensors").touch()
+    after = read_sample(file, "other")
+    assert after is not None and len(after.checkpoints) == 1 and after.module == "other.one"
+    file.write_text("SAMPLE = {'name': 'one', 'title': 'other'}\n")
+    os.utime(file, ns=(0, 0))
+    again = read_sample(file)
+    assert again is not None and again.title == "other"
+    file.unlink()
+    assert read_sample(file) is None
+
+
 def test_a_card_is_never_executed(tmp_path: Path) -> None:
     file = tmp_path / "evil.py"
     file.write_text("SAMPLE = {'name': __import__('os').getcwd()}\n")

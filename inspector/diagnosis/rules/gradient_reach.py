@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from inspector.analysis.influence import influence_verdict
+from inspector.analysis.influence import Past, influence_verdict
 from inspector.diagnosis.rule import RULES, Run, scalar
 from inspector.records import Finding
 
@@ -41,7 +41,8 @@ class GradientReach:
         reaches = (scalar(run, "input:influence/reach", frame), scalar(run, "input:gradient/reach", frame))
         if not math.isfinite(reference):
             return
-        verdict = influence_verdict(influence, gradient, int(reference), reaches)
+        past = Past.read(lambda name: scalar(run, name, frame))
+        verdict = influence_verdict(influence, gradient, int(reference), reaches, past)
         if verdict.word in REMEDIES:
             yield Finding(
                 rule="gradient-reach", severity="warning", place="input", message=verdict.sentence,

@@ -10,6 +10,7 @@ from inspector.diagnosis.rule import RULES, Run
 from inspector.records import Channel, Finding
 
 SCORES = "health/scores"
+EACH = "parameters:health/gradient/"
 REMEDY = (
     "Go to the first step and the earliest place where it happens: what comes after is its consequence. Usual causes: "
     "a step size that is too large, a division by 0, the logarithm of 0, float16."
@@ -29,6 +30,8 @@ class NonFinite:
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each tensor, with the first step at which it happens."""
         for channel in run.channels.values():
+            if channel.name.startswith(EACH):
+                continue  # the gradients of all parameters together were counted already
             if channel.kind == "health" and channel.dims == ("count",) and run.revision(channel.name, frame):
                 yield from self._of(channel, run, frame)
 
@@ -42,10 +45,10 @@ class NonFinite:
             return
         every, first = sum(counts[name] for name in counts if name != "first_bad_step"), counts["first_bad_step"]
         parts = [f"{count:,} {what}" for count, what in ((counts["nan"], "NaN"), (infinite, "infinite")) if count]
-        what = channel.signal.removeprefix("health/")
+        what, at = channel.signal.removeprefix("health/"), f", first at step {first}" if first >= 0 else ""
         yield Finding(
             rule="nonfinite", severity="error", place=channel.place,
-            message=f"{what}: {' and '.join(parts)} of {every:,} values, first at step {first}",
+            message=f"{what}: {' and '.join(parts)} of {every:,} values{at}",
             evidence=(channel.name,), steps=(first,) if first >= 0 else (), remedy=REMEDY,
         )  # fmt: skip
 

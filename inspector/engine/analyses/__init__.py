@@ -7,6 +7,7 @@ In: a `Recurrence` or the whole `Trace` of a run. Out: tensors that quantities w
     directions                      the same for a few directions, where the state is too wide for full matrix products
     fixed_point_search              states that a step maps to themselves, at inputs from `constant_inputs`
     state_space                     principal components of the states
+    spaced_steps                    every n-th step, where all would cost too much; n for spectra
     memory_gate                     which gate carries the state over, and at which value
     recurrent_weights               the square matrices through which a layer feeds its state back
     rerun                           the model called again on changed copies of the sequence

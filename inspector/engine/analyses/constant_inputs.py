@@ -29,6 +29,8 @@ MOST = 6
 SHORT = 3
 """How many numbers of an input a label writes out."""
 MEAN, ZERO = "mean input", "zero input"
+ENTERING = "zero where the input enters"
+"""Of a recorded step that reads something computed of the input before (W x + b): that is 0, and not the input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,17 @@ def constant_inputs(trace: Trace, recurrence: Recurrence, steps: Tensor) -> list
             f"The steps of {recurrence.place} are known through autograd's graph only and cannot be run from other "
             "states, so no fixed points are found."
         )
-    return list(_of_recording(recurrence, trace.look_at, steps, kinds))
+    given = _reads_the_input(trace, recurrence)
+    return list(_of_recording(recurrence, trace.look_at, steps, kinds, given=given))
+
+
+def _reads_the_input(trace: Trace, recurrence: Recurrence) -> bool:
+    """Whether a recorded step reads the model's own numbers, and nothing that was computed of them before."""
+    try:
+        own = aligned_inputs(trace, recurrence)
+    except Unsupported:
+        return False
+    return own.shape == recurrence.x.shape and torch.equal(own.to(recurrence.x.dtype), recurrence.x)
 
 
 def _of_cell(recurrence: Recurrence, sample: int, steps: Tensor, kinds: list[Alike]) -> Iterator[ConstantInput]:
@@ -76,26 +88,48 @@ def _of_cell(recurrence: Recurrence, sample: int, steps: Tensor, kinds: list[Ali
         return ConstantInput(label, partial(step_and_jacobian, cell, value), value.dtype)
 
     mean = x[steps].mean(0)
-    yield constant(MEAN, mean)
-    yield constant(ZERO, torch.zeros_like(mean))
+    found = [(MEAN, mean), (ZERO, torch.zeros_like(mean))]
     for kind in kinds:
         rows = x[kind.steps]
         exact = bool((rows == rows[0]).all())
-        yield constant(kind.name if exact else f"mean at {kind.name}", rows[0] if exact else rows.mean(0))
+        found.append((kind.name if exact else f"mean at {kind.name}", rows[0] if exact else rows.mean(0)))
+    for label, value in once(found):
+        yield constant(label, value)
+
+
+def once(found: list[tuple[str, Tensor]]) -> list[tuple[str, Tensor]]:
+    """Each value once, under its first name and the others in brackets, but for the number that a name repeats."""
+    kept: list[tuple[list[str], Tensor]] = []
+    for label, value in found:
+        names = next((names for names, known in kept if torch.equal(known, value)), None)
+        if names is None:
+            kept.append(([label], value))
+        else:
+            names.append(label)
+    return [(names[0] if len(names) == 1 else f"{names[0]} ({', '.join(names[1:])})", value) for names, value in kept]
 
 
 def _of_recording(
-    recurrence: ReplayRecurrence, sample: int, steps: Tensor, kinds: list[Alike]
+    recurrence: ReplayRecurrence, sample: int, steps: Tensor, kinds: list[Alike], *, given: bool
 ) -> Iterator[ConstantInput]:
     column = sample - recurrence.base
-    try:
-        mean = step_at_mean(recurrence, steps, column)
-        yield ConstantInput(MEAN, mean, mean.dtype)
-    except Unsupported:
-        pass  # the steps of the sequence are still there
     entering = recurrence.x[:, column]
+    width = entering.shape[1]
+    seen: list[Tensor] = []
+    for label, scale in ((MEAN, 1.0), (ZERO if given else ENTERING, 0.0)) if width else ((MEAN, 1.0),):
+        value = scale * entering[steps].double().mean(0)
+        if width and any(torch.equal(value, known) for known in seen):
+            continue
+        try:
+            one = step_at_mean(recurrence, steps, column, scale=scale)
+        except Unsupported:
+            continue  # the steps of the sequence are still there
+        seen.append(value)
+        yield ConstantInput(label, one, one.dtype)
     for kind in kinds:
         first, rows = int(kind.steps[0]), entering[kind.steps]
+        if width and bool((rows == rows[0]).all()) and any(torch.equal(rows[0].double(), known) for known in seen):
+            continue
         exact = rows.shape[1] > 0 and bool((rows == rows[0]).all())
         at = f"step {_shown(recurrence, sample, first)}"
         label = kind.name if exact or kind.name == at else f"{kind.name} at {at}"

@@ -118,7 +118,7 @@ def sweep(recurrence: Recurrence, sample: int, emit: Emitter, text: str, window:
 def cut_(recurrence: Recurrence, k: int, rows: Tensor) -> None:
     """Gradients before step k (n, s), in place: 0 where the model had detached the state."""
     if k in recurrence.cuts:
-        rows *= recurrence.cuts[k].to(rows.dtype)
+        rows *= recurrence.cuts[k].to(rows)
 
 
 def row_norms(rows: Tensor) -> Tensor:
@@ -147,7 +147,7 @@ def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dic
 
     For a recurrence that no run made: with a run its own gradients are the reference. Every state is set to the
     captured one (its derivative stays), so that a network that amplifies rounding is linearised at the same states;
-    gradients flow over the chunks' edges, nothing is cut.
+    gradients flow over the chunks' edges, and are cut where the model detached the state.
     """
     arriving = begin(recurrence, sample)
     index = sample - recurrence.base
@@ -164,7 +164,7 @@ def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dic
             before = state = states[start].clone().requires_grad_()
             loss = torch.zeros((), dtype=states.dtype)
             for t in range(start, stop):
-                made = recurrence.again(cell, t, state, index)
+                made = recurrence.again(cell, t, _joined(recurrence, t, state), index)
                 state = made + (states[t + 1] - made).detach()
                 loss = loss + (arriving[t] * state).sum()
             loss = loss + (flowing * state).sum()
@@ -174,6 +174,12 @@ def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dic
             for name, gradient in zip(leaves, gradients[1:], strict=True):
                 total[name] += gradient
     return total
+
+
+def _joined(recurrence: Recurrence, k: int, state: Tensor) -> Tensor:
+    """The state before step k, detached where the model detached it."""
+    joined = recurrence.cuts.get(k)
+    return state if joined is None else torch.where(joined.to(state) > 0, state, state.detach())
 
 
 def confirmed(

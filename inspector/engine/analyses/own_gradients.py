@@ -137,10 +137,8 @@ def _sums(recurrence: Recurrence, sample: int) -> _Sums:
 
 
 def _fill(sums: _Sums, recurrence: Recurrence, sample: int) -> None:
-    delta, run = recurrence.delta, recurrence.run
+    delta, run = recurrence.followed, recurrence.run  # nothing reached the parameters through the others
     assert delta is not None and run is not None and recurrence.weights is not None
-    if recurrence.unfollowed is not None:  # nothing reached the parameters through them
-        delta = delta.masked_fill(recurrence.unfollowed[:, None], 0)
     only, others = torch.zeros_like(delta), delta.clone()
     column = sample - recurrence.base
     only[:, column], others[:, column] = delta[:, column], 0

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.directions import frobenius_norms, orthonormal
+from inspector.engine.analyses.directions import Push, SeenSpread, forward, frobenius_norms, orthonormal
+from inspector.engine.analyses.lag_statistics import by_lag, reaching
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.emitter import Emitter
@@ -49,15 +50,9 @@ class PathProducts:
     starts_method: str = ""
 
     def band(self, name: str) -> Tensor:
-        """(geometric mean, 10 % and 90 % quantile) over the starts that reach each lag: (3, ℓ)."""
+        """(median, 10 % and 90 % quantile, arithmetic mean) over the starts that reach each lag: (4, ℓ)."""
         logs = self.logs[name]
-        levels = torch.tensor([0.1, 0.9], dtype=logs.dtype)
-        rows = []
-        for lag in range(logs.shape[1]):
-            reached = logs[self.starts + lag < self.steps, lag].clamp(min=-1e4, max=1e4)
-            low, high = torch.quantile(reached, levels)
-            rows.append(torch.stack((reached.mean(), low, high)).exp())
-        return torch.stack(rows, 1)
+        return by_lag(logs, reaching(self.starts, self.steps, logs.shape[1] - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +76,13 @@ class PathBudget:
         starts = sorted({round(i * (t - 2) / max(1, count - 1)) for i in range(count)})
         return cls(lags, tuple(starts), directions, whole)
 
-    def methods(self, t: int, s: int) -> tuple[str, str]:
+    def methods(self, t: int, s: int, spread: SeenSpread) -> tuple[str, str]:
         """(of the products of all paths, of the direct path's), as text."""
         count = len(self.starts)
         every = "every start" if count == t - 1 else f"{count} evenly spaced starts of {t - 1}"
         tail = f"{every}; lags up to {self.lags}"
         exact = "exact" if self.directions == s else (
-            f"estimated from {self.directions} random orthonormal directions of {s} (relative error about 10 %)"
+            f"estimated from {self.directions} random orthonormal directions of {s} ({spread.words})"
         )  # fmt: skip
         return f"{exact}; {tail}", f"exact; {tail}"
 
@@ -95,12 +90,13 @@ class PathBudget:
 def path_products(recurrence: Recurrence, sample: int, emit: Emitter) -> PathProducts | None:
     """Products of the direct paths and of all paths by lag; None where the step has no direct path."""
     t, s = recurrence.length(sample), recurrence.cell.state_size
-    if recurrence.block(0, 1, slice(0, 1)).direct() is None:
+    first = recurrence.block(0, 1, slice(0, 1)).direct()
+    if first is None:
         return None
     if t < 2:
         raise Unsupported("Products over steps need at least two steps.")
     plan = PathBudget.of(t, s)
-    carried = _Carried(recurrence, plan)
+    carried = _Carried(recurrence, plan, retaining(recurrence, first))
     starts = carried.starts
     for begin, block in recurrence.blocks(sample, BLOCK_STEPS):
         emit.check()
@@ -114,18 +110,28 @@ def path_products(recurrence: Recurrence, sample: int, emit: Emitter) -> PathPro
     return carried.result(t, s)
 
 
+def retaining(recurrence: Recurrence, direct: Tensor) -> slice:
+    """The entries that retain: the part that the family declares, else the first that `direct` (t, b, s) reaches, of
+    which the one that the rest of the model sees comes last; all where none is reached."""
+    cell = recurrence.cell
+    if cell.memory_gate is not None:
+        return cell.parts[cell.memory_gate.part]
+    parts = sorted(cell.parts, key=lambda name: name == cell.main)
+    reached = (cell.parts[name] for name in parts if bool((direct[..., cell.parts[name]] != 0).any()))
+    return next(reached, slice(0, cell.state_size))
+
+
 class _Carried:
     """The products of every start so far."""
 
-    def __init__(self, recurrence: Recurrence, plan: PathBudget) -> None:
+    def __init__(self, recurrence: Recurrence, plan: PathBudget, keeps: slice) -> None:
         s, dtype = recurrence.cell.state_size, recurrence.states.dtype
         self.plan, self.starts = plan, torch.tensor(plan.starts)
         count = len(plan.starts)
-        keeps = recurrence.cell.parts.get("c", slice(0, s))
-        self.units = keeps
+        self.units, self.spread = keeps, SeenSpread()
         self.first = orthonormal(s, plan.directions if plan.whole else 1, dtype, seed=11)
         self.direct = torch.ones(count, s, dtype=torch.float64)
-        self.whole = self.first.repeat(count if plan.whole else 0, 1, 1)
+        self.whole = self.first.T.repeat(count if plan.whole else 0, 1, 1)  # (start, direction, entry)
         self.size = torch.zeros(count, dtype=torch.float64)
         names = CURVES if plan.whole else CURVES[:1]
         self.logs = {name: torch.full((count, plan.lags + 1), math.nan, dtype=torch.float64) for name in names}
@@ -137,7 +143,8 @@ class _Carried:
 
     def advance(self, block: StepBlock, diagonal: Tensor, wanted: Tensor, begin: int) -> None:
         """The steps of one block: diagonal (t, s) of their direct paths, wanted (n, t) the starts that they move."""
-        matrices = block.jacobian()[:, 0] if self.plan.whole else None
+        together = int(wanted.sum(0).max()) * self.first.shape[1]
+        push = forward(block, together) if self.plan.whole else None
         for offset in range(len(diagonal)):
             active = torch.nonzero(wanted[:, offset])[:, 0]
             if not len(active):
@@ -146,14 +153,16 @@ class _Carried:
             self.direct[active] *= diagonal[offset]
             self.logs["direct"][active, lag] = self.direct[active].norm(dim=1).log() - math.log(self.scale)
             self.kept.index_add_(0, lag, self.direct[active][:, self.units])
-            if matrices is not None:
-                self._move(matrices[offset], active, lag)
+            if push is not None:
+                self._move(push, offset, active, lag)
 
-    def _move(self, matrix: Tensor, active: Tensor, lag: Tensor) -> None:
+    def _move(self, push: Push, offset: int, active: Tensor, lag: Tensor) -> None:
         """All paths of one step, carried at size 1 with the logarithm of the size beside it."""
-        p = self.first.shape[1]
-        moved = (matrix @ self.whole[active].transpose(0, 1).flatten(1)).view(len(matrix), -1, p).transpose(0, 1)
+        s, p = self.first.shape
+        moved = push(self.whole[active].flatten(0, 1), offset).view(-1, p, s)
         norms = frobenius_norms(moved, (1, 2))
+        if p < s:
+            self.spread.add(torch.linalg.vector_norm(moved, dim=2, dtype=torch.float64).square())
         scale = torch.where((norms > 0) & torch.isfinite(norms), norms, torch.ones_like(norms))
         moved = moved / scale.to(moved.dtype)[:, None, None]
         self.whole[active] = moved
@@ -164,13 +173,13 @@ class _Carried:
         above = torch.maximum(size, straight.amax(1)).clamp(min=-1e4)
         direct = torch.exp(straight - above[:, None]) * self.direct[active].sign()
         rest = moved * torch.exp(size - above).to(moved.dtype)[:, None, None]
-        rest = rest - direct.to(moved.dtype)[:, :, None] * self.first
+        rest = rest - direct.to(moved.dtype)[:, None] * self.first.T
         self.logs["difference"][active, lag] = frobenius_norms(rest, (1, 2)).log() + above - root
 
     def result(self, t: int, s: int) -> PathProducts:
         """The curves and the retention, averaged over the starts that reached each lag."""
-        reached = (self.starts[:, None] + torch.arange(self.plan.lags + 1) < t).sum(0)
-        method, starts_method = self.plan.methods(t, s)
+        reached = reaching(self.starts, t, self.plan.lags).sum(0)
+        method, starts_method = self.plan.methods(t, s, self.spread)
         refused = "" if self.plan.whole else (
             f"Products of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries."
         )  # fmt: skip

@@ -44,6 +44,7 @@ class Cell(ABC):
         gate_info: name, formula and source of each gate; those without an entry are described by their name.
         memory_gate: the gate that carries the state over, where the family declares it; else it is determined from the
             states.
+        inner_gates: those of `gate_names` that are of one of torch's own cells inside the step.
         tanh_parts: parts of the state that are a tanh, of which saturation is shown.
         method: how derivatives of a step are found, as a short text; "" where they are closed forms.
         trained: {name of a parameter: the attribute that has it}.
@@ -56,6 +57,7 @@ class Cell(ABC):
     gate_names: tuple[str, ...] = ()
     gate_info: ClassVar[tuple[GateInfo, ...]] = ()
     memory_gate: ClassVar[MemoryGate | None] = None
+    inner_gates: tuple[str, ...] = ()
     tanh_parts: tuple[str, ...] = ()
     trained: ClassVar[Mapping[str, str]] = {}
 
@@ -63,6 +65,10 @@ class Cell(ABC):
     def main(self) -> str:
         """The part of the state that the rest of the model sees: "h", or the first one where a user's code has none."""
         return "h" if "h" in self.parts else next(iter(self.parts))
+
+    def carry(self, x: Tensor, *state: Tensor) -> tuple[Tensor | None, ...]:
+        """The factor of the direct path on each part of the state, (b, h), in a step from x (b, i); None: none."""
+        return (None,) * len(state)
 
     @property
     def state_size(self) -> int:
@@ -307,6 +313,13 @@ class StepBlock(ABC):
         """Many gradients back through step `at` of sample 0, in place:
         `pull_` without the gradients that reach the parameters."""
         rows.copy_(self.vjp(rows.T[None, None], slice(at, at + 1))[0, 0].T)
+
+    def pushed(self, rows: Tensor, at: int) -> Tensor | None:
+        """Many changes of the state forward through step `at` of sample 0, (n, s) to a new (n, s), without building J.
+
+        None where there is no closed form that is cheaper than the product with J.
+        """
+        return None
 
     def factors(self) -> dict[str, tuple[str, Tensor]]:
         """{parameter: (signal of `pull_`, factor (t, b, r))}: uᵀ ∂⁺s_t/∂θ is the outer product of the two."""

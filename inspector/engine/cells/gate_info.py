@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+ACTIVATION = "activation/"
+"""Prefix of the signal of a value without bounds (ReLU and its like): no gate, and no candidate that saturates."""
 LETTERS = {"forget": "f", "update": "z"}
 """Gates that have a letter in the literature, used in formulas; others are called by their name."""
 

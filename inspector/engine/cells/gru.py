@@ -107,6 +107,11 @@ class GruStep(Cell):
         (h,) = state
         return (self.equations(F.linear(x, self.w_ih, self.b_ih), F.linear(h, self.w_hh, self.b_hh), h),)
 
+    def carry(self, x: Tensor, *state: Tensor) -> tuple[Tensor | None, ...]:
+        """z on h."""
+        a = F.linear(x, self.w_ih, self.b_ih) + F.linear(state[0], self.w_hh, self.b_hh)
+        return (torch.sigmoid(a.chunk(3, -1)[1]),)
+
     def inside(
         self, x: Tensor, previous: Tensor, product: Callable[..., Tensor] = linear
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -226,6 +231,14 @@ class GruBlock(SpreadBlock):
         """δ of r, z, n as W_ih and as W_hh see it, (n, 3·h) each: the candidate's differs by the reset gate."""
         every = slice(None)
         return {"input": Spread((every, self.to_input[:, 0])), "hidden": Spread((every, self.coefficients[:, 0]))}
+
+    def pushed(self, rows: Tensor, at: int) -> Tensor:
+        """J of rows (n, s): one product with U of all gates."""
+        gates = linear(rows, self.cell.w_hh).unflatten(1, (3, -1))
+        out = rows * self._values[1][at, 0]
+        for gate, factor in zip(gates.unbind(1), self.coefficients[at, 0], strict=True):
+            out.addcmul_(gate, factor)
+        return out
 
     def close_(self, rows: Tensor, moved: Tensor, at: int) -> None:
         """z ⊙ u, through the state that the step keeps, plus the gradient through the weights."""

@@ -115,6 +115,11 @@ class LstmStep(Cell):
         h, c = state
         return self.equations(F.linear(x, self.w_ih, self.b_ih) + F.linear(h, self.w_hh, self.b_hh), c)
 
+    def carry(self, x: Tensor, *state: Tensor) -> tuple[Tensor | None, ...]:
+        """None on h, f on c."""
+        a = F.linear(x, self.w_ih, self.b_ih) + F.linear(state[0], self.w_hh, self.b_hh)
+        return None, torch.sigmoid(a.chunk(4, -1)[1])
+
     def activate_(self, a: Tensor) -> tuple[Tensor, ...]:
         """The gates i, f, g, o of all steps from their pre-activations (t, b, 4h), which become them in place.
 
@@ -326,6 +331,19 @@ class LstmBlock(SpreadBlock):
     def hold_fixed_(self, delta: Tensor) -> None:
         """∂L/∂c' without k ⊙ ∂L/∂h', the path through h' = o ⊙ tanh(c')."""
         delta[..., self.cell.parts["c"]] -= self.leak * delta[..., self.cell.parts["h"]]
+
+    def pushed(self, rows: Tensor, at: int) -> Tensor | None:
+        """J of rows (n, s): one product with U of all gates; with a projection by no closed form."""
+        if self.cell.w_hr is not None:
+            return None
+        h, c = self.cell.parts["h"], self.cell.parts["c"]
+        gates = linear(rows[:, h], self.cell.w_hh).unflatten(1, (4, -1))
+        out = torch.empty_like(rows)
+        inner = torch.mul(gates[:, 0], self.to_cell[at, 0, 0], out=out[:, c])
+        inner.addcmul_(gates[:, 1], self.to_cell[at, 0, 1]).addcmul_(gates[:, 2], self.to_cell[at, 0, 2])
+        inner.addcmul_(rows[:, c], self.forget[at, 0])
+        torch.mul(gates[:, 3], self.to_output[at, 0], out=out[:, h]).addcmul_(inner, self.leak[at, 0])
+        return out
 
     def open_(self, rows: Tensor, at: int) -> None:
         """The gradient at c' plus the gradient that reaches it through o ⊙ tanh c'."""

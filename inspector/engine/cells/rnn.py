@@ -28,6 +28,7 @@ from inspector.engine.cells.gated_algebra import (
     scaled_product,
     scaled_transpose,
 )
+from inspector.engine.cells.linear import linear
 from inspector.engine.cells.rounding import absolute_sums
 from inspector.engine.cells.spread_block import Spread, SpreadBlock
 from inspector.engine.cells.torch_family import TorchFamily
@@ -176,6 +177,10 @@ class RnnBlock(SpreadBlock):
     def spreads(self) -> Mapping[str, Spread]:
         """δ = φ' ⊙ u at the pre-activations; the gradient before the step is W_hhᵀ δ."""
         return {"activations": Spread((slice(None), self.slope[:, 0]))}
+
+    def pushed(self, rows: Tensor, at: int) -> Tensor:
+        """diag(φ') W_hh of rows (n, s)."""
+        return linear(rows, self.cell.w_hh).mul_(self.slope[at, 0, 0])
 
     def factors(self) -> dict[str, tuple[str, Tensor]]:
         """x for W_ih, the state before for W_hh, 1 for the bias."""

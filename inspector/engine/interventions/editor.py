@@ -7,10 +7,10 @@ follows as the model computes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from torch import nn
@@ -25,7 +25,7 @@ from inspector.engine.recurrent.traced.record.operation import Chain
 from inspector.records import Edit
 
 Where = tuple[tuple[tuple[CodeType, int], ...], str, int]
-"""The code places of an operation's calls, innermost last; its function's name; the id of the innermost `self`."""
+"""The code places of an operation's calls, innermost last; its function's name; the id of its frame's object."""
 
 
 @dataclass(slots=True)
@@ -51,12 +51,12 @@ class Editor:
         self.targets.setdefault(where, []).append(target)
         self.hot.add(where[0][-1])
 
-    def wants(self, chain: Chain, name: str) -> list[Target]:
+    def wants(self, chain: Chain, name: str, owner: Callable[[FrameType], Any]) -> list[Target]:
         """The targets whose operation has just run, at this occurrence."""
         frame, at = chain[-1]
         if (frame.f_code, at) not in self.hot:
             return []
-        where = code_location(chain, name)
+        where = code_location(chain, name, owner(frame))
         found = self.targets.get(where)
         if found is None:
             return []
@@ -66,9 +66,9 @@ class Editor:
         return chosen
 
 
-def code_location(chain: Chain, name: str) -> Where:
-    """Where an operation is in the code, the same in every run of the same code."""
-    return tuple((frame.f_code, at) for frame, at in chain), name, id(chain[-1][0].f_locals.get("self"))
+def code_location(chain: Chain, name: str, owner: Any) -> Where:
+    """Where an operation is in the code, the same in every run of the same code. `owner`: what its frame belongs to."""
+    return tuple((frame.f_code, at) for frame, at in chain), name, id(owner)
 
 
 class WrittenOut:

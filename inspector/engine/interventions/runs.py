@@ -88,7 +88,7 @@ def editor_of(trace: Trace, edits: Sequence[Edit]) -> Editor:
     counts: dict[Any, int] = {}
     number: dict[int, int] = {}
     for op in recorded.operations:
-        where = code_location(op.chain, op.name)
+        where = code_location(op.chain, op.name, recorded.owners.of(op.chain[-1][0]))
         number[id(op)] = counts[where] = counts.get(where, -1) + 1
     editor = Editor()
     for edit in edits:
@@ -123,6 +123,7 @@ def _aim(editor: Editor, edit: Edit, loop: RecordedLoop, number: dict[int, int])
         op, output = _maker(flow, (i, j), tensor)
         if edit.unit is not None and edit.unit >= tensor.shape[-1]:
             raise InputError(f"{edit.place}:{edit.signal} has {tensor.shape[-1]} units; there is no unit {edit.unit}.")
-        editor.add(code_location(op.chain, op.name), Target(edit, output, frozenset({number[id(op)]})))
+        owner = flow.loop.iterations.table.owners.of(op.chain[-1][0])
+        editor.add(code_location(op.chain, op.name, owner), Target(edit, output, frozenset({number[id(op)]})))
     if all(i < edit.start for i, _, _ in made[edit.signal]):
         raise InputError(f"{edit.place} has {len(flow.loop.iterations)} steps; there is no step {edit.start}.")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from inspector.engine.errors import Unsupported, model_error
+from inspector.engine.pipeline.loss_steps import loss_steps
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.target_steps import answer_of_input, output_steps, read_answer
 from inspector.engine.trace.trace import Trace
@@ -69,6 +70,9 @@ def keep_loss(trace: Trace, loss: object, emit: Emitter) -> Tensor | None:
     subject, batch = trace.subject, trace.batch
     if trace.answer is None and subject.answer is None and isinstance(loss, Tensor) and loss.dim() == 2:
         trace.answer = answer_of_input(trace, loss.shape[1])
+    if isinstance(loss, Tensor):
+        trace.loss_carried = loss_steps(trace, trace.output, loss)
+        trace.loss_terms = int(trace.loss_carried.sum())
     answer = trace.answer
     expected = (batch.size, batch.steps if answer is None else answer.steps)
     if not isinstance(loss, Tensor):
@@ -86,6 +90,11 @@ def keep_loss(trace: Trace, loss: object, emit: Emitter) -> Tensor | None:
             "where a step carries none. Gradients are those of its sum.",
         )
         if loss.numel():
-            emit.scalar("output:loss/mean", float(loss.detach().double().nanmean()))
-    trace.loss_terms = int((~loss.detach().isnan()).sum())
+            emit.scalar("output:loss/mean", mean_loss(trace, loss))
     return loss
+
+
+def mean_loss(trace: Trace, loss: Tensor) -> float:
+    """The mean over the entries that carry a loss; NaN where one of these is, and where none does."""
+    assert trace.loss_carried is not None
+    return float(loss.detach().double()[trace.loss_carried].mean())

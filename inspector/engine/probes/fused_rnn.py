@@ -167,7 +167,12 @@ class FusedRnn:
             try:
                 with torch.no_grad():
                     trace.recurrences += unpack(
-                        chain, trace.batch.lengths, trace.look_at, emit, only=trace.only_looked_at
+                        chain,
+                        trace.batch.lengths,
+                        trace.look_at,
+                        emit,
+                        only=trace.only_looked_at,
+                        compare=not trace.compared,
                     )
             except CancelledError:
                 raise

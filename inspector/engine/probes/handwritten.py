@@ -8,9 +8,15 @@ family.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Sequence
 from functools import partial
+from itertools import chain
+from types import CodeType
 
+import numpy as np
+import numpy.typing as npt
+import torch
 from torch import nn
 
 from inspector.engine.cells.family import is_opaque, sequence_family, step_family
@@ -18,19 +24,27 @@ from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.hooks.function_mode import FUSED, runs_fused, unwatched
 from inspector.engine.hooks.module_stack import ModuleStack
 from inspector.engine.recurrent.traced.as_ran import as_it_ran
-from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, corrected, place_of_step, recurrence_of
+from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, corrected, place_of_step, recurrence_of
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
-from inspector.engine.recurrent.traced.layer_names import layer_names
+from inspector.engine.recurrent.traced.layer_names import layer_names, within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot, analyse
-from inspector.engine.recurrent.traced.loops.detection import Loop, find_loops, loops_inside
+from inspector.engine.recurrent.traced.loops.cuts import as_made, cut_steps
+from inspector.engine.recurrent.traced.loops.detection import find_loops, loops_inside
+from inspector.engine.recurrent.traced.loops.loop import Loop, where_of
+from inspector.engine.recurrent.traced.loops.sequences import is_sequence
 from inspector.engine.recurrent.traced.loops.state_choice import states
+from inspector.engine.recurrent.traced.loops.unshown import unshown
 from inspector.engine.recurrent.traced.loops.written_out import written_out
+from inspector.engine.recurrent.traced.program.gates import leading_to, steps_of
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.program.inner_reads import kept_tensors
+from inspector.engine.recurrent.traced.reads.of_loops import LoopRead, cells_read, record_reads
+from inspector.engine.recurrent.traced.reads.tracking import FollowedLoop
 from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.record.op_table import Table
+from inspector.engine.recurrent.traced.record.operation import Call
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
 from inspector.engine.recurrent.verification import NO_GRADIENT
@@ -50,6 +64,18 @@ BUFFER = (
     "The model writes into a tensor and reads it in other ways than by the places it wrote to, all within a loop, so "
     "what it carries from step to step is not followed; states in variables or in a list are."
 )
+FAULT = "{} is not shown in {}: a fault of this program was met ({})."
+MOST_RUNS = 32
+"""Runs of one loop that are shown, each as a recurrence of its own. Counter-example: of a stack of more than 32 layers
+that is written with functions and weights by index, the first 32 layers are shown."""
+MANY_RUNS = "{} runs {} times; its first {} runs are shown."
+TRANSFORMED = (
+    "{}(), line {}, runs inside a transform of torch.func (vmap, grad, jvp), where tensors cannot be stored, so no "
+    "loop in it is shown; call it without the transform, on the whole batch or on one sequence."
+)
+UNFOLLOWED = (
+    "Which steps of the inputs the loops read could not be found ({}); axes are chosen by their numbers of steps."
+)
 DEEPEST_STATE = 1024
 """A stack of layers is shown as a recurrence over depth when its signal has no more entries a sample: pictures and
 sequences that pass through layers have more. Counter-example: a plain deep net 2,000 units wide is not shown so."""
@@ -67,11 +93,13 @@ class Handwritten:
         self._found: list[tuple[ReplayRecurrence | GraphRecurrence, Wanted]] = []
         self._refused: dict[str, str] = {}
         self._looked = False
+        self._followed: list[LoopRead] = []
         self._fused: list[bool] = []
         self._names: dict[int, str] = {}
         self._made: Container[int] = ()
         self._parameters: dict[int, str] = {}
         self._claimed: dict[int, str] = {}
+        self._runs: Counter[tuple[CodeType, str, int]] = Counter()
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
         """Push the mode; nothing where no Python runs that could be recorded."""
@@ -129,10 +157,14 @@ class Handwritten:
             emit.refuse(f"{place}:h", reason)
         if recorder.full:
             emit.refuse("model:h", FULL.format(len(recorder)))
+        if recorder.transformed is not None:
+            name, line = recorder.transformed
+            emit.refuse("model:h", TRANSFORMED.format(name.rpartition("<locals>.")[2], line))
         if recorder.broken:
             emit.refuse("model:h", f"Recording the model's operations failed ({recorder.broken}).")
         recorder.forget()
         self._found.clear()
+        self._followed.clear()
         self._made = ()
 
     def _look(self, trace: Trace, emit: Emitter) -> None:
@@ -152,56 +184,117 @@ class Handwritten:
         assert self._recorder is not None
         if len(self._recorder) > MANY:
             emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
-        table, lost = resolved(self._recorder.table())
+        written = self._recorder.table()
+        table, lost = resolved(written)
         self._made = _Origins(table, trace)
         if trace.editing:
-            trace.findings.of(RecordedLoops).operations = table.ops()
-        search = find_loops(table, written_out(table, trace.places) if trace.places else ())
+            recorded = trace.findings.of(RecordedLoops)
+            recorded.operations, recorded.owners = table.ops(), table.owners
+        fixed = frozenset(map(id, trace.subject.model.buffers()))
+        search = find_loops(table, fixed, written_out(table, trace.places) if trace.places else ())
+        explained = np.zeros(len(table), dtype=bool)
         loop = next(search, None)
         while loop is not None:
             emit.check()
-            useful = self._open(loop, trace, emit) or self._one_by_one(loop, trace)
+            useful = self._contained(loop, trace, emit)
+            if useful:
+                explained[list(chain.from_iterable(loop.iterations.numbers))] = True
             try:
                 loop = search.send(useful)
             except StopIteration:
                 loop = None
         if lost and not self._found:
             self._refused.setdefault("model", BUFFER)
+        self._follow(table, written.calls, trace, emit)
+        self._list_unshown(table, explained)
+
+    def _list_unshown(self, table: Table, explained: npt.NDArray[np.bool_]) -> None:
+        """Say of every other loop that carries something that it is not shown, and why."""
+        for one in unshown(table, explained):
+            owners = {self._names.get(id(table.op(n).owner), "") for n in one.calls[:256]}
+            place = within(owners - {""}) or ROOT
+            shown = [found.place for found, _ in self._found]
+            number = sum(taken == place or taken.startswith(f"{place}#") for taken in (*self._refused, *shown))
+            self._refused[f"{place}#{number + 1}" if number else place] = one.sentence
+
+    def _follow(self, table: Table, written: Sequence[Call], trace: Trace, emit: Emitter) -> None:
+        """What the loops and fused modules read of the inputs: where it cannot be followed, as many steps decide."""
+        try:
+            record_reads(self._followed, table, written, trace, self._modules())
+        except CancelledError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - reported; the recurrences themselves are not affected
+            emit.sink.write(Log(UNFOLLOWED.format(error_text(fault)), "warning", "engine"))
+
+    def _contained(self, loop: Loop, trace: Trace, emit: Emitter) -> bool:
+        """`_open` or `_one_by_one`; a fault in one loop is reported and does not end the search."""
+        try:
+            return self._open(loop, trace, emit) or self._one_by_one(loop, trace)
+        except CancelledError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - reported; the other loops are still found
+            place = self._place(ROOT, trace)
+            self._refused[place] = FAULT.format(where_of(loop), place, error_text(fault))
+            return False
 
     def _open(self, loop: Loop, trace: Trace, emit: Emitter) -> bool:
         flow = analyse(loop)
         flow.tick = emit.check
         useful = False
         for state in states(flow):
-            place = place_of_step(flow, state, self._names)
-            cells = cells_within(flow, state, self._parameters)
-            theirs, within = of_a_family(flow, state, self._claimed)
-            if "" in cells or of_a_cell(flow, state) or theirs:  # these have probes of their own
-                useful = True
-                continue
-            if loop.depth and not (_regular(loop) and _a_stack(state, trace)):
-                continue
-            useful, place = True, self._place(place, trace)
-            state = corrected(flow, state, trace.states.get(place, ()))
             try:
-                recurrence, cut = recurrence_of(flow, state, trace.batch, place, self._made, self._parameters)
-            except Unsupported as reason:
-                self._refused[place] = f"The recurrence in {place} is not shown: {reason}."
-                continue
-            trace.cells_within |= cells | within
-            trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
-            self._ask_weights(flow, recurrence, trace)
-            self._found.append((recurrence, self._wanted(flow, state, recurrence, trace, cut=cut)))
-            if loop.depth:
-                recurrence.domain, recurrence.names = LAYER_DOMAIN, layer_names(flow, state, self._modules())
-            recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
-            named = place_name(place)
-            emit.sink.write(Labels(CARRIED + named, tuple(slot.written for slot in flow.slots), emit.frame))
-            emit.sink.write(Labels(STATE + named, tuple(slot.written for slot in state), emit.frame))
-            size = int(trace.batch.lengths.numel())
-            if trace.editing:
-                trace.findings.of(RecordedLoops).loops.append(RecordedLoop(place, flow, state, size))
+                useful |= self._open_state(flow, state, trace, emit)
+            except CancelledError:
+                raise
+            except Exception as fault:  # noqa: BLE001 - reported; the loop's other states are still found
+                place = self._place(place_of_step(flow, state, self._names), trace)
+                self._refused[place] = FAULT.format(where_of(loop), place, error_text(fault))
         return useful
+
+    def _open_state(self, flow: Flow, state: Sequence[Slot], trace: Trace, emit: Emitter) -> bool:
+        """Whether a group of slots is a recurrence: shown, refused with its reason, or shown by another probe."""
+        loop = flow.loop
+        place = place_of_step(flow, state, self._names)
+        cells = cells_within(flow, state, self._parameters)
+        theirs, within = of_a_family(flow, state, self._claimed)
+        if is_sequence(flow, state, leading_to(flow, state, 1)):
+            return False
+        loop.steps |= steps_of(flow, state)
+        if "" in cells or of_a_cell(flow, state) or theirs:  # these have probes of their own
+            self._followed.append(LoopRead(FollowedLoop(flow, state), names=cells_read(flow, state, self._owned())))
+            return True
+        if loop.depth and not (_regular(loop) and _a_stack(state, trace)):
+            return False
+        run = loop.frame.f_code, place, loop.level
+        self._runs[run] += 1
+        if self._runs[run] > MOST_RUNS:
+            self._refused[f"{place}#{MOST_RUNS + 1}"] = MANY_RUNS.format(where_of(loop), self._runs[run], MOST_RUNS)
+            return True
+        place = self._place(place, trace)
+        state = corrected(flow, state, trace.states.get(place, ()))
+        try:
+            recurrence, cut = recurrence_of(flow, state, trace.batch, place, self._made, self._parameters)
+        except Unsupported as reason:
+            what = f"stack of {len(loop.iterations)} layers" if loop.depth else "recurrence"
+            self._refused[place] = f"The {what} in {place} is not shown: {reason}."
+            return True
+        recurrence.cuts = dict.fromkeys(cut_steps(flow, state), torch.zeros(recurrence.cell.state_size))
+        trace.cells_within |= cells | within
+        trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
+        self._ask_weights(flow, recurrence, trace)
+        self._found.append((recurrence, self._wanted(flow, state, recurrence, trace, cut=cut)))
+        if not loop.depth:
+            self._followed.append(LoopRead(FollowedLoop(flow, state), recurrence))
+        if loop.depth:
+            recurrence.domain, recurrence.names = LAYER_DOMAIN, layer_names(flow, state, self._modules())
+        recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
+        named = place_name(place)
+        emit.sink.write(Labels(CARRIED + named, tuple(slot.written for slot in flow.slots), emit.frame))
+        emit.sink.write(Labels(STATE + named, tuple(slot.written for slot in state), emit.frame))
+        size = int(trace.batch.lengths.numel())
+        if trace.editing:
+            trace.findings.of(RecordedLoops).loops.append(RecordedLoop(place, flow, state, size))
+        return True
 
     def _ask_weights(self, flow: Flow, recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace) -> None:
         """Request the gradients of the parameters that the loop reads, by which sums over steps are checked."""
@@ -213,9 +306,10 @@ class Handwritten:
         self, flow: Flow, state: list[Slot], recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace, *, cut: bool
     ) -> Wanted:
         """Request the gradients at the states, and at values inside the steps that something else reads."""
-        kept = kept_tensors(trace.subject.model, trace.returned)
         if not trace.may_have_gradients:
             return Wanted(flow, state, cut)
+        kept = kept_tensors(trace.subject.model, trace.returned)
+        flow, state = as_made(flow, state)
         graph = as_it_ran(flow, state, recurrence, self._made, self._parameters, kept, cut=cut)
         wanted = Wanted(flow, state, cut, graph.stops)
         wanted.read = graph.read
@@ -231,6 +325,10 @@ class Handwritten:
         """Ids of modules and of parameters → the module's name."""
         return {**{number: name.rpartition(".")[0] for number, name in self._parameters.items()}, **self._names}
 
+    def _owned(self) -> dict[int, str]:
+        """Ids of the modules of known families, and of the parameters of every module → the module's name."""
+        return {**{number: name.rpartition(".")[0] for number, name in self._parameters.items()}, **self._claimed}
+
     def _one_by_one(self, loop: Loop, trace: Trace) -> bool:
         """True for a loop over the sequences of the batch, each with a loop over its steps inside: it is reported."""
         size = int(trace.batch.lengths.numel())
@@ -244,7 +342,7 @@ class Handwritten:
         return bool(found)
 
     def _place(self, place: str, trace: Trace) -> str:
-        taken = [r.place for r, _ in self._found] + [r.place for r in trace.recurrences]
+        taken = [*(r.place for r, _ in self._found), *(r.place for r in trace.recurrences), *self._refused]
         count = sum(name == place or name.startswith(f"{place}#") for name in taken)
         return place if not count else f"{place}#{count + 1}"
 

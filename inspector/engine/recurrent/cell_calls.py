@@ -147,10 +147,12 @@ def recurrence_of(chain: CellCallChain, lengths: Tensor) -> Recurrence:
         chain.place, type(chain.module).__name__, cell, x, states, real.clone(), check=check, base=chain.base,
         weights=chain.live,
     )  # fmt: skip
+    found.cuts = {
+        step: _joined(cell, kept) for step, kept in chain.cuts.items() if step < steps and not all(kept)
+    }  # fmt: skip
     if chain.gradients and not chain.gradients_lost() and cell.feeds_parts() is not None:
         found.delta = _delta(chain, found)
         if chain.linked:
-            found.cuts = {step: _joined(cell, kept) for step, kept in chain.cuts.items() if not all(kept)}
             found.arriving = _arriving(found)
         for step, number in chain.without:  # what reads them beside the next step is not known
             if step < steps:
@@ -208,9 +210,8 @@ def _arriving(recurrence: Recurrence) -> Tensor:
     for start in range(1, len(delta), CHUNK):
         stop = min(start + CHUNK, len(delta))
         back = recurrence.block(start, stop).vjp(delta[start:stop, ..., None])[..., 0]
-        for step in range(start, stop) if recurrence.cuts else ():
-            if step in recurrence.cuts:
-                back[step - start] *= recurrence.cuts[step].to(back.dtype)
+        for step in recurrence.cuts.keys() & set(range(start, stop)):
+            back[step - start] *= recurrence.cuts[step].to(back)
         arriving[start - 1 : stop - 1] -= back
         size[start - 1 : stop - 1] = torch.maximum(size[start - 1 : stop - 1], back.abs().amax(-1))
     noise = arriving.abs().amax(-1) <= 64 * torch.finfo(arriving.dtype).eps * size

@@ -17,6 +17,7 @@ from inspector.engine.opening.open_subject import Opened, open_subject
 from inspector.engine.pipeline import Recording, RunOptions, chosen_quantities, record, run_start
 from inspector.engine.registries import request_of
 from inspector.engine.session.batches import make_batch
+from inspector.engine.session.data_set_runs import ManySequences
 from inspector.records import Edit, Load, parse_edit, requests_in
 from inspector.records.report import misfit
 
@@ -40,6 +41,9 @@ def run_here(
     look_at: int = 0,
     device: str = "cpu",
     edits: Sequence[Edit | str] = (),
+    data: Any = None,
+    lines: bool = False,
+    most: int | None = None,
 ) -> Capture:
     """See `inspector.run`. Raises InputError, ModelError or CaptureError; naming a file runs its code.
 
@@ -50,6 +54,9 @@ def run_here(
 
     `edits` ("rnn.l0:gate/forget[3]=0@10:20") make a second frame, the run with these changes.
 
+    `data` runs many sequences instead of `sequence`, with `lines` and `most` as on the command line: a path,
+    "examples", "subject" (its own data), or the sequences themselves, written as examples are.
+
     `device` is for a subject given by name; a model object stays on its device and in its mode.
     """
     folder = Path(out).absolute() if out is not None else _temporary()
@@ -58,6 +65,15 @@ def run_here(
     options = RunOptions(also=requests(also), only=(*requests(only), *requests(quantities)), seed=seed)
     chosen_quantities(options)
     where = next((str(p.device) for p in opened.subject.model.parameters()), "cpu")
+    if data is not None:
+        if sequence is not None:
+            raise InputError("Either `sequence` or `data` is run, not both.")
+        many = ManySequences.of(opened.subject, data, where, lines=lines, most=most)
+        many.check(edits)
+        start = run_start(opened, many.title, subject=_named(subject, opened), seed=seed, device=where)
+        recording = record(folder, many.noted(start), overwrite=overwrite)
+        _to_the_end(recording, lambda: many.run(recording, options, ""))
+        return open_capture(folder)
     batch = to_device(make_batch(opened.subject, sequence, seed, look_at), where)
     plan = _plan(opened.subject, batch, edits, options) if edits else None
     start = run_start(opened, batch.title, subject=_named(subject, opened), seed=seed, device=where)

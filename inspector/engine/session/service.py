@@ -18,6 +18,7 @@ from inspector.engine.opening.open_subject import Opened, open_subject, places
 from inspector.engine.opening.user_code import NotAgreedError, UserCode
 from inspector.engine.pipeline import DEFAULTS, KeptTrace, Recording, RunOptions, chosen_quantities, record, run_start
 from inspector.engine.session.batches import batch_of_spec
+from inspector.engine.session.data_set_runs import ManySequences, is_data_set
 from inspector.engine.session.later import KeptRun, NeedsRunError
 from inspector.records import (
     Analyse,
@@ -140,6 +141,9 @@ class Service:
             progress=self._reporter(request.generation), keep=frames.append,
         )  # fmt: skip
         chosen_quantities(options)
+        if is_data_set(request.input):
+            self._run_many(request, options)
+            return
         batch = to_device(batch_of_spec(subject, request.input, request.seed), self._load.device)
         start = run_start(
             self.opened, batch.title, subject=self._load.subject, seed=request.seed, device=self._load.device,
@@ -157,6 +161,19 @@ class Service:
         self._report_end(request, recording)
         if recording.stop is not None and recording.stop.status == "done":
             self._kept.keep(recording, start, frames)  # goes through everything that was recorded, so it comes last
+
+    def _run_many(self, request: Run, options: RunOptions) -> None:
+        """Run every sequence of a data set. Raises InputError where the source cannot be read."""
+        assert self.opened is not None and self._load is not None
+        many = ManySequences(self.opened.subject, request.input, self._load.device)
+        many.check(request.edits)
+        start = run_start(
+            self.opened, many.title, subject=self._load.subject, seed=request.seed, device=self._load.device,
+            made_by=request.made_by,
+        )  # fmt: skip
+        recording = record(request.path, many.noted(start), overwrite=request.overwrite)
+        self._perform(recording, lambda: many.run(recording, options, request.frame_label))
+        self._report_end(request, recording)
 
     def _perform(self, recording: Recording, run: Callable[[], object]) -> None:
         """Run; where the model raises or the run is cancelled, the capture ends properly with everything recorded so
@@ -230,6 +247,7 @@ def describe(opened: Opened, load: Load) -> Loaded:
         subject=load.subject, title=opened.title, kind=str(subject.kind), width=subject.width,
         vocabulary=len(vocabulary), characters=bool(vocabulary) and all(len(str(entry)) == 1 for entry in vocabulary),
         examples=tuple(subject.examples), default_text=first if isinstance(first, str) else "",
-        audio=subject.frames is not None, has_loss=subject.loss is not None, places=places(subject.model),
+        audio=subject.frames is not None, has_data=subject.data is not None, has_loss=subject.loss is not None,
+        places=places(subject.model),
         report=opened.report, needs_consent=opened.pending, generation=load.generation,
     )  # fmt: skip

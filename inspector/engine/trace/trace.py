@@ -19,6 +19,7 @@ from inspector.engine.cells.base import Cell, Check, StepBlock
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.findings import Findings
+from inspector.engine.trace.reads import Reads
 from inspector.engine.trace.run_gradients import RunGradients, Weights
 from inspector.records import STEP_DOMAIN
 
@@ -68,6 +69,8 @@ class Recurrence:
     """The axis of these steps: the input's, another input's, the output's, or the layers of a stack."""
     names: tuple[str, ...] = ()
     """Names of the steps where they are the layers of a stack, if their modules give them."""
+    reads: Reads | None = None
+    """Which steps of an input the steps read, in the order of the sequence given to it; None where not recorded."""
     cuts: dict[int, Tensor] = field(default_factory=dict)
     """Processing step k → (s,) 1 where the gradient at the state before it flows on to the step before, 0 where the
     model detached that state; steps that are not here are not cut."""
@@ -81,6 +84,17 @@ class Recurrence:
     run: RunGradients | None = None
     """The gradients of the run that this is a part of; None for a recurrence that no run made."""
     _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
+
+    @property
+    def cut_before(self) -> tuple[int, ...]:
+        """Processing steps whose state passes no gradient on to the state before them: the model detached all of it."""
+        return tuple(sorted(step for step, joined in self.cuts.items() if not bool(joined.any())))
+
+    @property
+    def followed(self) -> Tensor | None:
+        """δ with 0 for states that need no gradient: that it is not known there is no damage."""
+        delta, unknown = self.delta, self.unfollowed
+        return delta if delta is None or unknown is None else delta.masked_fill(unknown[:, None].to(delta.device), 0)
 
     @property
     def steps(self) -> int:
@@ -260,6 +274,8 @@ class Trace:
     """What replaces values in the middle of the run (engine/interventions/editor.py), or None."""
     observed: bool = False
     """The user's code makes the call, and its backward pass if there is one."""
+    compared: bool = False
+    """Gradients inside fused modules were compared with autograd's in an earlier call of the same model."""
     keep_graph: bool = False
     """Set by a probe that reads derivatives off autograd's graph after the backward pass."""
     after_forward: list[Callable[[], None]] = field(default_factory=list)
@@ -271,8 +287,14 @@ class Trace:
     """What the model returned, with its graph, while `after_forward` is called."""
     weight_gradients: RunGradients = field(default_factory=RunGradients)
     """∂L/∂θ of the weights of recurrences, by which sums over steps are checked."""
+    loss_given: bool = False
+    """The subject or the output gave a loss."""
+    backward_ran: bool = False
+    """The loss needed a gradient, and the backward pass was made."""
+    loss_carried: Tensor | None = None
+    """True at the entries of the loss that carry one, also where the model made NaN of it; in the loss's shape."""
     loss_terms: int = 0
-    """How many entries of the loss are not NaN: the mean loss is the sum divided by it."""
+    """How many entries of the loss carry one: the mean loss is the sum divided by it."""
 
     def want_gradient(self, value: Tensor, take: Callable[[Tensor | None], None]) -> None:
         """Have `take` called after the run with the gradient of the loss at `value`, None where none reached it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -222,8 +223,9 @@ def _csv(found: dict[str, npt.NDArray[Any]], title: str) -> bytes:
     axes = max(array.ndim for array in found.values())
     rows = [["channel", *(f"index {axis}" for axis in range(axes)), title]]
     for name, array in found.items():
-        for place in np.ndindex(array.shape):
-            index = [str(i) for i in place] + [""] * (axes - array.ndim)
-            value = array[place]
-            rows.append([name, *index, "" if np.ma.is_masked(value) else str(value.item())])
+        places = product(*(map(str, range(size)) for size in array.shape), *[("",)] * (axes - array.ndim))
+        values = zip(np.ma.getdata(array).ravel().tolist(), np.ma.getmaskarray(array).ravel().tolist(), strict=True)
+        rows += (
+            [name, *place, "" if lost else str(value)] for place, (value, lost) in zip(places, values, strict=True)
+        )
     return csv_bytes(rows)

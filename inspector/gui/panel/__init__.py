@@ -10,7 +10,7 @@ cursor, numbers to be saved.
     line_panel    what panels of lines over steps share
     empty_page, availability   what is missing, why, and how to get it
     axis_choice   which of several step axes is shown
-    run_toggle    which part of a difference of two runs can be shown
+    run_toggle    which channels have data; which part of a difference of two runs can be shown
     labelled      rows of a table by their names
     edit_trigger  double-click on a row that can be clamped
 

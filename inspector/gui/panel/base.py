@@ -21,13 +21,13 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Capture, CaptureError, Difference
-from inspector.gui.panel.availability import why_not
 from inspector.gui.panel.axis_choice import AxisChoice
 from inspector.gui.panel.edit_trigger import EditHere
-from inspector.gui.panel.empty_page import EmptyPage, refused
+from inspector.gui.panel.empty_page import EmptyPage
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
+from inspector.gui.panel.missing import MissingLine, why_empty
 from inspector.gui.panel.pointing import Marks, Pointing
-from inspector.gui.panel.run_toggle import RunChoice, readable
+from inspector.gui.panel.run_toggle import RunChoice, filled, readable
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.step_range import AxisRange, StepRange
 from inspector.gui.widgets.controls import caption, chooser, measured, number, reserve_space, set_options
@@ -54,12 +54,16 @@ class Panel(QWidget):
     """Whether channels over different step axes are separated: never two of them on one axis of a plot."""
     extra: ClassVar[tuple[str, ...]] = ()
     """Keys of quantities, not computed by default, that fill this panel; its empty page offers to compute them."""
+    of_recurrences: ClassVar[bool] = False
+    """Whether a recurrence that was seen and is not shown would have been shown here."""
     needs_height: ClassVar[int] = 180
     """Pixels of height below which the figure scrolls instead of shrinking."""
     wanted = Signal(tuple)
     """The user asks for `extra`."""
     editing = Signal(str)
     """The user wants to clamp the unit under the cursor, from its step on, in the channel of this name."""
+    opening = Signal(int)
+    """The user wants to run one sequence of a data set alone: its number."""
     drawn = Signal()
     """The figure has changed, and so have the numbers under the cursor."""
 
@@ -127,6 +131,8 @@ class Panel(QWidget):
         layout.setSpacing(0)
         layout.addWidget(self.control_row)
         layout.addWidget(self.stack, 1)
+        self._missing = MissingLine()
+        layout.addWidget(self._missing)
 
     # -- what subclasses provide
 
@@ -134,6 +140,11 @@ class Panel(QWidget):
     def accepts(cls, channel: Channel) -> bool:
         """Whether this panel shows a channel, judged by its kind and dims."""
         raise NotImplementedError
+
+    @classmethod
+    def choose(cls, found: list[Channel]) -> list[Channel]:
+        """Those that are shown of the accepted channels that have data: all, unless some are shown only with others."""
+        return found
 
     def picture(self) -> QWidget:
         """The widget with the contents: the figure, unless a subclass has another one (a table)."""
@@ -218,14 +229,10 @@ class Panel(QWidget):
     def channels(self) -> list[Channel]:
         """The channels of the capture that this panel shows and that have data, over the steps that are shown."""
         found = self._filled()
-        return self.axes.own(self.capture, found) if self.by_steps else found
+        return self.choose(self.axes.own(self.capture, found) if self.by_steps else found)
 
     def _filled(self) -> list[Channel]:
-        if self.capture is None:
-            return []
-        return [
-            c for c in self.capture.channels.values() if self.accepts(c) and self.capture.revision(c.name, self.frame)
-        ]
+        return filled(self.capture, self.accepts, self.frame)
 
     # -- the step axis that is shown
 
@@ -270,6 +277,7 @@ class Panel(QWidget):
             with self.capture.noting() as self.read:  # type: ignore[union-attr]
                 self.update_contents()
             self.stack.setCurrentIndex(1)
+            self._missing.tell(self)
             position = self.looking.position
             self.follow(position, position)
             self._show_cursor(position.step)
@@ -299,16 +307,10 @@ class Panel(QWidget):
                 self._show_empty()
 
     def _show_empty(self) -> None:
-        refusals = self.capture.refusals if self.capture is not None else ()
-        reasons = refused(refusal for refusal in refusals if self.concerns(refusal.channel))
         self.control_row.setVisible(False)
-        if self.capture is not None and self.extra and not reasons:
-            why = why_not(self.capture, self.needs)
-            done = "It was computed in this run, but nothing in this model is of that kind." if self.computed else ""
-            reasons = [reason for reason in (why or done,) if reason]
-        self._empty.show_reasons(
-            self.hint, reasons, offer=self.capture is not None and bool(self.extra) and not reasons
-        )
+        reasons, offer = why_empty(self)
+        self._empty.show_reasons(self.hint, reasons, offer=offer)
+        self._missing.tell(None)
         self.stack.setCurrentIndex(0)
 
     def know(self, entries: Sequence[Entry]) -> None:

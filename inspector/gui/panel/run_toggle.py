@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QComboBox
 
-from inspector.capture import Difference
+from inspector.capture import Capture, Difference
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.records import Channel
 
@@ -48,3 +48,10 @@ def readable(source: Any, accepts: Callable[[Channel], bool]) -> tuple[Any, int 
         return source, None
     apart = any(channel.compare == "separate" and accepts(channel) for channel in source.capture.channels.values())
     return (source.capture, source.second) if apart else (source, None)
+
+
+def filled(capture: Capture | None, accepts: Callable[[Channel], bool], frame: int) -> list[Channel]:
+    """The accepted channels that have data in a frame."""
+    if capture is None:
+        return []
+    return [c for c in capture.channels.values() if accepts(c) and capture.revision(c.name, frame)]

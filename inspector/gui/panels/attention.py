@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from inspector.gui.widgets.axes import StepAxis, style_axis
 from inspector.gui.widgets.gaps import NONE, Gaps, gaps_of
 from inspector.gui.widgets.linesview import MOST, LinesView
 from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.quantise import Levels, levels_of
 from inspector.gui.widgets.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import Theme
@@ -28,6 +30,10 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 UNBOUNDED = 16_777_215.0
+BEYOND = 60
+"""Pixels by which a text may pass the end of its axis before it is turned."""
+LABEL, LETTER = 26.0, 7.0
+"""Pixels of the label below an axis and the space around it, and of a letter that is written downwards."""
 
 
 @PANELS.register("attention")
@@ -81,6 +87,8 @@ class Attention(Panel):
         layout.setRowStretchFactor(0, 4)
         layout.setRowStretchFactor(1, 1)
         self.plots = [self.row.plot, self.strip]
+        self._height: float | None = None
+        self.row.plot.vb.sigResized.connect(self._fit_keys)
         self._large = ("", 0)
         """The place and head that are shown large."""
         self._thumbnails: dict[str, tuple[int, list[npt.NDArray[np.uint8]]]] = {}
@@ -197,8 +205,28 @@ class Attention(Panel):
         self.row.show_array(shown.T, levels, "1", revision=id(weights), gaps=self._gaps())
         self.row.plot.set_title(title)
         keys = self._key_names()
-        self.row.plot.step_axis.set_names(keys if len(keys) == weights.shape[1] else ())
-        self.query_axis.set_names(names if len(names) == weights.shape[0] else ())
+        self._name_keys(keys if len(keys) == weights.shape[1] else ())
+        queries = names if len(names) == weights.shape[0] else ()
+        self.query_axis.set_names(queries)
+        self.query_axis.setWidth(max(58.0, LABEL + LETTER * longest_name(queries, self.query_axis.longest)))
+
+    def _name_keys(self, names: tuple[str, ...]) -> None:
+        """The tokens below the map; longer ones are written downwards where they do not fit beside each other."""
+        axis = self.row.plot.step_axis
+        axis.turns = True
+        axis.set_names(names)
+        self._fit_keys()
+
+    def _fit_keys(self, *_: object) -> None:
+        """A height for names that are written downwards, where the width of the map asks for it."""
+        axis = self.row.plot.step_axis
+        turned = axis.written(0, len(axis.names) - 1, self.row.plot.vb.width()) == "turned"
+        height = LABEL + LETTER * longest_name(axis.names, axis.longest) if turned else None
+        if height != self._height:
+            self._height = height
+            axis.setHeight(height)
+            # pyqtgraph leaves out a text that passes the axis' end before it is turned; the first and the last would
+            axis.setStyle(hideOverlappingLabels=BEYOND if turned else True)
 
     def _gaps_of_all(self, maps: list[Channel]) -> dict[tuple[int, int], tuple[Gaps, tuple[int, int]]]:
         """(layer, head) → (what is not known of the map, its numbers of keys and queries), where there is something."""
@@ -311,3 +339,8 @@ class Attention(Panel):
             assert self.capture is not None
             found[channel.name] = self.capture.array(channel.name, self.frame)
         return found
+
+
+def longest_name(names: Sequence[str], most: int) -> int:
+    """Characters of the longest name, as it is shown, `most` at most."""
+    return max((min(len(token(name)), most) for name in names), default=0)

@@ -32,6 +32,8 @@ ROWS: dict[tuple[str, ...], tuple[str, ...]] = {
 """The statistics that are read of each table, in the order in which they are used here."""
 SHOWN = ("factor by norm, min(1, c / ‖g‖)", "cosine after cutting by value", "share of entries cut by value")
 CELLS = 1200
+SPOKEN = 3
+"""Parameters that are named in a title."""
 NAME, ABOVE_NAMES, MOST_NAMES = 14, 120, 60
 """Pixels for a parameter's name and for all the rest; the number of names above which they become numbers."""
 FARTHEST = 30.0
@@ -90,7 +92,8 @@ class Clipping(Panel):
         self.lines = [curve(self.theme, n, width=1.8) for n in range(3)]
         self.noted = curve(self.theme, 0, width=1.0)
         self.dots = [pg.ScatterPlotItem(size=8, symbol=symbol, pen=None) for symbol in ("o", "t")]
-        drawn = ((self.effect, self.lines), (self.history, [self.noted]), (self.parameters, self.dots))
+        self.broken = pg.ScatterPlotItem(size=11, symbol="x", pen=None)
+        drawn = ((self.effect, self.lines), (self.history, [self.noted]), (self.parameters, [*self.dots, self.broken]))
         for plot, items in drawn:
             plot.vb.setMouseEnabled(False, False)
             for item in items:
@@ -127,6 +130,7 @@ class Clipping(Panel):
         self.noted.setPen(pg.mkPen(theme.series[3], width=1.0))
         for dots, colour in zip(self.dots, (theme.series[0], theme.series[1]), strict=True):
             dots.setBrush(pg.mkBrush(colour))
+        self.broken.setBrush(pg.mkBrush(theme.error))
         for mark in (self.line, self.level):
             mark.setPen(pg.mkPen(theme.cursor, width=2))
             mark.setHoverPen(pg.mkPen(theme.cursor, width=4))
@@ -176,8 +180,12 @@ class Clipping(Panel):
             used = self.scalar("used")
             self.threshold = used if math.isfinite(used) and used > 0 else 1.0
         table, noted, norms = self.values(BY_VALUE), self.noted_norms(), self.values(NORMS)
-        for plot, shown in ((self.effect, table), (self.history, noted), (self.parameters, norms)):
-            plot.setVisible(shown is not None)
+        lost = table is None and bool(self.not_finite())
+        for plot, shown in ((self.effect, table is not None or lost), (self.history, noted), (self.parameters, norms)):
+            plot.setVisible(shown is not None and shown is not False)
+        if lost:
+            for line in self.lines:
+                line.setData([], [])
         self.figure.ci.layout.setRowMaximumHeight(1, 0.0 if noted is None else 16_000.0)
         if table is not None:
             self._draw_effect(table)
@@ -223,6 +231,7 @@ class Clipping(Panel):
         for dots, x in zip(self.dots, sizes, strict=True):
             seen = np.isfinite(x)
             dots.setData(x=x[seen], y=place[seen])
+        broken = self.not_finite()
         norm = self.scalar("gradient_norm")
         whole = logarithm(np.array([norm]))[0]
         self.global_norm.setVisible(bool(np.isfinite(whole)))
@@ -231,6 +240,7 @@ class Clipping(Panel):
         every = every[np.isfinite(every)]
         low, high = (float(every.min()), float(every.max())) if len(every) else (-1.0, 0.0)
         self.parameters.vb.setXRange(low - 0.3, high + 0.3, padding=0)
+        self.broken.setData(x=np.full(len(broken), high + 0.15), y=np.array(broken, dtype=float))
         self.parameters.vb.setYRange(-0.6, max(1, len(place)) - 0.4, padding=0)
         names = self.names()
         self.name_axis.set_names(names)
@@ -239,7 +249,17 @@ class Clipping(Panel):
         self.name_axis.setWidth(20 + 6.5 * shown)
         terms = self.scalar("loss_terms")
         over = f"mean over {terms:,.0f} loss{'' if terms == 1 else 'es'}" if math.isfinite(terms) else "mean loss"
-        self.parameters.set_title("gradient by parameter", over)
+        lost = f"× NaN or infinite: {len(broken)} of {len(place)}; " if broken else ""
+        self.parameters.set_title("gradient by parameter", f"{lost}{over}")
+
+    def not_finite(self) -> list[int]:
+        """The parameters, by number, whose gradient has NaN or infinity in this run; not those that are unknown."""
+        channel = self.of_dims(NORMS)
+        if channel is None or self.capture is None:
+            return []
+        (row,) = rows_of(channel, self.capture.array(channel.name, self.frame), "norm")
+        (known,) = rows_of(channel, self.capture.known(channel.name, self.frame), "norm")
+        return [int(n) for n in np.flatnonzero(known & ~np.isfinite(row))]
 
     def names(self) -> tuple[str, ...]:
         """The parameters' names."""
@@ -278,7 +298,10 @@ class Clipping(Panel):
         """The effect of the threshold on the gradient of this run, in two lines."""
         norm = self.scalar("gradient_norm")
         if not math.isfinite(norm) or self.values(BY_VALUE) is None:
-            return f"threshold {self.threshold:.3g}", "the gradient of this run is not finite"
+            broken, names = self.not_finite(), self.names()
+            which = f": {', '.join(names[n] for n in broken[:SPOKEN])}" if broken and names else ""
+            more = f" and {len(broken) - SPOKEN} more" if len(broken) > SPOKEN else ""
+            return f"threshold {self.threshold:.3g}", f"the gradient of this run is not finite{which}{more}"
         factor = min(1.0, self.threshold / norm) if norm > 0 else 1.0
         by_norm = f"scaled by {factor:.3g}" if factor < 1 else "unchanged"
         share, cosine = self.by_value()

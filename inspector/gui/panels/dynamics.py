@@ -11,6 +11,7 @@ import numpy.typing as npt
 from inspector.analysis.lyapunov import lyapunov_verdict
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
 from inspector.gui.panel.exact import exact_at, or_why
+from inspector.gui.panel.labelled import find_row
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.colourbar import ColourBar
@@ -25,7 +26,7 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 AXES = {
-    "lyapunov": (("step", "exponent"), ("exponent",)),
+    "lyapunov": (("step", "exponent"), ("exponent",), ("statistic", "exponent")),
     "trajectory": (("step", "component"), ("component",), ("step",)),
     "fixed_point": (("point", "component"), ("statistic", "point"), ("input",)),
 }
@@ -38,6 +39,7 @@ class Dynamics(Panel):
 
     tab_order, tab_row = 50, "upper"
     key, title = "dynamics", "Dynamics"
+    of_recurrences = True
     hint = (
         "Lyapunov exponents and the trajectory of the state in its principal components, with its fixed points "
         "where they are computed. Needs a recurrent layer."
@@ -216,11 +218,13 @@ class Dynamics(Panel):
         parts = []
         values, channel = self.values("lyapunov", "exponent"), self.of("lyapunov", "exponent")
         if values is not None and channel is not None and len(values):
-            said = lyapunov_verdict(float(values[0]), self.steps.length).sentence
+            said = lyapunov_verdict(float(values[0]), self.steps.length, self.scalar("largest_error")).sentence
             parts.append(f"{channel.place}: {said}")
             dimension = self.scalar("kaplan_yorke")
-            if values[0] > 0 and not math.isnan(dimension):
-                parts.append(f"Kaplan–Yorke dimension {dimension:.3g}")
+            low, high = self.scalar("kaplan_yorke_low"), self.scalar("kaplan_yorke_high")
+            if (values[0] > 0 or high > 0) and not math.isnan(dimension):
+                between = "" if math.isnan(low) else f" (between {low:.3g} and {high:.3g})"
+                parts.append(f"Kaplan–Yorke dimension {dimension:.3g}{between}")
         if self.of("fixed_point", "statistic", "point") is not None:
             parts.append(self._points_summary())
         refused = f"{self.where.currentText()}:fixed_points"
@@ -260,12 +264,16 @@ class Dynamics(Panel):
         if step is not None:
             self.looking.move(step=step, place=self.where.currentText())
 
-    def told_of(self, exponent: Any) -> str:
-        """An exponent, or why it is not known."""
+    def told_of(self, values: Array, at: int) -> str:
+        """An exponent with its standard error, or why it is not known."""
         channel = self.of("lyapunov", "exponent")
         if channel is None or self.capture is None:
-            return number(exponent)
-        return number(or_why(exponent, self.capture, channel.name, self.frame))
+            return number(values[at])
+        table, errors = self.of("lyapunov", "statistic", "exponent"), self.values("lyapunov", "statistic", "exponent")
+        row = None if table is None else find_row(table, "standard error")
+        error = math.nan if errors is None or row is None or at >= errors.shape[1] else float(errors[row, at])
+        told = number(or_why(values[at], self.capture, channel.name, self.frame))
+        return f"{told} ± {error:.2g}" if math.isfinite(error) and math.isfinite(values[at]) else told
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """Exponents, dimension and entropy; position and speed at the step."""
@@ -274,12 +282,12 @@ class Dynamics(Panel):
         at = self.marked.at(self.ranks, 0 if values is None else len(values))
         if values is not None and at is not None and (at > 0 or step is None):
             rows.append(
-                (f"λ{subscript(str(at + 1))} in nats a step  {self.where.currentText()}", self.told_of(values[at]))
+                (f"λ{subscript(str(at + 1))} in nats a step  {self.where.currentText()}", self.told_of(values, at))
             )
         if step is None:
             return rows
         if values is not None and len(values):
-            rows.append((f"λ₁ in nats a step  {self.where.currentText()}", self.told_of(values[0])))
+            rows.append((f"λ₁ in nats a step  {self.where.currentText()}", self.told_of(values, 0)))
         for name, words in NUMBERS.items():
             if not math.isnan(self.scalar(name)):
                 rows.append((words, number(self.scalar(name))))

@@ -18,6 +18,7 @@ from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.numbers import fixed
+from inspector.gui.widgets.plain_text import escaped
 from inspector.gui.widgets.source import glance, overview_of
 from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
@@ -38,6 +39,7 @@ class Gates(Panel):
 
     tab_order, tab_row = 30, "upper"
     key, title = "gates", "Gates"
+    of_recurrences = True
     hint = "Gates and candidates of gated layers (LSTM, GRU), unit by step, and their saturation."
 
     needs_height = 300
@@ -159,7 +161,11 @@ class Gates(Panel):
             self.scatter.removeItem(item)
         self.key_lines.clear()
         self.dots, self.moves = [], []
-        title = "saturation; line: from the original run" if self.differs else "saturation, a dot a unit"
+        title = (
+            "saturation; line: from the original run"
+            if self.differs
+            else f"saturation, a dot a unit{self.basis(gates)}"
+        )
         self.scatter.setTitle(title, color=self.theme.text, size="9pt")
         for index, channel in enumerate(gates):
             before, after = self.before_and_after(channel)
@@ -175,6 +181,13 @@ class Gates(Panel):
             self.scatter.addItem(dots)
             self.key_lines.addItem(dots, channel.title.removeprefix("Δ "))
             self.dots.append(dots)
+
+    def basis(self, gates: list[Channel]) -> str:
+        """Of how many sequences and steps the shares are, below the title; "" where the capture does not say so."""
+        known = self.capture.channels if self.capture is not None else {}
+        methods = [known[f"{gate.name}/saturation"].method for gate in gates if f"{gate.name}/saturation" in known]
+        rests = next((method.partition("; ")[2] for method in methods), "")
+        return f"<br>{escaped(rests)}" if rests else ""
 
     def _draw_moves(self, before: Array, after: Array, colour: str) -> None:
         """A line from where each unit was, for those that moved."""

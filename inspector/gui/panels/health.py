@@ -115,9 +115,10 @@ class Health(Panel):
         self.looking.move(**place, steps={axis: step} if axis and step is not None and step >= 0 else {})
 
     def _in_the_model(self, place: str) -> bool:
-        """Whether a place is one of the model's: inputs ("input.NAME") and outputs are at none that panels show."""
+        """Whether a place is one of the model's: inputs ("input.NAME"), outputs and all parameters together are at none
+        that panels show."""
         assert self.capture is not None
-        if place.partition(".")[0] not in ("input", "output"):
+        if place.partition(".")[0] not in ("input", "output", "parameters"):
             return True
         modules = (known.name for known in self.capture.start.places)
         return any(name and f"{place}.".startswith(f"{name}.") for name in modules)  # modules may have these names

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.analysis.influence import INFLUENTIAL, VANISHED, influence_verdict
+from inspector.analysis.influence import INFLUENTIAL, VANISHED, Past, influence_verdict
 from inspector.gui.panel.base import Panel, measured, number
 from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import rows_of
@@ -138,7 +138,8 @@ class Influence(Panel):
         flowing = found.get("gradient/lag")
         reaches = (self.scalar("input:influence/reach"), self.scalar("input:gradient/reach"))
         curve_of = None if flowing is None else flowing[0]
-        return influence_verdict(found["influence/loss"][0], curve_of, zero, reaches).sentence
+        past = Past.read(self.scalar)
+        return influence_verdict(found["influence/loss"][0], curve_of, zero, reaches, past).sentence
 
     def _draw_band(self, statistics: Array, zero: int) -> None:
         """One standard error to each side of the first curve."""
@@ -184,6 +185,10 @@ class Influence(Panel):
         for what, name in (("influence on the loss ≥ 5 %", "influence"), ("gradient ≥ 10⁻³", "gradient")):
             value = self.scalar(f"input:{name}/reach")
             rows.append((f"{what} up to lag", number(value) if math.isfinite(value) else "none"))
+        past = Past.read(self.scalar)
+        if math.isfinite(past.p):
+            rows.append(("loss with the past / without", f"{number(past.with_past)} / {number(past.without)}"))
+            rows.append(("p of the past being of no use", number(past.p)))
         return rows
 
     def data(self) -> dict[str, Array]:

@@ -1,5 +1,5 @@
-"""Lags: how much a change of the state changes it so many steps later, its band and horizon, and the map of which that
-is the mean."""
+"""Lags: how much a change of the state changes it so many steps later, over all starts (median, band, mean, horizon,
+dead starts), and the map by start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.analysis.lag_norms import lag_verdict
+from inspector.analysis.lag_norms import centre_of, lag_verdict
 from inspector.gui.panel.base import Panel, measured, number, set_options
 from inspector.gui.panel.exact import exact, exact_at
 from inspector.gui.panel.labelled import find_row, row_of
@@ -20,6 +20,7 @@ from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.centred import about_zero, is_centred, label_of
 from inspector.gui.widgets.gaps import gaps_of
+from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
@@ -31,14 +32,17 @@ FLOOR = -300.0
 MOST_STARTS = 8
 """Rows of a map that are named on its axis."""
 NORM = "norm of the product"
+TABLE, DEAD = ("statistic", "lag"), ("lag",)
+"""Axes of the norms over the starts, and of the share of starts whose product is exactly 0."""
 
 
 @PANELS.register("lags")
 class Lags(Panel):
-    """(statistic, lag) channels as a line with its band; any two-axis channel of kind "map" below it."""
+    """(statistic, lag) channels as lines with a band, (lag,) ones in words; two-axis channels of kind "map" below."""
 
     tab_order = 100
     key, title = "lags", "Lags"
+    of_recurrences = True
     hint = "Norms of products of step Jacobians by lag: how far back a state has an effect. Needs a recurrent layer."
 
     needs_height = 300
@@ -46,7 +50,7 @@ class Lags(Panel):
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Curves by lag, and maps over (start, lag) or (step, source)."""
-        return (channel.kind == "lag" and channel.dims == ("statistic", "lag")) or (
+        return (channel.kind == "lag" and channel.dims in (TABLE, DEAD)) or (
             channel.kind == "map" and len(channel.dims) == 2
         )
 
@@ -61,15 +65,16 @@ class Lags(Panel):
         self.plot = StepPlot(None, self.theme, label=NORM, bottom="lag in steps")
         self.plot.setAxisItems({"left": LogAxis()})
         self.plot.getAxis("left").setWidth(58)
-        self.mean = curve(self.theme, 0, width=1.8)
+        self.centre, self.mean = curve(self.theme, 0, width=1.8), curve(self.theme, 1, width=1.0)
         self.low, self.high = curve(self.theme, 0, width=0.6), curve(self.theme, 0, width=0.6)
         self.band = pg.FillBetweenItem(self.low, self.high)
         self.horizon = pg.InfiniteLine(angle=90)
         self.one = pg.InfiniteLine(0, angle=0)
-        for item in (self.band, self.low, self.high, self.mean):
+        for item in (self.band, self.low, self.high, self.mean, self.centre):
             self.plot.addItem(item)
         for item in (self.one, self.horizon):
             self.plot.addItem(item, ignoreBounds=True)
+        self.legend = Legend(self.plot)
         self.figure.addItem(self.plot, row=0, col=0)
         self.row = MapRow(self.figure, 1, None, self.theme, label="start", bottom="lag in steps")
         self.row.map.setFlag(self.row.map.GraphicsItemFlag.ItemUsesExtendedStyleOption)
@@ -78,7 +83,9 @@ class Lags(Panel):
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self.row.set_theme(theme)
-        self.mean.setPen(pg.mkPen(theme.series[0], width=1.8))
+        self.centre.setPen(pg.mkPen(theme.series[0], width=1.8))
+        self.mean.setPen(pg.mkPen(theme.series[1], width=1.0, style=pg.QtCore.Qt.PenStyle.DashLine))
+        self.legend.set_theme(theme)
         for edge in (self.low, self.high):
             edge.setPen(pg.mkPen(theme.series[0] + "60", width=0.6))
         self.band.setBrush(pg.mkBrush(theme.series[0] + "38"))
@@ -90,12 +97,20 @@ class Lags(Panel):
         """Channels of the chosen place and a kind."""
         return [c for c in self.channels() if c.kind == kind and c.place == self.where.currentText()]
 
+    def tables(self) -> list[Channel]:
+        """Norms over the starts, of the chosen place."""
+        return [channel for channel in self.of_kind("lag") if channel.dims == TABLE]
+
+    def dead(self) -> Channel | None:
+        """The share of dead starts of the chosen place; None in a difference of runs and in older captures."""
+        return next((c for c in self.of_kind("lag") if c.dims == DEAD and not self.differs), None)
+
     def update_contents(self) -> None:
         """Curve and map of the chosen place."""
         set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
         maps = self.of_kind("map")
         set_options(self.which, [channel.title for channel in maps])
-        self._draw_curve(next(iter(self.of_kind("lag")), None))
+        self._draw_curve(next(iter(self.tables()), None))
         self._draw_map(self.map_shown())
 
     def _draw_curve(self, channel: Channel | None) -> None:
@@ -107,31 +122,49 @@ class Lags(Panel):
         values = np.clip(logarithm(norms), FLOOR, -FLOOR)
         lag = np.arange(values.shape[1])
         beyond = np.where(np.isposinf(norms), -FLOOR, values)  # infinite values leave the plot at its top
-        centre, edges = row_of(channel, "mean"), [find_row(channel, name) for name in ("p10", "p90")]
-        self.mean.setData(lag, beyond[centre])
-        for item, row in zip((self.low, self.high), edges, strict=True):
-            item.setData(*((lag, beyond[row]) if row is not None else ([], [])))
+        name, what = centre_of(channel.signal, channel.labels.get("statistic", ()))
+        middle = values[row_of(channel, name)]
+        rows = [find_row(channel, wanted) for wanted in (name, "mean" if name != "mean" else "", "p10", "p90")]
+        drawn = np.where(norms == 0, FLOOR, beyond)  # the band goes down to a quantile of 0; a line ends there
+        for item, row, data in zip(
+            (self.centre, self.mean, self.low, self.high), rows, (beyond, beyond, drawn, drawn), strict=True
+        ):
+            item.setData(*((lag, data[row]) if row is not None else ([], [])))
+        edges = rows[2:]
         for item in (self.band, self.low, self.high):
             item.setVisible(not self.differs and None not in edges)  # ratios of quantiles are not a band
-        self._fit(values, values[centre], centred=is_centred([channel]))
+        self._name_curves(what, mean=rows[1] is not None, band=not self.differs and None not in edges)
+        self._fit(values, middle, centred=is_centred([channel]))
         self.plot.label_left(label_of([channel], NORM))
         self.plot.vb.setXRange(0, max(1, values.shape[1] - 1), padding=0)
         horizon = self.horizon_of(channel)
         self.horizon.setVisible(math.isfinite(horizon))
         if math.isfinite(horizon):
             self.horizon.setPos(horizon)
-        self.plot.set_title(self.sentence(channel, values[centre], horizon))
+        self.plot.set_title(self.sentence(channel, middle, horizon), "" if self.differs else channel.method)
 
-    def _fit(self, values: Array, mean: Array, *, centred: bool) -> None:
-        """All of the mean in view, and its band as far as it is not far below; `centred` has 1 in the middle."""
-        finite, mean = values[np.isfinite(values)], mean[np.isfinite(mean)]
+    def _name_curves(self, centre: str, *, mean: bool, band: bool) -> None:
+        """The legend: which line is which statistic over the starts."""
+        self.legend.clear()
+        shown = (
+            (self.centre, f"{centre} over starts", True),
+            (self.mean, "arithmetic mean", mean),
+            (self.low, "p10 to p90", band),
+        )
+        for item, name, there in shown:
+            if there:
+                self.legend.addItem(item, name)
+
+    def _fit(self, values: Array, middle: Array, *, centred: bool) -> None:
+        """All of the median in view, and its band as far as it is not far below; `centred` has 1 in the middle."""
+        finite, mean = values[np.isfinite(values)], middle[np.isfinite(middle)]
         if len(finite):
             lowest = float(mean.min()) - 2 if len(mean) else -math.inf
             bottom, top = min(max(float(finite.min()), lowest), -0.5), max(float(finite.max()), 0.5)
             self.plot.vb.setYRange(*(about_zero(bottom, top) if centred else (bottom, top)), padding=0.04)
 
     def horizon_of(self, channel: Channel) -> float:
-        """The lag at which the mean passes 10⁻³ or 10³; NaN if it does not."""
+        """The lag at which the median passes 10⁻³ or 10³ (in older captures the geometric mean); NaN if it does not."""
         assert self.capture is not None
         if self.differs:
             return math.nan  # a ratio of two runs has none
@@ -139,11 +172,15 @@ class Lags(Panel):
         frame = self.capture.frame_of(channel.name, self.frame)
         return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
 
-    def sentence(self, channel: Channel, mean: Array, horizon: float) -> str:
-        """A summary of the curve; `mean` are logarithms."""
+    def sentence(self, channel: Channel, middle: Array, horizon: float) -> str:
+        """A summary of the curve; `middle` are logarithms."""
         if self.differs:
             return f"{channel.place}: {channel.title}"
-        return f"{channel.place}: {lag_verdict(mean, horizon).sentence} ({channel.method})"
+        assert self.capture is not None
+        _, what = centre_of(channel.signal, channel.labels.get("statistic", ()))
+        dead = self.dead()
+        shares = None if dead is None else self.capture.array(dead.name, self.frame)
+        return f"{channel.place}: {lag_verdict(middle, horizon, what, shares).sentence}"
 
     def _draw_map(self, channel: Channel | None) -> None:
         for item in (self.row.plot, self.row.bar):
@@ -245,19 +282,33 @@ class Lags(Panel):
             value = exact_at(self.capture, channel.name, self.frame, *entry)
             where = f"[{position.step}, from {position.key}]"
             rows.append((f"{channel.title} {where}  {channel.place}", measured(value, channel.unit)))
-        for channel in self.of_kind("lag"):
-            assert self.capture is not None
-            lag = self.marked.at(self.plot, self.capture.extent(channel.name, self.frame)[1])
-            if lag is None:
-                continue
-            values = exact(self.capture, channel.name, self.frame, (slice(None), slice(lag, lag + 1)))[:, 0]
-            for name, value in zip(channel.labels.get("statistic", ()), values, strict=False):
-                rows.append((f"{channel.title}, {name} [lag {lag}]", measured(value, channel.unit)))
-        for channel in self.of_kind("lag") if not self.differs else ():
+        for channel in self.tables():
+            rows += self._at_lag(channel)
+        for channel in self.tables() if not self.differs else ():
             horizon = self.horizon_of(channel)
-            rows.append(
-                (f"lag horizon in steps  {channel.place}", number(horizon) if math.isfinite(horizon) else "not reached")
-            )
+            _, what = centre_of(channel.signal, channel.labels.get("statistic", ()))
+            rows.append((
+                f"lag horizon in steps, by the {what}  {channel.place}",
+                number(horizon) if math.isfinite(horizon) else "not reached",
+            ))  # fmt: skip
+        return rows
+
+    def _at_lag(self, channel: Channel) -> list[tuple[str, str]]:
+        """Every statistic over the starts, and the share of dead ones, at the lag that is marked."""
+        assert self.capture is not None
+        lag = self.marked.at(self.plot, self.capture.extent(channel.name, self.frame)[1])
+        if lag is None:
+            return []
+        values = exact(self.capture, channel.name, self.frame, (slice(None), slice(lag, lag + 1)))[:, 0]
+        centre, what = centre_of(channel.signal, channel.labels.get("statistic", ()))
+        words = {centre: what, "mean": "arithmetic mean"} if centre == "median" else {centre: what}
+        rows = [
+            (f"{channel.title}, {words.get(name, name)} [lag {lag}]", measured(value, channel.unit))
+            for name, value in zip(channel.labels.get("statistic", ()), values, strict=False)
+        ]
+        dead = self.dead()
+        if dead is not None:
+            rows.append((f"{dead.title} [lag {lag}]", number(exact_at(self.capture, dead.name, self.frame, lag))))
         return rows
 
     def data(self) -> dict[str, Array]:

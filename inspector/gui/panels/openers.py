@@ -48,6 +48,7 @@ class Openers(Panel):
 
     tab_order, tab_row = 40, "upper"
     key, title = "openers", "Gate openers"
+    of_recurrences = True
     hint = (
         "Which inputs open each gate, what a unit retains over a span of steps, its memory timescale, and runs of "
         "long-term memory. Needs a gated layer (LSTM, GRU, or gates of your own)."
@@ -116,9 +117,9 @@ class Openers(Panel):
 
     # -- what there is
 
-    def channels(self) -> list[Channel]:
-        """The channels that are shown; shares of units alone, of a layer without gates, are not shown."""
-        found = super().channels()
+    @classmethod
+    def choose(cls, found: list[Channel]) -> list[Channel]:
+        """Shares of units alone, of a layer without gates, are not shown."""
         return found if any(c.kind != "unit" or c.unit == "step" for c in found) else []
 
     def of(self, kind: str, *dims: tuple[str, ...]) -> list[Channel]:

@@ -88,7 +88,21 @@ class Outputs(Panel):
             found = {s.frame: s.value for s in self.capture.scalars if s.name == f"output:{name}"}
             values = [number(round_to(found[frame])) for frame in frames if frame in found]
             said += [text.format(" → ".join(values))] if values else []
-        return ", ".join(said)
+        return ", ".join(said) + self._lost(frames)
+
+    def _lost(self, frames: list[int]) -> str:
+        """How many losses are NaN that should not be, as the end of a sentence."""
+        assert self.capture is not None
+        found = {
+            (s.name, s.frame): int(s.value)
+            for s in self.capture.scalars
+            if s.name in ("output:loss/nan", "output:loss/terms")
+        }
+        said = [
+            (found.get(("output:loss/nan", frame), 0), found.get(("output:loss/terms", frame), 0)) for frame in frames
+        ]
+        counts = " → ".join(f"{nan:,} of {terms:,}" for nan, terms in said)
+        return f"; the model made NaN of {counts} losses" if any(nan for nan, _ in said) else ""
 
     def update_contents(self) -> None:
         """Lines in view, and the table with its tokens where they can be read."""

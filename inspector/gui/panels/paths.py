@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inspector.analysis.lag_norms import centre_of
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
 from inspector.gui.panel.exact import exact_at, or_why
 from inspector.gui.panel.labelled import find_row, row_of
@@ -46,6 +47,7 @@ class Paths(Panel):
 
     tab_order = 110
     key, title = "paths", "Paths"
+    of_recurrences = True
     hint = (
         "What a step copies past its nonlinearities (an LSTM's carousel, a GRU's z) against what goes through them, "
         "and which units of a ReLU layer are open. Needs a gated layer, or a ReLU layer of torch (nn.RNN, nn.RNNCell)."
@@ -170,10 +172,13 @@ class Paths(Panel):
         found = [(channel, self.capture.array(channel.name, self.frame)) for channel in self.shown(*BY_LAG)]
         curves = []
         for channel, values in found:
-            mean = values if values.ndim == 1 else values[row_of(channel, "mean")]
+            row, what = centre_of(channel.signal, channel.labels.get("statistic", ()))
+            mean = values if values.ndim == 1 else values[row_of(channel, row)]
             edges = [None if self.differs else find_row(channel, name) for name in ("p10", "p90")]
             low, high = (None if row is None else values[row] for row in edges)  # ratios of quantiles are not a band
-            curves.append(LagCurve(channel.title, mean, low, high, COLOURS.get(channel.signal)))
+            curves.append(
+                LagCurve(channel.title, mean, low, high, COLOURS.get(channel.signal), what if values.ndim > 1 else "")
+            )
         shown = [channel for channel, _ in found]
         self.lags.show(curves, centred=is_centred(shown))
         self.lags.plot.label_left(label_of(shown, PRODUCT))
@@ -187,7 +192,8 @@ class Paths(Panel):
         lag = min(SPOKEN, *(len(one.mean) - 1 for one in curves))
         said = ", ".join(f"{one.title} {one.mean[lag]:.2g}" for one in curves[:3])
         unit = ", ×" if self.differs else ""
-        return f"{self.where.currentText()}: {lag} step{'' if lag == 1 else 's'} on{unit}, {said}"
+        what = f"{curves[0].statistic} over starts, " if curves[0].statistic else ""
+        return f"{self.where.currentText()}: {what}{lag} step{'' if lag == 1 else 's'} on{unit}, {said}"
 
     def mask_state(self, value: Any) -> str:
         """Whether a unit is open, or how an edit changed it, as text."""
@@ -259,9 +265,12 @@ class Paths(Panel):
         names = {channel.title: channel.name for channel in self.shown(*BY_LAG)}
         if self.capture is None or lag is None:
             return []
-        there = [(one.title, one.mean[lag]) for one in curves if lag < len(one.mean)]
-        told = [(title, or_why(value, self.capture, names[title], self.frame)) for title, value in there]
-        return [(f"{title} [lag {lag}]", number(value)) for title, value in told]
+        there = [(one, one.mean[lag]) for one in curves if lag < len(one.mean)]
+        told = [(one, or_why(value, self.capture, names[one.title], self.frame)) for one, value in there]
+        return [
+            (f"{one.title}{f', {one.statistic}' if one.statistic else ''} [lag {lag}]", number(value))
+            for one, value in told
+        ]
 
     def data(self) -> dict[str, Array]:
         """Everything of the chosen place."""

@@ -18,6 +18,7 @@ from inspector.gui.widgets.fan import Fan, subscript
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plane import Plane
 from inspector.gui.widgets.rankplot import RankPlot
+from inspector.gui.widgets.source import stride_of
 from inspector.gui.widgets.summary_text import SummaryText
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -39,6 +40,7 @@ class Spectra(Panel):
 
     tab_order = 90
     key, title = "spectra", "Spectra"
+    of_recurrences = True
     hint = "Singular values and eigenvalues of step Jacobians and recurrent weights. Needs a recurrent layer."
 
     needs_height = 320
@@ -132,7 +134,7 @@ class Spectra(Panel):
         """The step whose eigenvalues are drawn: the cursor's, or the last one before it that was computed."""
         assert self.capture is not None
         last = self.capture.extent(channel.name, self.frame)[0] - 1
-        every = int(self.scalar(f"{channel.name}_every", 1.0))
+        every = stride_of(self.capture, channel.name, self.frame)
         step = min(max(0, self.looking.position.step or 0), last)
         return step // every * every
 
@@ -297,12 +299,14 @@ class Spectra(Panel):
             assert self.capture is not None
             if step >= self.capture.extent(channel.name, self.frame)[0]:
                 continue
-            row = np.atleast_1d(exact(self.capture, channel.name, self.frame, (slice(step, step + 1),))[0])
+            every = stride_of(self.capture, channel.name, self.frame)
+            at = step // every * every  # the last one before it that was computed
+            row = np.atleast_1d(exact(self.capture, channel.name, self.frame, (slice(at, at + 1),))[0])
             ranks = channel.labels.get("rank", ("",))
             ends = {0, len(row) - 1} if len(channel.dims) > 1 else {0}
             for end in sorted(ends):
                 what = f"σ{subscript(ranks[end])}" if len(channel.dims) > 1 and end < len(ranks) else channel.title
-                rows.append((f"{what} [{step}]  {channel.place}", number(row[end])))
+                rows.append((f"{what} [{at}]  {channel.place}", number(row[end])))
         return rows + [(f"{symbol} of {self.symbol()}", number(value)) for symbol, value in self.numbers().items()]
 
     def data(self) -> dict[str, Array]:

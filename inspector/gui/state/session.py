@@ -51,6 +51,12 @@ class Session(Work):
         self.sentence = f"{Path(path).name} is shown."
         self._seconds = 0.0  # how long the run of another capture took
 
+    def show_again(self, made: Made) -> None:
+        """Show the capture of an earlier run of this window. Raises CaptureError where it is no longer there."""
+        self.shown.open(Path(made.request.path))
+        self.shown.made = made
+        self.sentence = f"{Path(made.request.path).name} is shown."
+
     def open_subject(self, load: Load, then: InputSpec | None = None, edits: tuple[Edit, ...] = ()) -> None:
         """Open a model; its first example, or `then`, runs as soon as it is open. Until then the one before stays."""
         self.start_worker()

@@ -9,9 +9,9 @@ from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
 
 WALKED = ("step", "query")
 """Dims along which the cursor moves; keys and sources are selected from them."""
-COUNTED = (*WALKED, "iteration")
-"""Dims that have a cursor. Iterations have no strip: no part of the model runs over them; only their panel moves along
-them."""
+COUNTED = (*WALKED, "iteration", "sequence")
+"""Dims that have a cursor. Iterations and the sequences of a data set have no strip: no part of the model runs over
+them; only their panels move along them."""
 SHORT = {STEP_DOMAIN: "input", ANSWER_DOMAIN: "answer"}
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pyqtgraph as pg
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF
 
 from inspector.gui.widgets.plain_text import token
@@ -23,6 +24,10 @@ FEW = 10
 """Steps that are all numbered where no two round numbers are in view."""
 
 
+MOST_NAMES = 400
+"""Steps in view above which they are numbered."""
+
+
 class StepAxis(pg.AxisItem):  # type: ignore[misc]
     """A horizontal or vertical axis of steps; shows the token of each step where there is room for it."""
 
@@ -32,6 +37,10 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
         self.names: Sequence[str] = ()
         self.longest = 10
         """Characters of a name that are shown."""
+        self.turns = False
+        """Whether names that do not fit beside each other may be written downwards, given the height."""
+        self._way = ""
+        """How the names are written in the range that is drawn: "across", "turned", or "" for numbers."""
         height = max(14, math.ceil(QFontMetricsF(QFont()).height()) + 1)  # "␣" and "_" stand at the bottom of a line
         self.setStyle(autoExpandTextSpace=False, tickTextHeight=height, tickLength=-4)
 
@@ -46,13 +55,23 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
         """One tick a step where tokens fit, else round numbers of steps."""
         low, high = min(low, high), max(low, high)  # an axis that runs downward has them exchanged
         first, last = max(0, int(low + 0.999)), int(high)
-        if self.names and self._fits(first, last, size):
+        self._way = self.written(first, last, size)
+        if self._way:
             return [(1.0, [float(step) for step in range(first, last + 1)])]
         levels: list[tuple[float, list[float]]] = super().tickValues(low, high, size)
         whole = [(gap, [v for v in values if float(v).is_integer()]) for gap, values in levels if gap >= 1]
         if sum(len(values) for _, values in whole) < 2:  # so few steps that at most one round number is among them
             return [(1.0, [float(step) for step in range(first, min(last, first + FEW) + 1)])]
         return whole
+
+    def written(self, first: int, last: int, size: float) -> str:
+        """How the names of these steps are written; all of them or none, never names beside numbers."""
+        if not self.names or last - first >= MOST_NAMES:
+            return ""
+        if self._fits(first, last, size):
+            return "across"
+        height = QFontMetricsF(self.style["tickFont"] or QFont()).height()
+        return "turned" if self.turns and size / max(1, last - first + 1) >= height * 0.8 else ""
 
     def _fits(self, first: int, last: int, size: float) -> bool:
         count = last - first + 1
@@ -66,10 +85,24 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
         return size / count >= min(widest, 60.0) + 2
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
-        """Tokens where every step has a tick, numbers otherwise."""
-        if self.names and spacing == 1.0 and len(values) <= 400:
-            return [self._name(int(v)) for v in values]
-        return [str(int(v)) for v in values]
+        """Tokens where every step has a tick and room for one, numbers otherwise."""
+        return [self._name(int(v)) if self._way else str(int(v)) for v in values]
+
+    def drawPicture(self, painter: Any, axis: Any, ticks: Any, texts: Any) -> None:
+        """Names that are turned are drawn downwards from their ticks."""
+        turned = self._way == "turned"
+        super().drawPicture(painter, axis, ticks, [] if turned else texts)
+        if not turned:
+            return
+        painter.setFont(self.style["tickFont"] or QFont())
+        painter.setPen(self.textPen())
+        for rect, _, text in texts:
+            painter.save()
+            painter.translate(rect.center().x(), rect.top())
+            painter.rotate(90)
+            room = QRectF(0, -rect.height() / 2, self.height(), rect.height())
+            painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
+            painter.restore()
 
     def _name(self, step: int) -> str:
         shown = token(self.names[step]) if 0 <= step < len(self.names) else ""
@@ -181,7 +214,10 @@ def _raised(exponent: int) -> str:
 
 
 def style_axis(axis: Any, theme: Theme, label: str = "") -> None:
-    """The theme's colours, and a label that is never read as HTML."""
+    """The theme's colours, and a label that is never read as HTML; nothing is laid out again where both are there."""
+    if getattr(axis, "styled", None) == (theme, label):
+        return
+    axis.styled = (theme, label)
     axis.setPen(pg.mkPen(theme.grid))
     axis.setTextPen(pg.mkPen(theme.muted))
     if label:

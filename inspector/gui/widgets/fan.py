@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.gaps import NONE, gaps_of
 from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.source import line_of
+from inspector.gui.widgets.source import line_of, spaced, stride_of
 from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -75,7 +76,10 @@ class Fan:
     def show(
         self, capture: Capture, channel: Channel, frame: int, bounds: tuple[float, float], other: Channel | None = None
     ) -> bool:
-        """Draw what is in view, and a (step,) channel beside it; returns whether some values lie below the edge."""
+        """Draw what is in view, and a (step,) channel beside it; returns whether some values lie below the edge.
+
+        Where only every n-th step was computed, lines go from one of these to the next.
+        """
         x, low, high = self._rows(capture, channel, frame, bounds)
         columns = low.shape[1]
         chosen = sorted({round(i * (columns - 1) / (LINES - 1)) for i in range(LINES)})
@@ -91,7 +95,10 @@ class Fan:
         floor = bottom - 2 * (top - bottom) - 1
         self._draw(x, middle, (low, high), chosen, floor)
         beside = NONE if other is None else gaps_of(capture, other.name, frame, y=None)
-        self.plot.mark_gaps(gaps_of(capture, channel.name, frame, y=None) | beside)
+        own = gaps_of(capture, channel.name, frame, y=None)
+        if stride_of(capture, channel.name, frame) > 1:  # the steps between were never meant to be there
+            own = replace(own, missing=())
+        self.plot.mark_gaps(own | beside)
         _set(self.other, found[0], y)
         self._name(channel, chosen, columns, other)
         return bool((low[~np.isnan(low)] < bottom).any())
@@ -104,9 +111,13 @@ class Fan:
         first, stop = max(0, int(bounds[0])), min(steps, int(bounds[1]) + 2)
         if stop <= first or not columns:
             return np.zeros(0), np.zeros((0, max(1, columns))), np.zeros((0, max(1, columns)))
-        low, high = capture.overview(channel.name, frame, region=(slice(first, stop),), size=(POINTS // 4, columns))
-        width = max(1.0, (stop - first) / max(1, len(low)))
-        x = first + (np.arange(len(low)) + 0.5) * width - 0.5
+        every = stride_of(capture, channel.name, frame)
+        if every > 1:
+            x, low, high = spaced(capture, channel.name, frame, (first, stop), every, POINTS // 4)
+        else:
+            low, high = capture.overview(channel.name, frame, region=(slice(first, stop),), size=(POINTS // 4, columns))
+            width = max(1.0, (stop - first) / max(1, len(low)))
+            x = first + (np.arange(len(low)) + 0.5) * width - 0.5
         if self.log:
             with np.errstate(divide="ignore", invalid="ignore"):
                 low, high = np.log10(low.astype(np.float64)), np.log10(high.astype(np.float64))

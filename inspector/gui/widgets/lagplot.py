@@ -23,13 +23,15 @@ MOST_DECADES = 12.0
 
 @dataclass(frozen=True, slots=True)
 class LagCurve:
-    """One curve: its name, its values by lag, a band around it or None, and the number of its colour or None."""
+    """One curve: its name, its values by lag, a band around it or None, the number of its colour or None, and which
+    statistic its values are, "" where there is one value only."""
 
     title: str
     mean: Array
     low: Array | None = None
     high: Array | None = None
     colour: int | None = None
+    statistic: str = ""
 
 
 class LagPlot:
@@ -76,7 +78,7 @@ class LagPlot:
             line = curve(self.theme, number, width=1.8, dashed=number >= len(self.theme.series))
             line.setData(lag, _log(one.mean))
             self._add(line)
-            self.legend.addItem(line, one.title)
+            self.legend.addItem(line, f"{one.title} ({one.statistic})" if one.statistic else one.title)
         if self.marked.isVisible():
             self.legend.addItem(self.marked, self.marked.name())
         self._fit()

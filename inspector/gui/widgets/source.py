@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.capture import Capture
-from inspector.capture.pyramid import with_nan
+from inspector.capture.pyramid import reduce_rows, with_nan
 from inspector.gui.widgets.quantise import Levels, levels_of
 from inspector.gui.widgets.stepplot import POINTS, decimated
 from inspector.records import Channel
@@ -60,12 +60,38 @@ def drawable(values: Array) -> Array:
     return with_nan(values) if np.ma.isMaskedArray(values) else values
 
 
+def stride_of(capture: Capture, name: str, frame: int) -> int:
+    """n where only every n-th step of a channel was computed (the scalar `NAME_every`), else 1."""
+    found = {scalar.frame: scalar.value for scalar in capture.scalars if scalar.name == f"{name}_every"}
+    if not found:
+        return 1
+    return max(1, int(found.get(frame, found[max(found)] if frame < 0 else 1.0)))
+
+
+def spaced(
+    capture: Capture, name: str, frame: int, cut: tuple[int, int], every: int, cells: int
+) -> tuple[Array, Array, Array]:
+    """(steps, minima, maxima) of the steps that were computed, every n-th, thinned to at most `cells` rows.
+
+    An overview would not show them: its cells are NaN where any of their steps is.
+    """
+    first, stop = -(-cut[0] // every) * every, cut[1]
+    rows = with_nan(capture.block(name, frame, (slice(first, max(first, stop)),)))[::every]
+    factor = max(1, -(-len(rows) // cells))
+    steps = first + every * factor * np.arange(-(-len(rows) // factor))
+    return steps.astype(np.float64), reduce_rows(rows, factor, np.minimum), reduce_rows(rows, factor, np.maximum)
+
+
 def line_of(capture: Capture, name: str, frame: int, bounds: tuple[float, float]) -> tuple[Array, Array]:
     """(x, y) of a (step,) channel over the steps in view, thinned to what a screen can show."""
     steps = capture.extent(name, frame)[0]
     first, stop = max(0, int(bounds[0])), min(steps, int(bounds[1]) + 2)
     if stop <= first:
         return np.zeros(0), np.zeros(0)
+    every = stride_of(capture, name, frame)
+    if every > 1:
+        x, low, high = spaced(capture, name, frame, (first, stop), every, POINTS // 2)
+        return np.repeat(x, 2), np.stack((low, high), 1).astype(np.float64).reshape(-1)
     low, high = capture.overview(name, frame, region=(slice(first, stop),), size=(POINTS // 2,))
     width = max(1.0, (stop - first) / max(1, len(low)))
     return decimated(low, high, float(first), width)

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import Slot
 
+from inspector.analysis.sequence_table import command_for
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError
 from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.state.offered import Offered
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
+from inspector.gui.state.shown import Made
 from inspector.gui.state.step_axes import places_along
 from inspector.gui.window.model_opening import ModelOpening, is_capture
 from inspector.gui.window.showing import Showing
 from inspector.gui.window.states_choice import remembered_states
-from inspector.records import STEP_DOMAIN, Catalog, InputSpec, Load
+from inspector.records import SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, data_spec
 
 NOT_MADE_BY_IT = (
     "The model that is open did not make this capture: open the capture's model and run it, then change that."
+)
+
+NOT_OPEN = (
+    "The model that is open did not run these sequences: open their model and run them, then open sequence {}; or run "
+    "it from a terminal."
 )
 
 
@@ -30,6 +38,8 @@ class Asking(Showing):
         self.models = ModelOpening(self, self.open_model)
         self.offered = Offered()
         """What the worker can open and run; nothing before its catalogue has arrived."""
+        self._data_set: Made | None = None
+        """The run of many sequences of which one was opened last."""
         self._waiting_path = ""
         """A file that waits for the worker's catalogue before it is opened."""
         session.also = self.compute_menu.wanted
@@ -47,7 +57,7 @@ class Asking(Showing):
         self.offered = self.models.offered = Offered(catalog)
         self.input.set_offered(self.offered)
         self.menu_actions += self.compute_menu.offer(catalog)
-        for panel in self.panels.values():
+        for panel in self.panels.made.values():
             panel.know(catalog.quantities)
         path, self._waiting_path = self._waiting_path, ""
         if path:
@@ -76,6 +86,8 @@ class Asking(Showing):
         suffix, kind = Path(path).suffix.lower(), self.offered.kind_of(path)
         if path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path):
             self.open_capture(path)
+        elif Path(path).is_dir():
+            self._open_folder(path)
         elif kind == "sequence" and not self.session.subject and self.session.opening is None:
             self.fail(f"{Path(path).name} is a sequence: open the model that is to read it first, then this file.")
         elif kind == "sequence":
@@ -92,6 +104,16 @@ class Asking(Showing):
             self.fail(
                 f"{Path(path).name} cannot be opened here; expected a capture, a .py, a checkpoint or a sequence."
             )
+
+    def _open_folder(self, path: str) -> None:
+        """A folder that is no capture holds sequences."""
+        if not self.session.subject and self.session.opening is None:
+            self.fail(
+                f"{Path(path).name} is a folder: open the model that is to read its files first, then the folder."
+            )
+            return
+        self.input.show_many(path)
+        self.run(data_spec(path))
 
     def open_capture(self, path: str) -> None:
         """Show a capture from disk."""
@@ -112,6 +134,36 @@ class Asking(Showing):
         begun = self.session.run(spec)
         self.input.typed = self.input.typed and not self.session.running
         self.input.say("" if begun else self.session.sentence)
+        self.show_state()
+
+    @Slot(int)
+    def open_sequence(self, number: int) -> None:
+        """Run one sequence of the data set that is shown, alone; `back` shows the data set again."""
+        capture, made = self.session.capture, self.session.again_possible
+        if capture is None:
+            return
+        if made is None or made.request.input.kind != SEQUENCES:
+            command = command_for(capture.start, number)
+            self.fail(NOT_OPEN.format(number), f"In a terminal:\n{command}" if command else "")
+            return
+        self._data_set = made
+        spec = made.request.input
+        self.run(replace(spec, options={**spec.options, "number": number}))
+
+    @Slot()
+    def back_to_sequences(self) -> None:
+        """Show the data set from which a sequence was opened last."""
+        if self._data_set is None:
+            self.fail("No sequence of a data set was opened here, so there is none to go back to.")
+            return
+        try:
+            self.session.show_again(self._data_set)
+        except CaptureError as problem:
+            self.fail(str(problem))
+            return
+        self.new_capture()
+        self.docking.raise_useful()
+        self.docking.label_tabs()
         self.show_state()
 
     @Slot()

@@ -21,7 +21,7 @@ ENLARGE, RESTORE = "Enlarge this panel (F9)", "Show all panels again (F9)"
 class DockBar(QWidget):
     """One row: title, controls, then buttons to enlarge (panels only), to float and to close."""
 
-    def __init__(self, dock: QDockWidget, controls: QWidget | None = None, enlarge: Do | None = None) -> None:
+    def __init__(self, dock: QDockWidget, enlarge: Do | None = None) -> None:
         super().__init__(dock)
         self.setObjectName("dockbar")
         self.dock, self.theme, self.enlarged = dock, LIGHT, False
@@ -29,17 +29,12 @@ class DockBar(QWidget):
         font = QFont(self.title.font())
         font.setBold(True)
         self.title.setFont(font)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(8, 0 if controls is not None else 3, 4, 0 if controls is not None else 3)
-        layout.setSpacing(2)
-        layout.addWidget(self.title)
-        if controls is None:
-            layout.addStretch(1)
-        else:
-            policy = controls.sizePolicy()
-            policy.setHorizontalPolicy(QSizePolicy.Policy.Ignored)
-            controls.setSizePolicy(policy)
-            layout.addWidget(controls, 1)
+        self._layout = QHBoxLayout(self)
+        margin = 3 if enlarge is None else 0
+        self._layout.setContentsMargins(8, margin, 4, margin)
+        self._layout.setSpacing(2)
+        self._layout.addWidget(self.title)
+        self._layout.addStretch(1)
         self.buttons: dict[str, QToolButton] = {}
         if enlarge is not None:
             self._add("enlarge", ENLARGE, enlarge)
@@ -55,9 +50,15 @@ class DockBar(QWidget):
         button.setAutoRaise(True)
         button.clicked.connect(lambda _checked=False: do())
         self.buttons[kind] = button
-        layout = self.layout()
-        assert layout is not None
-        layout.addWidget(button)
+        self._layout.addWidget(button)
+
+    def set_controls(self, controls: QWidget) -> None:
+        """Show the controls of a panel between title and buttons."""
+        policy = controls.sizePolicy()
+        policy.setHorizontalPolicy(QSizePolicy.Policy.Ignored)
+        controls.setSizePolicy(policy)
+        self._layout.takeAt(1)
+        self._layout.insertWidget(1, controls, 1)
 
     def float(self) -> None:
         """A window of its own, beside where the dock was, so that it is seen to be one; or back into the window."""

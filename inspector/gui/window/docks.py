@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, Qt, QTimer
+from PySide6.QtCore import QByteArray, QSize, Qt, QTimer
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, QTabWidget, QWidget
 
 from inspector.gui.state.settings import LAYOUT_VERSION, Settings
 from inspector.gui.widgets.plain_text import tooltip
-from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.window.dock_title import DockBar
+from inspector.gui.window.panels_on_demand import PanelPlace, Panels
 from inspector.gui.window.screen import fit
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ NARROW = 1360
 """Width of a window below which the bars at the sides are narrower, so that all tabs are visible."""
 NARROWEST, MOST_SHARE = 180, 0.19
 """Pixels of the left bar at least, and its part of the window's width at most."""
+FIRST = QSize(900, 400)
+"""Of a panel that is exported before it or one in tabs with it was visible."""
 
 
 class Docking:
@@ -40,10 +43,12 @@ class Docking:
         self._heights: list[tuple[QDockWidget, int]] = []
         self._first = QByteArray()
         self._first_of_rows: list[str] = []
-        self._panels: Mapping[str, Panel] = {}
+        self._places: dict[str, PanelPlace] = {}
+        self._panels: Panels | None = None
+        self._theme = LIGHT
         self._labeller = QTimer(window, interval=0, singleShot=True)
         """Started where docks have moved: Qt has made other tab bars then, whose tabs have no colours yet."""
-        self._labeller.timeout.connect(lambda: self.label_tabs(self._panels))
+        self._labeller.timeout.connect(self.label_tabs)
         window.setDockNestingEnabled(True)
         window.setCorner(Qt.Corner.BottomLeftCorner, SIDE.LeftDockWidgetArea)
         window.setCorner(Qt.Corner.BottomRightCorner, SIDE.RightDockWidgetArea)
@@ -59,23 +64,48 @@ class Docking:
         dock.setTitleBarWidget(DockBar(dock))
         return dock
 
-    def add_panel(self, key: str, panel: Panel) -> QDockWidget:
-        """The dock of a panel, with the panel's controls in its bar, and a line for damage in it."""
-        from inspector.gui.panel.damaged import PanelNote
-
-        PanelNote(panel)
-        dock = self.add(key, panel.title, panel, SIDE.BottomDockWidgetArea)
-        self.bars[key] = DockBar(dock, panel.control_row, lambda: self.enlarge(key))
+    def add_panel(self, key: str, kind: type[Panel]) -> QDockWidget:
+        """The dock of a panel that is not made yet."""
+        self._places[key] = PanelPlace()
+        dock = self.add(key, kind.title, self._places[key], SIDE.BottomDockWidgetArea)
+        self.bars[key] = DockBar(dock, lambda: self.enlarge(key))
         dock.setTitleBarWidget(self.bars[key])
         for moved in (dock.topLevelChanged, dock.dockLocationChanged, dock.visibilityChanged):
             moved.connect(lambda _: self._labeller.start())
-        dock.visibilityChanged.connect(lambda seen: self.seen.add(key) if seen else self.seen.discard(key))
+        dock.visibilityChanged.connect(lambda seen: self._turned(key, seen))
         return dock
 
-    def settle(self, panels: Mapping[str, Panel], settings: Settings) -> None:
+    def _turned(self, key: str, seen: bool) -> None:
+        (self.seen.add if seen else self.seen.discard)(key)
+        made = self._panels is not None and key in self._panels.made
+        self._places[key].seen |= seen and made
+
+    def put(self, key: str, panel: Panel) -> None:
+        """A panel that has been made comes into its dock, its controls into the bar, and a line for damage into it."""
+        from inspector.gui.panel.damaged import PanelNote
+
+        PanelNote(panel)
+        self.bars[key].set_controls(panel.control_row)
+        self._places[key].put(panel)
+        self._places[key].seen = key in self.seen
+
+    def lay_out(self, key: str, panel: Panel) -> None:
+        """Give a panel that goes into a file but has never been on screen the size of the one in front of it."""
+        if self._places[key].seen:
+            return
+        beside = self.window.tabifiedDockWidgets(self.docks[key])
+        front = [other for other in self.bars if other in self.seen and self.docks[other] in beside]
+        sizes = [self._places[other].size() for other in front]
+        self._places[key].lay_out(panel, sizes[0] if sizes else FIRST)
+
+    def say(self, key: str, text: str) -> None:
+        """Show a text in the dock of a panel that could not be made."""
+        self._places[key].say(text)
+
+    def settle(self, panels: Panels, settings: Settings) -> None:
         """The first arrangement, or the remembered one."""
         self._panels = panels
-        self._arrange(panels)
+        self._arrange(panels.kinds)
         self._first = self.window.saveState(LAYOUT_VERSION)
         remembered = settings.layout()
         if remembered is not None:  # before anything is painted: Qt leaves ghosts of tab bars otherwise
@@ -86,7 +116,7 @@ class Docking:
             fit(self.window)
             QApplication.processEvents()
             self._proportions()
-        self.label_tabs(panels)
+        self.label_tabs()
 
     def remember(self, settings: Settings) -> None:
         """Store the arrangement for the next start, if there was one."""
@@ -103,7 +133,7 @@ class Docking:
         QApplication.processEvents()
         self._proportions()
         self._hide_ghosts()
-        self.label_tabs(self._panels)
+        self.label_tabs()
 
     # -- one panel alone
 
@@ -140,7 +170,7 @@ class Docking:
         self._hidden, self._heights = [], []
         self._update_bars()
         self._hide_ghosts()
-        self.label_tabs(self._panels)
+        self.label_tabs()
 
     def enlarge_front(self) -> None:
         """Enlarge the panel with the keyboard focus, else the first visible one; or show all again."""
@@ -156,6 +186,7 @@ class Docking:
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours in the bars."""
+        self._theme = theme
         for dock in self.docks.values():
             bar = dock.titleBarWidget()
             if isinstance(bar, DockBar):
@@ -163,48 +194,55 @@ class Docking:
 
     # -- tabs
 
-    def label_tabs(self, panels: Mapping[str, Panel]) -> None:
+    def label_tabs(self) -> None:
         """A tab's tooltip describes its panel, and the tab is pale where this run has nothing for it.
 
         A title is in the bar of a dock only where no tab shows it.
         """
-        titled = {panel.title: (key, panel) for key, panel in panels.items()}
+        panels = self._panels
+        if panels is None:
+            return
+        titled = {kind.title: (key, kind) for key, kind in panels.kinds.items()}
         tabbed = set()
         for bar in self._tab_bars():
             for i in range(bar.count()):
                 if bar.tabText(i) not in titled:
                     continue
-                key, panel = titled[bar.tabText(i)]
+                key, kind = titled[bar.tabText(i)]
                 tabbed.add(key)
-                nothing = panel.capture is not None and not panel.channels()
-                theme = panel.theme
-                bar.setTabToolTip(i, tooltip(panel.hint))
-                bar.setTabTextColor(i, QColor(theme.muted if nothing else theme.text))
+                nothing = panels.source is not None and not panels.has_data(key)
+                bar.setTabToolTip(i, tooltip(kind.hint))
+                bar.setTabTextColor(i, QColor(self._theme.muted if nothing else self._theme.text))
         for key, dock_bar in self.bars.items():
             dock_bar.title.setVisible(key not in tabbed or self.docks[key].isFloating())
 
-    def raise_useful(self, panels: Mapping[str, Panel]) -> None:
+    def raise_useful(self) -> None:
         """Where the panel on top of a group of tabs is empty, one that is not comes to the top."""
-        group = {self.docks[key]: key for key in panels}
-        for key, panel in panels.items():
-            dock = self.docks[key]
+        for key, panel in (self._panels.made if self._panels is not None else {}).items():
             if key not in self.seen or panel.state != "empty":
                 continue
             panel.redraw()  # what cannot apply to the model is known only when its run has ended
-            if panel.state != "empty" or dock.isFloating():
-                continue
-            others = [panels[group[d]] for d in self.window.tabifiedDockWidgets(dock) if d in group]
-            for other in others:
-                other.redraw()
-            full = next((other for other in others if other.state == "figure"), None)
-            if full is not None:
-                self.docks[full.key].raise_()
+            full = self._full_beside(key) if panel.state == "empty" and not self.docks[key].isFloating() else ""
+            if full:
+                self.docks[full].raise_()
+
+    def _full_beside(self, key: str) -> str:
+        """The first panel in tabs beside one that draws something; "" where there is none."""
+        keys = {self.docks[key]: key for key in self.bars}
+        assert self._panels is not None
+        for other in (keys[dock] for dock in self.window.tabifiedDockWidgets(self.docks[key]) if dock in keys):
+            panel = self._panels.get(other) if self._panels.has_data(other) else None
+            if panel is not None:
+                panel.redraw()
+                if panel.state == "figure":
+                    return other
+        return ""
 
     # -- arranging
 
-    def _arrange(self, panels: Mapping[str, Panel]) -> None:
-        above = [key for key, panel in panels.items() if panel.tab_row == "upper"]
-        below = [key for key in panels if key not in above]
+    def _arrange(self, kinds: Mapping[str, type[Panel]]) -> None:
+        above = [key for key, kind in kinds.items() if kind.tab_row == "upper"]
+        below = [key for key in kinds if key not in above]
         self._first_of_rows = [row[0] for row in (above, below) if row]
         if above and below:
             self.window.splitDockWidget(self.docks[above[0]], self.docks[below[0]], Qt.Orientation.Vertical)

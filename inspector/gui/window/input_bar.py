@@ -26,6 +26,7 @@ from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.option_fields import OptionFields
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
+from inspector.gui.window.many_sources import choose_many
 from inspector.records import Entry, InputSpec, Loaded, Option, Run
 
 LINE_BREAK = "↵"
@@ -55,7 +56,7 @@ class InputBar(QWidget):
         self.go.clicked.connect(self._pressed)
         self.examples.activated.connect(self._chosen)
         self.browse.clicked.connect(self._browse)
-        self._busy = self._cancelling = False
+        self._busy = self._cancelling = self._several = False
         self._kind_before = ""
         """What kind of sequence was chosen before a file was put into the line."""
         self._loaded: Loaded | None = None
@@ -172,6 +173,11 @@ class InputBar(QWidget):
             return False
 
     @property
+    def has_data(self) -> bool:
+        """Whether the model that is open brings data of its own."""
+        return self._loaded is not None and self._loaded.has_data
+
+    @property
     def entry(self) -> Entry | None:
         """The kind of sequence that is chosen."""
         return self._entries.get(str(self.kind.currentData() or ""))
@@ -180,14 +186,24 @@ class InputBar(QWidget):
         self.say("")
         entry = self.entry
         form = entry.form if entry is not None else ""
+        self._clear_for(form)
         self.kind.setVisible(entry is not None)
         self.examples.setVisible(form == "example")
         self.made.setVisible(form == "choice")
-        self.browse.setVisible(form == "file")
+        self.browse.setVisible(form in ("file", "several"))
         self.line.setVisible(form != "choice")
-        self.more.setVisible(form in ("line", "file") and bool(self._settable()))
+        self.more.setVisible(form in ("line", "file", "several") and bool(self._settable()))
         self._place_options(entry if entry is not None and form == "choice" else None)
         self.line.setPlaceholderText(self._prompt(entry))
+
+    def _clear_for(self, form: str) -> None:
+        """Text of an example is no path; it returns where text is typed again."""
+        several, was = form == "several", self._several
+        self._several = several
+        if several is not was and not self.typed:
+            text = "" if several or self._loaded is None else self._loaded.default_text
+            self.line.setText(text.replace("\n", LINE_BREAK))
+            self.line.setCursorPosition(0)
 
     def _place_options(self, entry: Entry | None) -> None:
         """The choices of generated signals, with their options beside them."""
@@ -234,6 +250,8 @@ class InputBar(QWidget):
         """The placeholder of the line."""
         if entry is None:
             return "Open a model first"
+        if entry.form == "several":
+            return "A folder, a file, 'examples', or 'subject' for the model's own data"
         if entry.form == "file":
             return f"A path: {' '.join(self._offered.sequences)}"
         if entry.form == "example":
@@ -263,7 +281,7 @@ class InputBar(QWidget):
             return InputSpec(kind=entry.key, value=str(self.made.currentData()), options=options)
         text, known = self.line.text(), {option.name for option in self._settable()}
         options = {name: value for name, value in self._set.get(entry.key, {}).items() if name in known}
-        value = text if entry.form == "file" else text.replace(LINE_BREAK, "\n")
+        value = text if entry.form in ("file", "several") else text.replace(LINE_BREAK, "\n")
         return InputSpec(kind=entry.key, value=value, options=options)
 
     @Slot()
@@ -298,6 +316,9 @@ class InputBar(QWidget):
             self.ask()
 
     def _browse(self) -> None:
+        if self.entry is not None and self.entry.form == "several":
+            choose_many(self)
+            return
         filters = name_filter("Sequences", self._offered.sequences)
         path, _ = QFileDialog.getOpenFileName(self, "Open a sequence", "", filters)
         if path:
@@ -313,9 +334,18 @@ class InputBar(QWidget):
             if not self.typed:
                 self.line.clear()
 
+    def show_many(self, source: str, *, lines: bool = False) -> None:
+        """Put the source of many sequences into the line."""
+        self._show_path("several", source)
+        if self.entry is not None:
+            self._set[self.entry.key] = {**self._set.get(self.entry.key, {}), "lines": lines}
+
     def show_file(self, path: str) -> None:
         """Put a file's path into the line."""
-        of_files = next((entry.key for entry in self._entries.values() if entry.form == "file"), None)
+        self._show_path("file", path)
+
+    def _show_path(self, form: str, path: str) -> None:
+        of_files = next((entry.key for entry in self._entries.values() if entry.form == form), None)
         if of_files is not None:
             self._kind_before = str(self.kind.currentData() or "")
             self.kind.setCurrentIndex(self.kind.findData(of_files))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from traceback import format_exc
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Slot
@@ -36,31 +37,48 @@ class Window(Asking):
         """Import the panels (and the plotting library) now that the window is shown; then start the worker."""
         from inspector.gui.panel.registry import PANELS, ordered
 
-        for key, make in ordered():
-            panel = self._made(key, make)
-            if panel is None:
-                continue
-            self.panels[key] = panel
-            panel.wanted.connect(self.compute_also)
-            panel.editing.connect(self.edit)
-            panel.drawn.connect(lambda: self.reader.isActive() or self.reader.start())
-            dock = self.docking.add_panel(key, panel)
-            dock.visibilityChanged.connect(lambda _seen: self.reader.isActive() or self.reader.start())
-            dock.visibilityChanged.connect(lambda seen, panel=panel: panel.redraw() if seen else None)
+        self.panels.begin(dict(ordered()), self._made)
+        for key, kind in self.panels.kinds.items():
+            self.docking.add_panel(key, kind)
         for bad in PANELS.broken:
             self.session.note(Log(f"Broken: {bad.origin}: {bad.reason}", "warning"))
         add_panel_menus(self, self._menus)
-        self.docking.settle(self.panels, self.settings)
         self.docking.set_theme(self.theme)
+        self.docking.settle(self.panels, self.settings)
+        for key in self.panels.kinds:  # while docks are arranged, each of them is visible for a moment
+            self.docks[key].visibilityChanged.connect(lambda seen, key=key: self._turned(key, seen))
+            self._turned(key, key in self.docking.seen)
         self.session.start_worker()
         self._ticker.start()
 
-    def _made(self, key: str, make: type[Panel]) -> Panel | None:
-        """A panel; one of another package that cannot be made is left out, with a line in the log."""
+    def _turned(self, key: str, seen: bool) -> None:
+        """A panel has become visible, or is no longer."""
+        self.read_soon()
+        if not seen:
+            return
+        made = key in self.panels.made
+        panel = self.panels.get(key)
+        if panel is not None and made:  # a new one has been drawn
+            panel.redraw()
+
+    def _made(self, key: str, kind: type[Panel]) -> Panel | None:
+        """A panel, in its dock; where one of another package cannot be made, its dock and the log say why."""
         try:
-            return make(self.looking, self.steps, self.theme)
+            panel = kind(self.looking, self.steps, self.theme)
+            panel.wanted.connect(self.compute_also)
+            panel.editing.connect(self.edit)
+            panel.opening.connect(self.open_sequence)
+            panel.drawn.connect(self.read_soon)
+            self.docking.put(key, panel)
+            panel.know(self.session.catalog.quantities if self.session.catalog is not None else ())
+            panel.say_computed(self.has_computed(panel.extra))
+            if self.panels.source is not None:
+                panel.set_capture(self.panels.source)
+            return panel
         except Exception as fault:  # noqa: BLE001 - a failure of one panel must not affect the window
-            self.session.note(Log(f"Broken: the panel {key}: {type(fault).__name__}: {fault}", "warning"))
+            why = f"{type(fault).__name__}: {fault}"
+            self.session.note(Log(f"Broken: the panel {key}: {why}", "warning"))
+            self.docking.say(key, f"This panel could not be made; the others still work.\n\n{why}\n\n{format_exc()}")
             return None
 
     # -- the tick
@@ -85,8 +103,8 @@ class Window(Asking):
         if changes.state or self.session.busy:
             self.show_state()
         if changes.state and not self.session.busy:
-            self.docking.raise_useful(self.panels)
-            self.docking.label_tabs(self.panels)
+            self.docking.raise_useful()
+            self.docking.label_tabs()
         self._answer(changes)
 
     def _know(self, catalog: Catalog | None) -> None:
@@ -140,7 +158,7 @@ class Window(Asking):
         self._ticker.stop()
         self._player.stop()
         self.docking.remember(self.settings)
-        for panel in self.panels.values():
+        for panel in self.panels.made.values():
             panel.set_capture(None)
         self.hide()  # a worker that hangs takes a while to end
         self.session.close()

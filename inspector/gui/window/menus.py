@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Standard = QKeySequence.StandardKey
 OPENS = "a capture, a packed one, a model, a checkpoint or a sequence"
 WHOLE = "The whole sequence, and every plot as it was"
+BACK = "Back to the data set from which a sequence was opened"
 ENLARGE = "One panel gets the room of all, or all again"
 
 
@@ -69,6 +70,7 @@ class Menus:
         menu.addMenu(window.compute_menu)
         self.add(menu, "&States of hand-written cells…", lambda: choose_states(window))
         self.add(menu, "&Cancel", window.session.cancel, "Esc", "Cancel the run, or the opening of a model")
+        self.add(menu, "&Back to the sequences", window.back_to_sequences, "Alt+Left", BACK)
         self.add(menu, "&Play the steps", window.play)
 
     def view(self) -> None:
@@ -114,28 +116,20 @@ def add_panel_menus(window: Asking, menus: Menus) -> None:
     """A menu for each panel for its exports, and the list of docks to show or hide."""
     from inspector.gui.export import figure_files as export
 
-    for key, panel in window.panels.items():
-        menu = menus.panels.addMenu(clean(panel.title))
-        for text, do in (
-            ("Copy figure", lambda panel=panel: _copy(window, panel)),
-            (
-                "Save figure…",
-                lambda panel=panel, key=key: save_panel(
-                    window, panel, key, export.save_figure, "PNG (*.png);;SVG (*.svg);;PDF (*.pdf)"
-                ),
-            ),
-            (
-                "Save numbers…",
-                lambda panel=panel, key=key: save_panel(
-                    window, panel, key, export.save_data, "NPZ (*.npz);;CSV (*.csv)"
-                ),
-            ),
-        ):
+    pictures, numbers = "PNG (*.png);;SVG (*.svg);;PDF (*.pdf)", "NPZ (*.npz);;CSV (*.csv)"
+    exports: dict[str, Callable[[str, Panel], None]] = {
+        "Copy figure": lambda _key, panel: _copy(window, panel),
+        "Save figure…": lambda key, panel: save_panel(window, panel, key, export.save_figure, pictures),
+        "Save numbers…": lambda key, panel: save_panel(window, panel, key, export.save_data, numbers),
+    }
+    for key, kind in window.panels.kinds.items():
+        menu = menus.panels.addMenu(clean(kind.title))
+        for text, do in exports.items():
             action = menu.addAction(text)
             action.setObjectName(f"action-{key}-{text.split()[0].lower()}-{text.split()[1].rstrip('…')}")
-            action.triggered.connect(lambda _checked=False, do=do: do())
-            named = QAction(f"{panel.title}: {text}", window)
-            named.triggered.connect(lambda _checked=False, do=do: do())
+            named = QAction(f"{kind.title}: {text}", window)
+            for each in (action, named):
+                each.triggered.connect(lambda _checked=False, key=key, do=do: _of_panel(window, key, do))
             window.menu_actions.append(named)
     for dock in window.docks.values():
         action = dock.toggleViewAction()
@@ -144,6 +138,15 @@ def add_panel_menus(window: Asking, menus: Menus) -> None:
         show = QAction(f"Show {dock.windowTitle()}", window)
         show.triggered.connect(lambda _checked=False, dock=dock: (dock.show(), dock.raise_()))
         window.menu_actions.append(show)
+
+
+def _of_panel(window: Asking, key: str, do: Callable[[str, Panel], None]) -> None:
+    panel = window.panels.get(key)
+    if panel is None:
+        window.fail(f"{window.panels.kinds[key].title} could not be made; the log says why.")
+    else:
+        window.docking.lay_out(key, panel)
+        do(key, panel)
 
 
 def _copy(window: Asking, panel: Panel) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
@@ -20,15 +18,13 @@ from inspector.gui.window.docks import SIDE, Docking
 from inspector.gui.window.frame_bar import FrameBar
 from inspector.gui.window.input_bar import InputBar
 from inspector.gui.window.log_pane import LogPane
+from inspector.gui.window.panels_on_demand import Panels
 from inspector.gui.window.screen import first_size
 from inspector.gui.window.sequence_row import SequenceRow
 from inspector.gui.window.sequence_rows import SequenceRows
 from inspector.gui.window.side_docks import ModelTree, Opener, Readout
 from inspector.gui.window.status_row import StatusRow
 from inspector.workspace.samples import list_samples
-
-if TYPE_CHECKING:
-    from inspector.gui.panel.base import Panel
 
 
 class Parts(QMainWindow):
@@ -39,7 +35,7 @@ class Parts(QMainWindow):
         self.session, self.settings = session, settings
         self.looking, self.steps = Cursor(self), StepRange(self)
         self.theme = self._wanted_theme()
-        self.panels: dict[str, Panel] = {}
+        self.panels = Panels(self.looking)
         self.menu_actions: list[QAction] = []
         """Every action of the menus, for the palette."""
         self.docking = Docking(self)
@@ -127,7 +123,7 @@ class Parts(QMainWindow):
         self.setStyleSheet(theme.style())
         for part in (self.damage, self.sequences):
             part.set_theme(theme)
-        for panel in self.panels.values():
+        for panel in self.panels.made.values():
             panel.set_theme(theme)
         self.docking.set_theme(theme)
-        self.docking.label_tabs(self.panels)
+        self.docking.label_tabs()

@@ -49,13 +49,14 @@ def export_all(window: Asking) -> None:
     folder = QFileDialog.getExistingDirectory(window, "Folder for the figures")
     if not folder:
         return
-    full = {key: panel for key, panel in window.panels.items() if panel.state == "figure"}
+    full = {key: panel for key, panel in window.panels.all().items() if panel.state == "figure"}
     lost = list(dict.fromkeys(one for panel in full.values() for one in damage_in(panel)))
     if lost and not agreed(window, "What the panels show", lost):
         _say(window, "No figure was saved: some of what they show is damaged.")
         return
     try:
         for key, panel in full.items():
+            window.docking.lay_out(key, panel)
             save_figure(panel, Path(folder) / f"{key}{for_file(panel)}.png")
     except CaptureError as problem:
         window.fail(str(problem))

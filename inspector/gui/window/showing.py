@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from PySide6.QtCore import QTimer, Slot
@@ -48,15 +49,20 @@ class Showing(Parts):
         self.sequences.forget()
         if capture is not None:
             self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
-        for panel in self.panels.values():
+        self.panels.source = capture
+        for panel in self.panels.made.values():
             panel.set_capture(capture)
         self.say_what_was_computed()
         self.grown(frozenset(capture.channels) if capture is not None else frozenset())
 
     def say_what_was_computed(self) -> None:
         """Tell the panels that offer to compute more whether it was computed."""
-        for panel in self.panels.values():
-            panel.say_computed(bool(panel.extra) and set(panel.extra) <= set(self.session.computed))
+        for panel in self.panels.made.values():
+            panel.say_computed(self.has_computed(panel.extra))
+
+    def has_computed(self, keys: Collection[str]) -> bool:
+        """Whether some quantities, one at least, were computed for the run that is shown."""
+        return bool(keys) and set(keys) <= set(self.session.computed)
 
     def grown(self, changed: frozenset[str]) -> None:
         """Some channels of the capture have more data."""
@@ -72,7 +78,7 @@ class Showing(Parts):
             self._choose_frame(self.frames.current)
         self.tree.show_capture(capture)
         self.sequences.grown(capture, lengths, changed)
-        for panel in self.panels.values():
+        for panel in self.panels.made.values():
             panel.refresh(changed)
         self.reader.start()
 
@@ -84,7 +90,8 @@ class Showing(Parts):
         shown: Any = capture
         if frame == DIFFERENCE:
             shown = Difference(capture, capture.frames[0].index, capture.frames[1].index)
-        for panel in self.panels.values():
+        self.panels.source = shown
+        for panel in self.panels.made.values():
             if panel.source is not shown and (frame == DIFFERENCE or isinstance(panel.source, Difference)):
                 panel.set_capture(shown)
         self.looking.move(frame=frame if frame >= 0 else -1)
@@ -92,6 +99,12 @@ class Showing(Parts):
         self.reader.start()
 
     # -- cursor
+
+    @Slot()
+    def read_soon(self) -> None:
+        """The numbers under the cursor may have changed."""
+        if not self.reader.isActive():
+            self.reader.start()
 
     def _captured_place(self, place: str) -> str:
         """A module's own channels, or those of its first layer (`rnn` → `rnn.l0`)."""
@@ -112,14 +125,14 @@ class Showing(Parts):
     def _read_out(self) -> None:
         from inspector.gui.window.cursor_readout import rows_of
 
-        rows = rows_of(self.session.capture, self.panels, self.docking.seen, self.sequences)
+        rows = rows_of(self.session.capture, self.panels.made, self.docking.seen, self.sequences)
         self.readout.show_rows(rows)
 
     def show_all_steps(self) -> None:
         """The whole of every axis."""
         for steps in self.steps.every.values():
             steps.show_all()
-        for key in self.docking.seen & set(self.panels):  # maps and curves with axes of their own
+        for key in self.docking.seen & set(self.panels.made):  # maps and curves with axes of their own
             self.panels[key].redraw()
 
     def play(self) -> None:

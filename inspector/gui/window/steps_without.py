@@ -16,26 +16,29 @@ PER_STEP = ("loss", "surprise")
 
 
 def steps_without(capture: Any, channel: Channel, frame: int, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """(t,) True where a loss is NaN although the model's output at the step is finite.
+    """(t,) True where a loss is NaN because the step carries none.
 
-    The output's entropy tells; without one, whether the output has a NaN anywhere. Counter-example: a loss function
-    that itself makes NaN of finite outputs, log 0 for example, is taken for one that does not judge the step.
+    The run counted NaN among the losses that there are: without any, every NaN is a step without a loss. Else, and in
+    older captures, the output's entropy tells; without one, whether the output has a NaN anywhere. Counter-example: a
+    loss function that makes NaN of some finite outputs, log 0 for example, is taken for one that leaves out the step.
     """
     nan: npt.NDArray[np.bool_] = np.isnan(values)
     if channel.kind != "output" or channel.signal not in PER_STEP or not nan.any():
         return np.zeros(len(values), np.bool_)
+    if channel.signal == "loss" and _nans(capture, f"{channel.place}:health/loss", frame) == 0:
+        return nan
     entropy = _read(capture, f"{channel.place}:entropy", frame)
     if entropy is not None and entropy.shape == values.shape:
         found: npt.NDArray[np.bool_] = nan & np.isfinite(entropy)
         return found
-    return np.zeros_like(nan) if _has_nan(capture, channel, frame) else nan
+    return np.zeros_like(nan) if _nans(capture, f"{channel.place}:health/output", frame) else nan
 
 
-def _has_nan(capture: Capture, channel: Channel, frame: int) -> bool:
-    name = f"{channel.place}:health/output"
+def _nans(capture: Capture, name: str, frame: int) -> int | None:
+    """How many NaN were counted; None where that is not known."""
     counts = _read(capture, name, frame)
     row = None if counts is None else find_row(capture.channels[name], "nan", "count")
-    return counts is not None and row is not None and int(counts[row]) > 0
+    return None if counts is None or row is None else int(counts[row])
 
 
 def _read(capture: Capture, name: str, frame: int) -> npt.NDArray[Any] | None:

@@ -239,3 +239,10 @@ def test_the_sweep_equals_backpropagation_through_time(family: str) -> None:
 def test_half_precision_weights_are_computed_in_float32() -> None:
     cell = GruStep(*(t.bfloat16() for t in (numbers(6, 2), numbers(6, 2), numbers(6), numbers(6))))
     assert cell.w_hh.dtype == torch.float32
+
+
+@pytest.mark.parametrize(("parts", "main"), [("hc", "h"), ("ch", "h"), ("mn", "m"), ("c", "c")])
+def test_what_the_model_sees_is_h_wherever_it_lies_or_else_the_first_part(parts: str, main: str) -> None:
+    places = {name: slice(2 * n, 2 * n + 2) for n, name in enumerate(parts)}
+    cell = FunctionStep(lambda x, *state: state, places)
+    assert cell.main == main and cell.state_size == 2 * len(parts)

@@ -94,3 +94,22 @@ def test_what_is_not_finite_stays_so() -> None:
     whole[1, 0] = torch.inf
     block.back_(whole, 0)
     assert not bool(whole[1].isfinite().all()) and bool((whole[::2] == 0).all())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_pushed_is_the_jacobian_of_the_step(family: str) -> None:
+    """Forward as well: J v of many rows at one step, in closed form where there is one."""
+    torch.manual_seed(2)
+    cell = make(family)
+    block = one_block(cell)
+    own = FunctionStep(cell.step, cell.parts).block(block.x, block.previous, block.following).jacobian()
+    for n in ROWS:
+        for at in range(4):
+            rows = numbers(n, cell.state_size)
+            given = rows.clone()
+            moved = block.pushed(rows, at)
+            if moved is None:
+                assert getattr(cell, "w_hr", None) is not None
+                continue
+            torch.testing.assert_close(moved, rows @ own[at, 0].T, **CLOSE)
+            assert torch.equal(rows, given)

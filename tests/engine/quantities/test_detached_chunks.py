@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from kept import Kept
+from kept import Kept, uncut
 from torch import Tensor, nn
 
 from inspector.engine.model.subject import Batch, Subject
@@ -115,7 +115,7 @@ def test_items_and_truncation_end_where_the_state_was_detached(kind: str, cut: s
     torch.manual_seed(0)
     model = Chunks(kind, cut, layers).double()
     kept, x = run(model, 2, 1, "bptt", "truncation", "gradient/lag_map")
-    assert not kept.reasons()
+    assert not uncut(kept)
     lag = torch.arange(T)[:, None] - torch.arange(T)
     for layer in range(layers):
         place = f"rnn.l{layer}"
@@ -171,7 +171,7 @@ def test_a_loop_over_torchs_cells_that_detaches_has_the_items_of_the_graph_as_it
     same = KINDS[kind][0](IN, H).double()
     for name in WEIGHTS:
         getattr(same, f"{name}_l0").data.copy_(getattr(model.rnn, name))
-    assert not kept.reasons()
+    assert not uncut(kept)
     for own, items in contributions(same, kind, cut, x, 0).items():
         base = f"rnn:bptt/{own if kind == 'gru' or own.startswith('weight') else 'bias'}"
         np.testing.assert_allclose(kept.array(base), items.flatten(2).norm(dim=2), rtol=1e-9, atol=1e-13)
@@ -182,7 +182,7 @@ def test_a_loop_over_torchs_cells_that_detaches_has_the_items_of_the_graph_as_it
 def test_states_without_a_gradient_have_none_and_not_0(kind: str) -> None:
     torch.manual_seed(0)
     kept, _ = run(Steps(kind, "burn in").double(), 2, 1, "gradients", "bptt", "health")
-    assert not kept.reasons()
+    assert not uncut(kept)
     assert kept.array("rnn:health/gradient/state")[5] == 0, "not counted as NaN"
     assert any("need no gradient" in log.text for log in kept.of(Log))
     shown = kept.array("rnn:gradient/state_norm")

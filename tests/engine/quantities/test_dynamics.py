@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from inspector.engine.analyses import spaced_steps
 from inspector.engine.cells.function_cell import FunctionStep
 from inspector.engine.cells.lyapunov import Directions
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.dynamics import lyapunov as lyapunov_file
-from inspector.engine.quantities.jacobian import jacobian_eigenvalues, jacobian_singular
+from inspector.engine.quantities.jacobian import jacobian_singular
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Quantity
@@ -305,26 +306,41 @@ def test_one_step_and_nan_are_refused_in_words() -> None:
 
 
 def test_what_does_not_fit_the_budget_is_thinned_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jacobian_eigenvalues, "BUDGET", 10 * 4**3)
-    monkeypatch.setattr(jacobian_singular, "SMALL", 2)
-    monkeypatch.setattr(jacobian_singular, "BUDGET", 0)
+    monkeypatch.setattr(spaced_steps, "EIGENVALUE_BUDGET", 6 * 4**3)
+    monkeypatch.setattr(spaced_steps, "SINGULAR_BUDGET", 10 * 4**3)
     monkeypatch.setattr(lyapunov_file, "BUDGET", 0)
     monkeypatch.setattr(lyapunov_file, "FEWEST", 2)
     net, trace, kept = run("gru", look_at=0)
     for item in trace.recurrences:
         matrices = in_order(item, jacobians(net, item, 0).numpy())
         eigen = kept.array(f"{item.place}:jacobian/eigenvalues")
-        assert kept.scalar(f"{item.place}:jacobian/eigenvalues_every") == 3
-        assert np.isfinite(eigen[::3]).all() and np.isnan(eigen[1::3]).all() and np.isnan(eigen[2::3]).all()
-        for t in range(0, 30, 3):
+        assert kept.scalar(f"{item.place}:jacobian/eigenvalues_every") == 6
+        assert np.flatnonzero(np.isfinite(eigen).all((1, 2))).tolist() == list(range(0, 30, 6))
+        assert np.isnan(eigen[np.arange(len(eigen)) % 6 > 0]).all()
+        for t in range(0, 30, 6):
             np.testing.assert_allclose(
                 np.hypot(*eigen[t].T)[0], np.abs(np.linalg.eigvals(matrices[t])).max(), rtol=1e-9
             )
         singular = kept.array(f"{item.place}:jacobian/singular_values")
-        np.testing.assert_allclose(singular, np.linalg.svd(matrices, compute_uv=False), rtol=1e-6)
-        assert "Lanczos" in kept.channel(f"{item.place}:jacobian/singular_values").method
+        assert kept.scalar(f"{item.place}:jacobian/singular_values_every") == 3
+        np.testing.assert_allclose(singular[::3], np.linalg.svd(matrices[::3], compute_uv=False), rtol=1e-9)
+        assert np.isnan(singular[np.arange(len(singular)) % 3 > 0]).all()
+        assert kept.channel(f"{item.place}:jacobian/singular_values").method == "full SVD; every 3 steps"
         assert kept.array(f"{item.place}:lyapunov/exponents").shape == (2,)
         assert "first 2 of 4" in kept.channel(f"{item.place}:lyapunov/exponents").method
+
+
+def test_of_very_large_states_the_largest_singular_values_are_iterated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jacobian_singular, "FULL", 3)
+    monkeypatch.setattr(jacobian_singular, "BUDGET", 15 * 4**2)
+    net, trace, kept = run("gru", look_at=0)
+    for item in trace.recurrences:
+        matrices = in_order(item, jacobians(net, item, 0).numpy())
+        singular = kept.array(f"{item.place}:jacobian/singular_values")
+        np.testing.assert_allclose(singular[::2], np.linalg.svd(matrices[::2], compute_uv=False), rtol=1e-6)
+        assert np.isnan(singular[1::2]).all()
+        method = kept.channel(f"{item.place}:jacobian/singular_values").method
+        assert "Lanczos" in method and method.endswith("; every 2 steps")
 
 
 def test_a_refusal_says_what_it_would_cost() -> None:

@@ -94,7 +94,8 @@ def test_loss_its_mean_over_all_samples_and_perplexity() -> None:
     trace.loss = torch.tensor([[1.0, 2.0, 3.0, math.nan], [5.0, math.nan, math.nan, math.nan]])
     sink = written(trace, "output/loss")
     np.testing.assert_array_equal(sink.array("output:loss"), np.array([5.0, np.nan], np.float32))
-    assert sink.scalars() == {"output:loss/mean": 2.75, "output:perplexity": pytest.approx(math.exp(2.75))}
+    counts = {"output:loss/terms": 4, "output:loss/nan": 0}
+    assert sink.scalars() == {"output:loss/mean": 2.75, "output:perplexity": pytest.approx(math.exp(2.75)), **counts}
 
 
 def test_nothing_without_loss_and_scores() -> None:

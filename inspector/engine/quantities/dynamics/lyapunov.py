@@ -7,14 +7,15 @@ import math
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.lyapunov import EVERY, Directions, entropy_rate, kaplan_yorke
+from inspector.engine.cells.lyapunov import EVERY, Directions, all_finite, entropy_rate, kaplan_yorke
+from inspector.engine.cells.lyapunov_spread import SEEDS, STATISTICS, Spread
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
 
-BUDGET, MOST_COST = 1e10, 2e11
+BUDGET, MOST_COST = 5e9, 2e11
 """Multiplications (steps × S² × exponents) spent on one layer, a few seconds; and the number above which a layer is
 rejected."""
 FEWEST, SHOWN = 8, 33
@@ -29,10 +30,12 @@ FORMULA = (
 @QUANTITIES.register("lyapunov")
 @per_recurrence(signal="lyapunov", summary="Lyapunov exponents by QR, with their convergence", order=75)
 def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
-    """Write `lyapunov/exponents` (exponent,), `lyapunov/running` (step, exponent), in nats a step, and their scalars.
+    """Write `lyapunov/exponents` (exponent,), `lyapunov/running` (step, exponent), in nats a step, and their scalars;
+    `lyapunov/errors` (statistic, exponent): standard errors over segments of the run and over starting bases.
 
-    Scalars: `largest`, `kaplan_yorke`, `entropy_rate`, `warm_up` (steps left out at the start) and, where every
-    exponent is there and finite, `determinant_error` = |Σ λ_i − mean ln |det J_t||.
+    Scalars: `largest`, `largest_error`, `kaplan_yorke`, `kaplan_yorke_low` and `_high` (within two standard errors),
+    `entropy_rate`, `warm_up` (steps left out at the start) and, where every exponent is there and finite,
+    `determinant_error` = |Σ λ_i − mean ln |det J_t||.
     """
     plan = ExponentBudget(recurrence.length(sample), recurrence.cell.state_size)
     estimate = _running(recurrence, plan, emit, sample)
@@ -45,6 +48,19 @@ def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     name = f"{recurrence.place}:lyapunov/exponents"
     channel = about.channel(name, ("exponent",), (plan.count,), "float64", module=recurrence.module)
     emit.array(channel, estimate.exponents())
+    _write_errors(recurrence, plan, estimate.errors(), emit)
+
+
+def _write_errors(recurrence: Recurrence, plan: ExponentBudget, errors: Tensor, emit: Emitter) -> None:
+    about = Describe(
+        kind="lyapunov", compare="separate", unit="nat/step", title="standard errors of Lyapunov exponents",
+        formula="segments: std of the means over segments / √n; bases: std between starting bases; the root of the "
+        "sum of their squares",
+        source="batch means: Conway 1963", labels={"statistic": STATISTICS},
+        method=f"{plan.segments} segments, {1 + len(SEEDS)} starting bases",
+    )  # fmt: skip
+    name, shape = f"{recurrence.place}:lyapunov/errors", tuple(errors.shape)
+    emit.array(about.channel(name, ("statistic", "exponent"), shape, "float64", module=recurrence.module), errors)
 
 
 def _running(recurrence: Recurrence, plan: ExponentBudget, emit: Emitter, sample: int) -> Estimate:
@@ -60,7 +76,7 @@ def _running(recurrence: Recurrence, plan: ExponentBudget, emit: Emitter, sample
     emit.channel(about.channel(name, ("step", "exponent"), shape, "float64", module=recurrence.module))
     estimate = Estimate(plan)
     for start, block in recurrence.blocks(sample, plan.block_steps):
-        rows = estimate.add(start, block.jacobian()[:, 0].double())[:, shown]
+        rows = estimate.add(start, block.jacobian()[:, 0])[:, shown]
         emit.page(name, (recurrence.sequence_offset(start, len(rows), sample), 0), recurrence.in_order(rows, sample))
     return estimate
 
@@ -74,6 +90,10 @@ def _numbers(plan: ExponentBudget, estimate: Estimate) -> dict[str, float]:
         "entropy_rate": entropy_rate(exponents, complete),
         "warm_up": float(plan.warm_up),
     }
+    errors = estimate.errors()
+    numbers["largest_error"] = float(errors[-1, 0])
+    spread = estimate.spread.dimensions(exponents, errors[-1], complete)
+    numbers["kaplan_yorke_low"], numbers["kaplan_yorke_high"] = map(float, spread)
     error = abs(float(exponents.sum()) - estimate.log_determinant)
     if complete and math.isfinite(error):
         numbers["determinant_error"] = error
@@ -96,6 +116,7 @@ class ExponentBudget:
         self.length, self.size = length, s
         self.count = min(s, max(fewest, int(BUDGET / one)))
         self.warm_up = min(length // 10, MOST_WARM_UP)
+        self.segments = Spread(1, 1, length - self.warm_up).segments
         self.block_steps = max(1, min(BLOCK_STEPS, BLOCK_BYTES // (8 * s * s)))
         which = f"all {s} exponents" if self.count == s else f"the first {self.count} of {s} exponents"
         self.method = (
@@ -112,6 +133,7 @@ class Estimate:
         self.directions = Directions(plan.size, plan.count)
         self.total = torch.zeros(plan.count, dtype=torch.float64)
         self.last = torch.full((plan.count,), math.nan, dtype=torch.float64)
+        self.spread = Spread(plan.size, plan.count, plan.length - plan.warm_up)
         self.steps = 0
         self._determinants = 0.0
 
@@ -120,20 +142,22 @@ class Estimate:
         if start == 0 and self.plan.warm_up and not bool(torch.isfinite(matrices[0]).all()):
             # Autograd's graph has no derivative by a first state that it does not follow; the warm-up needs none.
             matrices = torch.cat((torch.eye(self.plan.size, dtype=matrices.dtype)[None], matrices[1:]))
-        if not bool(torch.isfinite(matrices).all()):
+        if not all_finite(matrices):
             bad = int(torch.nonzero(~torch.isfinite(matrices).flatten(1).all(1))[0, 0]) + start
             raise Unsupported(f"The Jacobian of step {bad + 1} (as the layer takes them) is not finite.")
         rows = self.last.repeat(len(matrices), 1)
         cold = min(len(matrices), max(0, self.plan.warm_up - start))
         self.directions.advance(matrices[:cold])
+        self.spread.warm(matrices[:cold])
         logs, booked = self.directions.advance(matrices[cold:])
         for number in torch.nonzero(booked)[:, 0].tolist():
             self.total += logs[number]
             self.steps = start + cold + number + 1 - self.plan.warm_up
             self.last = self.total / self.steps
             rows[cold + number :] = self.last
+        self.spread.add(start + cold - self.plan.warm_up, matrices[cold:], logs)
         if self.plan.count == self.plan.size:
-            self._determinants += float(torch.linalg.slogdet(matrices[cold:]).logabsdet.sum())
+            self._determinants += float(torch.linalg.slogdet(matrices[cold:].double()).logabsdet.sum())
         return rows
 
     @property
@@ -144,6 +168,10 @@ class Estimate:
     def exponents(self) -> Tensor:
         """The exponents over all steps after the warm-up, descending."""
         return self.last.sort(descending=True).values
+
+    def errors(self) -> Tensor:
+        """(3, exponent) their standard errors, in the same order: over segments, over bases, both together."""
+        return self.spread.errors(self.last)
 
 
 def _shown(count: int) -> list[int]:

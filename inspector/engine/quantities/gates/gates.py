@@ -4,6 +4,7 @@ block."""
 from __future__ import annotations
 
 from inspector.engine.cells.base import Cell
+from inspector.engine.cells.gate_info import ACTIVATION
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_recurrence, rows_per_page
@@ -18,6 +19,12 @@ def describe(cell: Cell, signal: str) -> Describe:
                 kind="gate", title=gate.title, formula=gate.formula, limits=gate.limits, source=gate.source,
                 scale="diverging" if gate.limits[0] < 0 else "sequential",
             )  # fmt: skip
+    if signal.startswith(ACTIVATION):
+        name = signal.removeprefix(ACTIVATION)
+        return Describe(
+            kind="state", title=name, formula=f"{name}, as the model's own code computes it", scale="diverging",
+            source="the model's own code",
+        )  # fmt: skip
     name = signal.removeprefix("gate/")
     limits = (0.0, 1.0) if name != signal else None
     return Describe(
@@ -29,7 +36,7 @@ def describe(cell: Cell, signal: str) -> Describe:
 @QUANTITIES.register("gates")
 @per_recurrence(signal="gate", summary="every gate and candidate, step by step", order=10)
 def gates(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
-    """Write `place:gate/NAME` and `place:candidate`, (step, unit), for the selected sample."""
+    """Write `place:gate/NAME`, `place:candidate` and `place:activation/NAME`, (step, unit), for the selected sample."""
     length = recurrence.length(sample)
     for start, block in recurrence.blocks(sample, _block_size(recurrence, length)):
         for signal, values in block.gates.items():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from inspector.engine.analyses.aligned_inputs import aligned_inputs
+from inspector.engine.cells.gate_info import ACTIVATION
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -30,7 +32,7 @@ def openers(trace: Trace, emit: Emitter) -> None:
     vectors: `GATE/by_feature` (feature, unit), Pearson's correlation. NaN where a gate or a feature is constant.
     """
     for recurrence in trace.recurrences:
-        if not recurrence.cell.gate_names:
+        if all(signal.startswith(ACTIVATION) for signal in recurrence.cell.gate_names):
             continue
         name = f"{recurrence.place}:gate/openers"
         if recurrence.check is not None and not recurrence.check.passed:
@@ -100,11 +102,16 @@ def _sums_by_token(recurrence: Recurrence, ids: Tensor, seen: Tensor, emit: Emit
         start += len(real)
         row = torch.searchsorted(seen, here).clamp(max=len(seen) - 1)
         wanted = seen[row] == here
-        for signal, values in block.gates.items():
+        for signal, values in opening(block.gates):
             found = values[real][wanted].double()
             total = sums.setdefault(signal, found.new_zeros(len(seen), found.shape[1]))
             total.index_add_(0, row[wanted], found)
     return sums
+
+
+def opening(gates: Mapping[str, Tensor]) -> list[tuple[str, Tensor]]:
+    """Gates and candidates with their values; what has no bounds is neither open nor closed."""
+    return [(signal, values) for signal, values in gates.items() if not signal.startswith(ACTIVATION)]
 
 
 @dataclass(slots=True)
@@ -144,7 +151,7 @@ def _by_feature(recurrence: Recurrence, inputs: Tensor, emit: Emitter) -> None:
         features = inputs[start : start + len(here)][here].double() - mean
         start += len(here)
         spread += features.square().sum(0)
-        for signal, values in block.gates.items():
+        for signal, values in opening(block.gates):
             rows = values[here].double()
             if signal not in moments:
                 zero = rows.new_zeros(rows.shape[1])

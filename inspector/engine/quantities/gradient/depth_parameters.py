@@ -65,7 +65,8 @@ def gradients(trace: Trace) -> tuple[dict[str, int], dict[str, Tensor]]:
         loss = own_loss(trace)
         if loss is None or not loss.requires_grad or not asked:
             raise Unsupported("No parameter is connected to the loss by autograd (frozen, or no_grad in the model).")
-        found = torch.autograd.grad(loss.nansum(), list(asked.values()), allow_unused=True)
+        carried = trace.loss_carried if trace.loss_carried is not None else ~loss.isnan()
+        found = torch.autograd.grad(torch.where(carried, loss, 0.0).sum(), list(asked.values()), allow_unused=True)
     pairs = zip(asked.items(), found, strict=True)
     return order, {name: torch.zeros_like(value) if g is None else g for (name, value), g in pairs}
 

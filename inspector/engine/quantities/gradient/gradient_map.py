@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from inspector.engine.analyses.itemised_bptt import cut_, row_norms
 from inspector.engine.analyses.own_gradients import as_ran
@@ -14,6 +15,8 @@ from inspector.engine.trace.trace import Recurrence
 from inspector.records.catalogue import LOSS
 
 BUDGET = 4e11
+SMALL, RAISE = 2.0**-40, 2.0**-60
+"""Norm below which a row is multiplied by a power of two, and the power by which its numbers are then too large."""
 ABOUT = Describe(
     kind="map", compare="ratio", title="gradient from step to source step", unit="nat", scale="log",
     formula="M[t, k] = ‖(∂s_t/∂s_k)ᵀ a_t‖₂, a_t = the loss gradient that enters the recurrence at "
@@ -40,20 +43,45 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         raise Unsupported(
             f"The map of {length} × {length} steps with {s} state entries takes too long; use a shorter sequence."
         )
-    carried = recurrence.arriving[:length, sample - recurrence.base].clone()  # row t: (∂s_t/∂s_k)ᵀ a_t at the present k
-    columns = carried.new_zeros(length, length)
-    for begin, block in reversed(list(recurrence.blocks(sample, BLOCK_STEPS))):
-        emit.check()
-        for offset in range(block.shape[0] - 1, -1, -1):
-            k = begin + offset
-            columns[k, k:] = row_norms(carried[k:, :own]).to(carried.dtype)
-            block.back_(carried[k:], offset)
-            cut_(recurrence, k, carried[k:])
+    result = _norms(recurrence, emit, sample, own)
     if unfollowed is not None:  # what arrives at a state that needs no gradient
-        columns.diagonal()[unfollowed[:length].any(1)] = torch.nan
-    result = columns.T
+        result.diagonal()[unfollowed[:length].any(1)] = torch.nan
+    result = result.T
     if recurrence.reverse:
         result = result.flip(0, 1)
     name = f"{recurrence.place}:gradient/lag_map"
     shape = (length, length)
     emit.array(ABOUT.channel(name, ("step", "source"), shape, dtype_name(result), module=recurrence.module), result)
+
+
+def _norms(recurrence: Recurrence, emit: Emitter, sample: int, own: int) -> Tensor:
+    """‖(∂s_t/∂s_k)ᵀ a_t‖₂ of the first `own` entries of the state at [k, t], in processing order.
+
+    Rows that become small are multiplied by a power of two: numbers below the normal ones of float32 make products
+    twenty times as slow. The latest rows are dropped once their norms are zero in the dtype that is written.
+    """
+    assert recurrence.arriving is not None
+    # Row t: (∂s_t/∂s_k)ᵀ a_t at the present k, divided by factors[t].
+    carried = recurrence.arriving[: recurrence.length(sample), sample - recurrence.base].clone()
+    length = last = len(carried)
+    numbers = torch.finfo(carried.dtype)
+    small_length = SMALL if numbers.max > 1 / RAISE else -1.0
+    columns, factors = carried.new_zeros(length, length), torch.ones(length, dtype=torch.float64)
+    nothing = numbers.smallest_normal * numbers.eps / 2  # rounds to zero
+    for begin, block in reversed(list(recurrence.blocks(sample, BLOCK_STEPS))):
+        emit.check()
+        for k in range(begin + block.shape[0] - 1, begin - 1, -1):
+            rows, factor = carried[k:last], factors[k:last]
+            lengths = row_norms(rows)
+            norms = lengths * factor
+            shown = norms if rows.shape[1] == own else row_norms(rows[:, :own]) * factor
+            columns[k, k:last] = shown.to(carried.dtype)
+            if bool((lengths < small_length).any()):
+                small = (lengths < small_length) & (lengths > 0)
+                rows[small] *= 1 / RAISE
+                factor[small] *= RAISE
+                living = torch.nonzero(~(norms <= nothing))
+                last = k + int(living[-1]) + 1 if len(living) else k
+            block.back_(carried[k:last], k - begin)
+            cut_(recurrence, k, carried[k:last])
+    return columns

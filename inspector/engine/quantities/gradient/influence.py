@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.past_ablation import without_past
 from inspector.engine.analyses.rerun import Entry, answer, chunk, copies, undisturbed
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.subject import Batch
@@ -50,7 +51,8 @@ def influence(trace: Trace, emit: Emitter, draws: int = DRAWS, positions: int = 
     """Write `input:influence/loss`, `input:influence/divergence`, `input:gradient/lag`, each (statistic, lag).
 
     Statistics are the mean over positions, its standard error and the number of positions; lag = t − k ≥ 0. Scalars:
-    `input:influence/reference_lag`, `input:influence/reach`, `input:gradient/reach`, `input:influence/noise`.
+    `input:influence/reference_lag`, `input:influence/reach`, `input:gradient/reach`, `input:influence/noise`, and
+    `input:influence/loss_with_past`, `…/loss_without_past` and `…/past_p` of the test that the past is of no use.
     The reaches are the longest lags with 5 % of the influence and 10⁻³ of the gradient at the reference lag, which is
     0 unless the influence there is small. Without a loss and without scores there is nothing to write.
     """
@@ -69,6 +71,7 @@ def influence(trace: Trace, emit: Emitter, draws: int = DRAWS, positions: int = 
                 curves["gradient/lag"] = gradient(trace, plan, emit)
             except Unsupported as reason:
                 emit.refuse("input:gradient/lag", str(reason))
+            _compare_pasts(trace, emit)
     for signal, curve in curves.items():
         about = ABOUT[signal]
         channel = about.channel(
@@ -282,6 +285,17 @@ def _judge(curves: dict[str, Tensor], emit: Emitter) -> None:
     if "gradient/lag" in curves:
         flowing = curves["gradient/lag"][0]
         emit.scalar("input:gradient/reach", reach(flowing, flowing[zero], VANISHED))
+
+
+def _compare_pasts(trace: Trace, emit: Emitter) -> None:
+    """Whether the loss is lower with the past than without it: else the model has not learned to use it."""
+    try:
+        found = without_past(trace, MOST_STEPS, emit)
+    except Unsupported as reason:
+        emit.refuse("input:influence/past_p", str(reason))
+        return
+    for name, value in (("loss_with_past", found.with_past), ("loss_without_past", found.without), ("past_p", found.p)):
+        emit.scalar(f"input:influence/{name}", value)
 
 
 def reference(mean: Tensor) -> int:

@@ -2,25 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import torch
 from torch import Tensor
 
+from inspector.engine.analyses.memory_gate import memory_gate_of
 from inspector.engine.cells.base import StepBlock
+from inspector.engine.cells.gate_info import MemoryGate
 from inspector.engine.errors import NotApplicable
 from inspector.engine.registries import QUANTITIES
-from inspector.engine.trace.quantity import Describe, per_step
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, how, per_recurrence
+from inspector.engine.trace.trace import Recurrence
 
-
-@QUANTITIES.register("jacobian/carousel_norm")
-@per_step(
-    Describe(
-        kind="jacobian", compare="ratio",
-        title="c → c block", formula="‖∂c_t/∂c_{t−1}‖₂ = max_h f_t[h], h_{t−1} held fixed",
-        source="Hochreiter & Schmidhuber 1997", scale="log",
-    ),
-    signal="jacobian/carousel_norm", summary="spectral norm of the c → c block of an LSTM", order=42,
+SIGNAL = "jacobian/carousel_norm"
+ABOUT = Describe(
+    kind="jacobian", compare="ratio", title="c → c block",
+    formula="‖∂c_t/∂c_{t−1}‖₂ = max_h f_t[h], h_{t−1} held fixed", source="Hochreiter & Schmidhuber 1997", scale="log",
 )  # fmt: skip
-def carousel_norm(block: StepBlock) -> Tensor:
-    """With h_{t−1} held fixed ∂c_t/∂c_{t−1} = diag(f_t), whose spectral norm is the largest forget gate. → (t, b)."""
-    if "c" not in block.cell.parts or "gate/forget" not in block.gates:
-        raise NotApplicable("Only an LSTM has a c → c block.")
-    return block.gates["gate/forget"].abs().amax(-1)
+
+
+@QUANTITIES.register(SIGNAL)
+@per_recurrence(signal=SIGNAL, summary="spectral norm of the c → c block of an LSTM", order=42)
+def carousel_norm(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
+    """Write `jacobian/carousel_norm` (step,) for an LSTM, and for a step whose memory lies beside another part of its
+    state and is carried over by a gate, whatever its variables are called."""
+    found = memory_gate_of(recurrence)
+    if found is None or len(recurrence.cell.parts) < 2 or found.part == recurrence.cell.main:
+        raise NotApplicable("Only a state with a memory beside it, as an LSTM's c, has a c → c block.")
+    about, name = _about(recurrence, found), f"{recurrence.place}:{SIGNAL}"
+    for start, block in recurrence.blocks(sample, BLOCK_STEPS):
+        rows = recurrence.in_order(norms(block, found)[:, 0], sample)
+        shape = (recurrence.length(sample),)
+        emit.channel(about.channel(name, ("step",), shape, dtype_name(rows), module=recurrence.module))
+        emit.page(name, (recurrence.sequence_offset(start, len(rows), sample),), rows)
+
+
+def norms(block: StepBlock, found: MemoryGate) -> Tensor:
+    """(t, b): the largest gate of a cell in closed form, whose block is diagonal; else the norm of the block itself."""
+    if block.cell.memory_gate is not None:
+        return found.kept(block.gates).abs().amax(-1)
+    part = block.cell.parts[found.part]
+    own = block.jacobian()[..., part, part]
+    finite = own.isfinite().all(-1).all(-1)
+    values: Tensor = torch.linalg.matrix_norm(torch.where(finite[..., None, None], own, 0.0), 2)
+    return values.masked_fill(~finite, torch.nan)
+
+
+def _about(recurrence: Recurrence, found: MemoryGate) -> Describe:
+    if recurrence.cell.memory_gate is not None:
+        return ABOUT
+    formula = f"‖∂{found.part}_t/∂{found.part}_{{t−1}}‖₂ with the rest of the state of step t − 1 held fixed"
+    return how(replace(ABOUT, title=f"{found.part} → {found.part} block", formula=formula), recurrence)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.spaced_steps import eigenvalue_stride, spaced_blocks, write_spaced
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
 
-BUDGET = 1e9
-"""Steps × (state entries)³ that are spent on one layer, one to four seconds; beyond, only every n-th step is
-computed."""
 LARGEST = 1024
 
 
@@ -29,7 +25,7 @@ def eigenvalues(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     length, s = recurrence.length(sample), recurrence.cell.state_size
     if s > LARGEST:
         raise Unsupported(f"Eigenvalues of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries.")
-    every = max(1, math.ceil(length * float(s) ** 3 / BUDGET))
+    every = eigenvalue_stride(length, s)
     about = Describe(
         kind="spectrum", compare="separate", title="eigenvalues of Jₜ", formula="det(∂s_t/∂s_{t−1} − λI) = 0, by |λ|",
         source="Pascanu, Mikolov & Bengio 2013", method="exact" + (f"; every {every} steps" if every > 1 else ""),
@@ -40,18 +36,9 @@ def eigenvalues(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     emit.channel(
         about.channel(name, ("step", "eigenvalue", "part"), (length, s, 2), "float64", module=recurrence.module)
     )
-    for start, block in recurrence.blocks(sample, BLOCK_STEPS):
-        step = torch.arange(start, start + block.shape[0])
-        chosen = ((length - 1 - step) if recurrence.reverse else step) % every == 0
-        if not bool(chosen.any()):
-            continue
-        matrices = block.jacobian()[chosen, 0]
-        if every == 1:
-            rows = recurrence.in_order(complex_parts(matrices), sample)
-            emit.page(name, (recurrence.sequence_offset(start, len(rows), sample), 0, 0), rows)
-            continue
-        for number, matrix in zip(step[chosen].tolist(), matrices, strict=True):
-            emit.page(name, (recurrence.sequence_offset(number, 1, sample), 0, 0), complex_parts(matrix[None]))
+    for steps, block in spaced_blocks(recurrence, sample, every, BLOCK_STEPS):
+        rows = complex_parts(block.jacobian()[:, 0])
+        write_spaced(recurrence, emit, sample, name, steps, rows)
 
 
 def complex_parts(matrices: Tensor) -> Tensor:

@@ -2,36 +2,146 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.base import StepBlock
+from inspector.engine.analyses.spaced_steps import spaced_blocks
+from inspector.engine.cells.arnoldi import ACCEPTED, CHECKS, leading_moduli
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
-from inspector.engine.trace.quantity import Describe, per_step
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
+from inspector.engine.trace.trace import Recurrence
 
-LARGEST = 512
-"""State entries up to which eigenvalues are computed: beyond that, one step alone costs a second."""
+SMALL, LARGEST = 64, 2048
+"""State entries up to which all eigenvalues cost no more than Arnoldi's method; and the limit."""
+FULL_BUDGET, BUDGET = 4e9, 2e6
+"""Steps × (state entries)³ by all eigenvalues, steps × state entries by Arnoldi's method, that are spent on one layer:
+about ten seconds; beyond, only every n-th step is computed."""
+AGAIN_BUDGET = 4e8
+"""Steps × (state entries)³ for all eigenvalues of steps that have not converged: less than a second."""
+TOGETHER, TOGETHER_BUILT = 256, 16
+"""Steps of one iteration, in closed form and where J is built: then all of them should stay in the cache."""
 
 
 @QUANTITIES.register("jacobian/spectral_radius")
-@per_step(
-    Describe(
+@per_recurrence(signal="jacobian/spectral_radius", summary="largest eigenvalue modulus of the step Jacobian", order=60)
+def spectral_radius(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
+    """Write `jacobian/spectral_radius` (step,), max |λ(J_t)|; NaN where J holds a NaN or infinity.
+
+    All eigenvalues of small states; of larger ones Arnoldi's method. A step that has not converged after its last
+    product is computed in full within a budget, evenly spaced; the others are NaN, and the method says how many, with
+    their residuals. The scalar `jacobian/spectral_radius_every` is n where only every n-th step is computed, else 1.
+    Raises Unsupported where the state is too large or no step has converged.
+    """
+    length, s = recurrence.length(sample), recurrence.cell.state_size
+    if s > LARGEST:
+        raise Unsupported(f"Spectral radii of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries.")
+    cost = length * float(s) ** 3 / FULL_BUDGET if s <= SMALL else length * float(s) / BUDGET
+    every = max(1, math.ceil(cost))
+    found = _full(recurrence, emit, sample, every) if s <= SMALL else _iterated(recurrence, emit, sample, every)
+    about = Describe(
         kind="jacobian", compare="ratio", title="spectral radius ρ", formula="ρ(∂s_t/∂s_{t−1}) = max |λ|", scale="log",
         source="Pascanu, Mikolov & Bengio 2013",
-    ),
-    signal="jacobian/spectral_radius", summary="largest eigenvalue modulus of the step Jacobian", order=60,
-    block_steps=16,
-)  # fmt: skip
-def spectral_radius(block: StepBlock) -> Tensor:
-    """max |λ(J[t, b])|, by full eigenvalues. → (t, b); NaN where J holds a NaN or infinity."""
-    size = block.shape[2]
-    if size > LARGEST:
-        raise Unsupported(
-            f"Eigenvalues of {size} × {size} Jacobians at every step cost too much; the limit is {LARGEST}."
+        method=found.method + (f"; every {every} steps" if every > 1 else ""),
+    )  # fmt: skip
+    values = recurrence.in_order(found.values.to(recurrence.states.dtype), sample)
+    name = f"{recurrence.place}:jacobian/spectral_radius"
+    emit.scalar(f"{name}_every", every)
+    emit.array(about.channel(name, ("step",), (length,), dtype_name(values), module=recurrence.module), values)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """ρ of every step (t,), float64, NaN where there is none, and how it was found, as text."""
+
+    values: Tensor
+    method: str
+
+
+def _full(recurrence: Recurrence, emit: Emitter, sample: int, every: int) -> Found:
+    values = torch.full((recurrence.length(sample),), torch.nan, dtype=torch.float64)
+    for steps, block in spaced_blocks(recurrence, sample, every, BLOCK_STEPS):
+        emit.check()
+        values[steps] = largest_moduli(block.jacobian()[:, 0])
+    return Found(values, how_found(recurrence))
+
+
+def _iterated(recurrence: Recurrence, emit: Emitter, sample: int, every: int) -> Found:
+    length, taken = recurrence.length(sample), []
+    values, residuals, errors = torch.full((3, length), torch.nan, dtype=torch.float64)
+    built = bool(recurrence.cell.method)
+    for steps, block in spaced_blocks(recurrence, sample, every, BLOCK_STEPS if built else TOGETHER * every):
+        for part in torch.arange(len(steps)).split(TOGETHER_BUILT if built else TOGETHER):
+            emit.check()
+            radii = leading_moduli(block if len(part) == len(steps) else block.only(part))
+            at = steps[part]
+            values[at], residuals[at], errors[at] = radii.value, radii.residual, radii.error
+        taken.append(steps)
+    chosen = torch.cat(taken)
+    missing = chosen[~(errors[chosen] <= ACCEPTED)]
+    values[missing] = torch.nan
+    again = _again(recurrence, emit, sample, missing)
+    for step, radius in again.items():
+        values[step] = radius
+    left = torch.tensor([step for step in missing.tolist() if step not in again], dtype=torch.long)
+    return Found(values, _told(recurrence, chosen, errors, residuals[left], again))
+
+
+def _told(recurrence: Recurrence, chosen: Tensor, errors: Tensor, residuals: Tensor, again: dict[int, float]) -> str:
+    """How the values were found; the residuals are those of the steps without a value. Raises Unsupported if all."""
+    told = [f"Arnoldi, at most {CHECKS[-1]} products a step"]
+    good = errors[chosen][errors[chosen] <= ACCEPTED]
+    if len(good):
+        told.append(f"estimated relative error ≤ {max(float(good.max()), 1e-7):.0e}")
+    full = sum(not math.isnan(radius) for radius in again.values())
+    if full:
+        told.append(f"{full} of {len(chosen)} steps by all eigenvalues")
+    if len(residuals):
+        low, high = (f"{float(end):.1g}" for end in torch.aminmax(residuals.nan_to_num(nan=torch.inf)))
+        reason = (
+            f"{len(residuals)} of {len(chosen)} steps had not converged by then, ‖Jx − λx‖/|λ| "
+            f"{low if low == high else f'{low} to {high}'}"
         )
-    matrices = block.jacobian()
-    broken = ~torch.isfinite(matrices).flatten(2).all(-1)
-    values = torch.linalg.eigvals(torch.where(broken[..., None, None], matrices.new_zeros(()), matrices))
+        if len(residuals) == len(chosen):
+            raise Unsupported(f"{told[0]}: {reason}, so no spectral radius is shown.")
+        told.append(f"{reason}: they are NaN")
+    return "; ".join([how_found(recurrence), *told] if recurrence.cell.method else told)
+
+
+def _again(recurrence: Recurrence, emit: Emitter, sample: int, missing: Tensor) -> dict[int, float]:
+    """ρ of some of the missing steps by all eigenvalues: evenly spaced ones, and those with the very Jacobian of such
+    a step before them (a linear recurrence has one for all steps). NaN at steps whose Jacobian is not finite."""
+    index, affordable = sample - recurrence.base, int(AGAIN_BUDGET / float(recurrence.cell.state_size) ** 3)
+    stride = math.ceil(len(missing) / affordable) if affordable else 0
+    found: dict[int, float] = {}
+    last, radius = None, math.nan
+    for number, step in enumerate(missing.tolist()):
+        emit.check()
+        matrix = recurrence.block(step, step + 1, slice(index, index + 1)).jacobian()[0, 0]
+        if not bool(torch.isfinite(matrix).all()):
+            found[step] = math.nan
+            continue
+        if last is None or not torch.equal(matrix, last):
+            if not stride or number % stride:
+                continue
+            last, radius = matrix, float(largest_moduli(matrix[None])[0])
+        found[step] = radius
+    return found
+
+
+def how_found(recurrence: Recurrence) -> str:
+    """How the Jacobians are found, as text."""
+    return recurrence.cell.method or "exact"
+
+
+def largest_moduli(matrices: Tensor) -> Tensor:
+    """max |λ| of (n, s, s) from all eigenvalues, in float64: (n,); NaN where a matrix is not finite."""
+    matrices = matrices.double()
+    broken = ~torch.isfinite(matrices).flatten(1).all(-1)
+    values = torch.linalg.eigvals(torch.where(broken[:, None, None], matrices.new_zeros(()), matrices))
     largest = values.abs().amax(-1)
     return torch.where(broken, largest.new_full((), torch.nan), largest)

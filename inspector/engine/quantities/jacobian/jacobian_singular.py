@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.spaced_steps import singular_stride, spaced_blocks, write_spaced
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.cells.spectral import ACCEPTED, largest
 from inspector.engine.registries import QUANTITIES
@@ -12,9 +15,11 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
 
-SMALL, BUDGET = 128, 4e9
-"""Full SVDs are computed up to 128 state entries (Lanczos is no faster there), and beyond while steps × (state
-entries)³ stays below the budget, some seconds a layer; else only the largest values."""
+FULL = 1024
+"""State entries up to which all singular values are computed, of evenly spaced steps where they are large; beyond, only
+the largest ones."""
+BUDGET = 5e7
+"""Steps × (state entries)² for those: about half a second a layer."""
 RANKS, LARGEST = 33, 8
 SOURCE = "Pennington, Schoenholz & Ganguli 2017; Chen, Pennington & Schoenholz 2018"
 
@@ -26,25 +31,28 @@ SOURCE = "Pennington, Schoenholz & Ganguli 2017; Chen, Pennington & Schoenholz 2
 def singular_values(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `jacobian/singular_values`, (step, rank): σ₁ first. Labels of `rank` are the ranks that are written.
 
-    All ranks of small states, 33 evenly spaced ones (first and last included) of larger ones; beyond the budget the
-    8 largest by Golub–Kahan–Lanczos, NaN where one has not converged.
+    All ranks of small states, 33 evenly spaced ones (first and last included) of larger ones; of very large ones the
+    8 largest by Golub–Kahan–Lanczos, NaN where one has not converged. Beyond a budget every n-th step is computed, the
+    others stay NaN; the scalar `jacobian/singular_values_every` is n.
     """
     length, s = recurrence.length(sample), recurrence.cell.state_size
-    full = s <= SMALL or float(length) * s**3 <= BUDGET
+    full = s <= FULL
+    every = singular_stride(length, s) if full else max(1, math.ceil(length * float(s) ** 2 / BUDGET))
     ranks = written_ranks(s) if full else list(range(min(LARGEST, s)))
     about = Describe(
         kind="spectrum", compare="separate", title="singular values of Jₜ", scale="log", source=SOURCE,
-        formula="σ_i(∂s_t/∂s_{t−1}), i by size; all 1: the step is an isometry", method=method_of(full, len(ranks), s),
+        formula="σ_i(∂s_t/∂s_{t−1}), i by size; all 1: the step is an isometry",
+        method=method_of(full, len(ranks), s) + (f"; every {every} steps" if every > 1 else ""),
         labels={"rank": tuple(str(rank + 1) for rank in ranks)},
     )  # fmt: skip
     name = f"{recurrence.place}:jacobian/singular_values"
-    for start, block in recurrence.blocks(sample, BLOCK_STEPS):
-        values = exact(block)[..., ranks] if full else few(block, len(ranks))
-        rows = recurrence.in_order(values[:, 0], sample)
+    emit.scalar(f"{name}_every", every)
+    for steps, block in spaced_blocks(recurrence, sample, every, BLOCK_STEPS):
+        values = (exact(block)[..., ranks] if full else few(block, len(ranks)))[:, 0]
         emit.channel(
-            about.channel(name, ("step", "rank"), (length, len(ranks)), dtype_name(rows), module=recurrence.module)
+            about.channel(name, ("step", "rank"), (length, len(ranks)), dtype_name(values), module=recurrence.module)
         )
-        emit.page(name, (recurrence.sequence_offset(start, len(rows), sample), 0), rows)
+        write_spaced(recurrence, emit, sample, name, steps, values)
 
 
 def written_ranks(s: int) -> list[int]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.lag_statistics import log_quantile
 from inspector.engine.errors import NotApplicable
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -31,14 +32,14 @@ BY_LAG = {
     "open_paths": (
         "share of open paths",
         "∏_{t=k+1…k+ℓ} q_t: of all H^ℓ unit sequences (u_{k+1}, …, u_{k+ℓ}), weighted equally, the share whose units "
-        "are all open; the geometric mean over starts",
+        "are all open; the median over starts",
     ),
     "open_pairs": (
         "share of joined pairs",
         "entries of diag(m_{k+ℓ}) W … diag(m_{k+1}) W that at least one open path joins (non-zero entries, chance "
         "cancellations aside), over H²; arithmetic mean over starts",
     ),
-    "masked_product": ("product of masked weights", "‖diag(m_{k+ℓ}) W … diag(m_{k+1}) W‖_F / √H; geometric mean"),
+    "masked_product": ("product of masked weights", "‖diag(m_{k+ℓ}) W … diag(m_{k+1}) W‖_F / √H; median over starts"),
     "open_product": ("all units open", "‖W^ℓ‖_F / √H, the weights without masks"),
 }
 
@@ -108,10 +109,11 @@ def _by_lag(recurrence: Recurrence, emit: Emitter, weights: Tensor, slopes: Tens
 
 
 def open_paths(slopes: Tensor, lags: int) -> Tensor:
-    """exp(mean over k of Σ_{t=k+1…k+ℓ} ln q_t), ℓ = 0 … lags, from slopes (t, h); 0 where a step closes all."""
+    """exp(median over k of Σ_{t=k+1…k+ℓ} ln q_t), ℓ = 0 … lags, from slopes (t, h); 0 where most starts meet a step
+    that closes all."""
     logs = slopes.double().mean(1).log().clamp(min=-1e6)
     total = torch.cat((logs.new_zeros(1), logs[1:].cumsum(0)))
-    return torch.stack([(total[lag:] - total[: len(total) - lag]).mean().exp() for lag in range(lags + 1)])
+    return torch.stack([log_quantile(total[lag:] - total[: len(total) - lag], 0.5).exp() for lag in range(lags + 1)])
 
 
 def dense_pairs(slopes: Tensor, lags: int) -> Tensor:
@@ -128,7 +130,7 @@ def dense_pairs(slopes: Tensor, lags: int) -> Tensor:
 def products(
     weights: Tensor, slopes: Tensor, starts: list[int], lags: int, emit: Emitter, *, patterns: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Over the starts that reach each lag: (geometric mean of ‖∏ diag(m) W‖_F / √H, mean share of joined pairs).
+    """Over the starts that reach each lag: (median of ‖∏ diag(m) W‖_F / √H, mean share of joined pairs).
 
     Shapes (lag,). Without `patterns` the second keeps its value at lag 0.
     """
@@ -136,7 +138,7 @@ def products(
     pattern, identity = (weights != 0).to(weights.dtype), torch.eye(h, dtype=weights.dtype)
     carried, joined = identity.repeat(len(starts), 1, 1), identity.repeat(len(starts) if patterns else 1, 1, 1)
     size = torch.zeros(len(starts), dtype=torch.float64)
-    logs, pairs = [size.mean() + math.log(h) / 2], [joined.double().mean()]
+    logs, pairs = [log_quantile(size, 0.5) + math.log(h) / 2], [joined.double().mean()]
     for lag in range(1, lags + 1):
         emit.check()
         reaching = first + lag < len(slopes)
@@ -146,7 +148,7 @@ def products(
         norms = carried.flatten(1).double().norm(dim=1)
         carried = carried / torch.where(norms > 0, norms, torch.ones_like(norms)).to(carried.dtype)[:, None, None]
         size = size + norms.log().clamp(min=-1e4)
-        logs.append(size.mean())
+        logs.append(log_quantile(size, 0.5))
         if patterns:
             joined = (mask * (pattern @ joined[reaching]) > 0).to(weights.dtype)
         pairs.append(joined.double().mean())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.lag_statistics import OVER_STARTS, STATISTICS
 from inspector.engine.analyses.path_products import CURVES, PathProducts, path_products
 from inspector.engine.errors import NotApplicable
 from inspector.engine.registries import QUANTITIES
@@ -30,7 +31,7 @@ def path_lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `path/lag_direct`, `path/lag_whole`, `path/lag_difference` (statistic, lag), and the retention by unit.
 
     `path/retention` (lag, unit) is the mean over starts of ∏ f or ∏ z over the lag; `path/retention_band`
-    (statistic, lag) its mean and band over the units. Curves are geometric means over starts with 10 % and 90 %.
+    (statistic, lag) its mean and band over the units. Curves are medians over starts, with 10 %, 90 % and the mean.
     """
     found = path_products(recurrence, sample, emit)
     if found is None:
@@ -47,12 +48,12 @@ def path_lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
 def _write(recurrence: Recurrence, emit: Emitter, name: str, values: Tensor, found: PathProducts) -> None:
     title, formula = TITLES[name]
     about = Describe(
-        kind="path", compare="ratio", title=title, formula=formula, source=SOURCE, scale="log",
+        kind="path", compare="ratio", title=title, formula=f"{formula}; {OVER_STARTS}", source=SOURCE, scale="log",
         method=found.method if name != "direct" else found.starts_method,
     )  # fmt: skip
     channel = about.channel(
         f"{recurrence.place}:path/lag_{name}", ("statistic", "lag"), tuple(values.shape), "float64",
-        labels={"statistic": ("mean", "p10", "p90")}, module=recurrence.module,
+        labels={"statistic": STATISTICS}, module=recurrence.module,
     )  # fmt: skip
     emit.array(channel, values)
 

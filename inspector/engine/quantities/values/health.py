@@ -31,8 +31,8 @@ Part = tuple[Tensor, Tensor]
 def health(trace: Trace, emit: Emitter) -> None:
     """Write `X:health/SIGNAL`, (count,) int64, over the real steps of whatever was captured.
 
-    States, gradients, inputs and scores of every sample that was recorded; gates, queries and keys of the selected
-    sample. −∞, +∞ and NaN are counted separately and not among the rest.
+    States, gradients, inputs, scores and losses of every sample that was recorded; gates, queries and keys of the
+    selected sample; gradients of the parameters. −∞, +∞ and NaN are counted separately and not among the rest.
     """
     for name, module, parts, what in _everything(trace):
         emit.check()
@@ -80,13 +80,15 @@ def _everything(trace: Trace) -> Iterator[tuple[str, str, Iterator[Part], str]]:
         yield "output:health/output", "", _batch_first(trace, trace.output.detach()), every
     if trace.logits is not None:
         yield "output:health/scores", "", _batch_first(trace, trace.logits), every
+    yield from _losses(trace, every)
+    yield from _parameters(trace)
     for recurrence in trace.recurrences:
         kept = own if recurrence.states.shape[1] < trace.batch.size else every
         place, module = recurrence.place, recurrence.module
         yield f"{place}:health/input", module, _steps(recurrence, recurrence.x), kept
         for name, part in recurrence.cell.parts.items():
             yield f"{place}:health/{name}", module, _steps(recurrence, recurrence.states[1:, :, part]), kept
-        for name, gradient in (("arriving", recurrence.arriving), ("state", _followed(recurrence))):
+        for name, gradient in (("arriving", recurrence.arriving), ("state", recurrence.followed)):
             if gradient is not None:
                 yield f"{place}:health/gradient/{name}", module, _steps(recurrence, gradient), kept
         if recurrence.check is None or recurrence.check.passed:
@@ -98,10 +100,28 @@ def _everything(trace: Trace) -> Iterator[tuple[str, str, Iterator[Part], str]]:
             yield f"{attention.place}:health/attention/{name}", attention.module, iter([(rows, _range(rows))]), own
 
 
-def _followed(recurrence: Recurrence) -> Tensor | None:
-    """δ with 0 for states that need no gradient: that it is not known there is no damage."""
-    delta, unknown = recurrence.delta, recurrence.unfollowed
-    return delta if delta is None or unknown is None else delta.masked_fill(unknown[:, None].to(delta.device), 0)
+def _losses(trace: Trace, what: str) -> Iterator[tuple[str, str, Iterator[Part], str]]:
+    """The loss at the steps that carry one, so that NaN among them is the model's."""
+    if trace.loss is not None and trace.loss_carried is not None:
+        rows = [
+            (loss[there], _range(loss)[there.cpu()]) for loss, there in zip(trace.loss, trace.loss_carried, strict=True)
+        ]
+        yield "output:health/loss", "", iter(rows), f"{what} that carry a loss"
+
+
+def _parameters(trace: Trace) -> Iterator[tuple[str, str, Iterator[Part], str]]:
+    """The gradients of all parameters together, and each by itself that is not finite. They have no steps."""
+    found = {name: value.detach() for name, value in (trace.parameter_gradients or {}).items()}
+    broken = [name for name, value in found.items() if not bool(value.isfinite().all())]
+    if found:
+        every = (_without_steps(value) for value in found.values())
+        yield "parameters:health/gradient", "", every, "of the sum of the loss, over all parameters that get one"
+    for name in broken:
+        yield f"parameters:health/gradient/{name}", "", iter([_without_steps(found[name])]), "of the sum of the loss"
+
+
+def _without_steps(values: Tensor) -> Part:
+    return values.reshape(1, -1), torch.full((1,), -1)
 
 
 def _inputs(trace: Trace, what: str) -> Iterator[tuple[str, str, Iterator[Part], str]]:

@@ -45,9 +45,10 @@ TOKEN = Describe(kind="output", title=f"indices of the {TOP} most probable", for
 @QUANTITIES.register("output/loss")
 @per_run(summary="loss of every step, its mean and the perplexity", order=5, needs=(catalogue.LOSS,))
 def loss(trace: Trace, emit: Emitter) -> None:
-    """ℓ_t of the selected sample: (step,), NaN where a step carries none; scalars mean and exp(mean).
+    """ℓ_t of the selected sample: (step,), NaN where a step carries none; scalars mean, terms, nan and exp(mean).
 
-    The mean is over all steps of all samples that carry a loss. Perplexity only where the loss predicts tokens. The
+    The mean is over all steps of all samples that carry a loss, `terms` their number; it is NaN where the model made
+    NaN of one of them, `nan` in number. Perplexity only where the loss predicts tokens. The
     step axis is the output's where it has its own.
     """
     if trace.loss is None:
@@ -58,11 +59,15 @@ def loss(trace: Trace, emit: Emitter) -> None:
     own = values[trace.look_at, :length].float()
     describe = LOSS if trace.subject.loss is not None else MODELS_LOSS
     emit.array(describe.channel("output:loss", ("step",), tuple(own.shape), "float32"), own)
-    mean = float(values.double().nanmean())
+    carried = ~values.isnan() if trace.loss_carried is None else trace.loss_carried
+    terms = values[carried].double()
+    mean = float(terms.mean())
     emit.scalar("output:loss/mean", mean)
+    emit.scalar("output:loss/terms", len(terms))
+    emit.scalar("output:loss/nan", int(terms.isnan().sum()))
     has_targets = answer is not None and answer.ids is not None and trace.logits is not None
     if trace.subject.next_token or has_targets:
-        emit.scalar("output:perplexity", math.exp(mean) if mean < 700 else math.inf)
+        emit.scalar("output:perplexity", math.inf if mean >= 700 else math.exp(mean))
 
 
 @dataclass(slots=True)

@@ -46,13 +46,13 @@ def spread(
     weights: Mapping[str, Tensor],
     layers: list[list[Recurrence]],
     plain: Unfolded,
-    column: int,
+    column: int | None,
 ) -> tuple[float, float]:
     """Fill `arriving` and `delta` of every layer and direction.
 
     Calls of a chain are taken one by one, the last first: the gradient of a call's outputs is autograd's own and
     includes everything after the call. Returns (largest relative difference from autograd, what is allowed) for one
-    column.
+    column, (0, 1) where that is None.
     """
     assert plain.arriving is not None
     every = _begun(family, module, weights, layers, resolution(plain.output.dtype, plain.output.device))
@@ -112,7 +112,7 @@ def _arriving(one: _Layer, given: Tensor, ran: Tensor, segment: Segment) -> tupl
 
 
 def _one_segment(
-    one: _Layer, arriving: Tensor, segment: Segment, ran: Tensor, column: int
+    one: _Layer, arriving: Tensor, segment: Segment, ran: Tensor, column: int | None
 ) -> tuple[Tensor, Tensor, tuple[float, float]]:
     """Sweep one call: its part of δ is stored; (input gradient, initial state gradient, (error, allowed))."""
     item = one.item
@@ -121,6 +121,8 @@ def _one_segment(
     delta, to_input, first = sweep(item.cell, x, states, arriving)
     assert item.delta is not None
     item.delta[segment.start : segment.stop] = delta
+    if column is None:
+        return to_input, first, (0.0, 1.0)
     steps = int((ran[column].clamp(max=segment.stop) - segment.start).clamp(min=0))
     only = slice(column, column + 1)
     if not steps:

@@ -60,8 +60,13 @@ class CallChain:
         return self.calls[0]
 
 
-def unpack(chain: CallChain, lengths: Tensor, sample: int, emit: Emitter, *, only: bool) -> list[Recurrence]:
-    """One Recurrence for every layer and direction, lowest layer first; with `only`, of that sample alone."""
+def unpack(
+    chain: CallChain, lengths: Tensor, sample: int, emit: Emitter, *, only: bool, compare: bool = True
+) -> list[Recurrence]:
+    """One Recurrence for every layer and direction, lowest layer first; with `only`, of that sample alone.
+
+    `compare`: check the gradients inside by autograd.
+    """
     place = chain.place
     if any(call.overwritten() for call in chain.calls):
         emit.refuse(f"{place}:h", OVERWRITTEN.format(place))
@@ -83,7 +88,8 @@ def unpack(chain: CallChain, lengths: Tensor, sample: int, emit: Emitter, *, onl
         layers, plain = (again, whole) if _all_passed(again) else (layers, plain)
     if len(layers) < chain.stack.layers:
         emit.refuse(f"{place}.l{len(layers)}:h", DROPPED.format(place))
-    _gradients(chain, layers, plain, column if plain is whole else 0, emit)
+    compared = column if plain is whole else 0
+    _gradients(chain, layers, plain, compared if compare else None, emit)
     return [recurrence for row in layers for recurrence in row]
 
 
@@ -106,7 +112,9 @@ def _layers(chain: CallChain, plain: Unfolded) -> list[list[Recurrence]]:
     return layers
 
 
-def _gradients(chain: CallChain, layers: list[list[Recurrence]], plain: Unfolded, column: int, emit: Emitter) -> None:
+def _gradients(
+    chain: CallChain, layers: list[list[Recurrence]], plain: Unfolded, column: int | None, emit: Emitter
+) -> None:
     """Fill `arriving` and `delta`, or report why not. Without a loss nothing is reported."""
     if plain.arriving is None or len(layers) < chain.stack.layers:
         return

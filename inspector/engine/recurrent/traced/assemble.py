@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.cells.base import Check
+from inspector.engine.cells.written import AS_WRITTEN
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.subject import Batch
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, GraphStep
@@ -28,6 +29,8 @@ from inspector.engine.recurrent.traced.record.values import storage_of
 MOST_LAGS = 64
 """Each older value is a further part of the state, and Jacobians grow with its square. Counter-example: attention over
 all of more than 65 states so far is rejected with that reason; use a shorter sequence."""
+MOST_NAMED = 6
+"""Shapes that a message lists."""
 ROOT = "model"
 ONE_SHOWS = "a run with one sequence alone shows it"
 LAYERS = (
@@ -61,6 +64,7 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
 def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
     """Give every slot the name of the variable that has its value when the loop ends."""
     taken: set[str] = set()
+    named = False
     inner = [_inner_name(flow, slot) for slot in state]
     for n, slot in enumerate(state):
         (held, collected), own = variable(flow.loop.frame, slot.values[-1], slot.values[-2]), inner[n]
@@ -68,12 +72,13 @@ def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
         if numbered_place and inner.count(own) > 1:  # st[0] = …; st[1] = …
             own = ""
         name = (own or held if numbered_place else held or own) or collected or ("h" if n == 0 else f"state{n}")
+        named = bool((held and not numbered_place) or _inner_name(flow, slot, stored=False))
         while name in taken:
             name += "'"
         taken.add(name)
         slot.name, slot.written = name, name
-    if len(state) == 1 and not state[0].name[0].isdigit():
-        state[0].name = "h"  # the one state of a recurrence is its hidden state, whatever the variable's name
+    if len(state) == 1 and (not named or _of_a_torch_cell(flow, state[0])):
+        state[0].name = "h"  # what a list holds has no name of its own; a torch cell's is h in the original run, too
 
 
 def corrected(flow: Flow, state: Sequence[Slot], wanted: Sequence[str]) -> list[Slot]:
@@ -84,9 +89,16 @@ def corrected(flow: Flow, state: Sequence[Slot], wanted: Sequence[str]) -> list[
     return own or list(state)
 
 
-def _inner_name(flow: Flow, slot: Slot) -> str:
+def _of_a_torch_cell(flow: Flow, slot: Slot) -> bool:
+    """Whether a torch cell makes the state, whose step an edited run computes line by line."""
     i = max(n for n, made in enumerate(slot.made) if made >= 0)
-    names, whole = assigned(flow.loop.iterations[i][slot.made[i]][1].chain)
+    chain = flow.loop.iterations[i][slot.made[i]][1].chain
+    return any(frame.f_code in AS_WRITTEN for frame, _ in chain)
+
+
+def _inner_name(flow: Flow, slot: Slot, *, stored: bool = True) -> str:
+    i = max(n for n, made in enumerate(slot.made) if made >= 0)
+    names, whole = assigned(flow.loop.iterations[i][slot.made[i]][1].chain, stored=stored)
     return names[0] if whole and len(names) == 1 else ""
 
 
@@ -175,20 +187,24 @@ def recurrence_of(
     Where a step cannot be run again, autograd's graph of the run is used if there is one. Raises Unsupported.
     """
     size = int(batch.lengths.numel())
+    _check_shapes(state)
     _check_kept(flow, state)
     name_slots(flow, state)
     parts = parts_of(flow, state, size)
     states = states_of(parts, state)
     steps = len(flow.loop.iterations)
     lengths = batch.lengths.clone() if int(batch.lengths.max()) == steps else torch.full((size,), steps)
-    inside = numbered([*gates_ahead(flow, state, size), *inner_gates(flow, state, size), *gates_of(flow, state, size)])
+    of_cells = inner_gates(flow, state, size)
+    inside = numbered([*gates_ahead(flow, state, size), *of_cells, *gates_of(flow, state, size)])
     gates = [gate for gate in inside if gate.signal not in parts]
     names = tuple(gate.signal for gate in gates)
+    own = {id(gate.values) for gate in of_cells}
+    inner = tuple(gate.signal for gate in gates if id(gate.values) in own)
     known = tuple(stacked(gate, size, states) for gate in gates)
     try:
         groups, cut = programs_of(flow, parts, state, made)
         cell = ReplayStep(parts, groups, steps, names)
-        cell.depth = flow.loop.depth
+        cell.depth, cell.inner_gates = flow.loop.depth, inner
         x = _entering(groups, steps, size, states)
         found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
         found.check = check_of(found)
@@ -200,7 +216,7 @@ def recurrence_of(
         cell.fed_back = fed_back(flow, state, _short(trained, place), alike=len(groups) == 1)
     except (Unsupported, RuntimeError) as reason:
         graph = GraphStep(parts, state, names)
-        graph.depth = flow.loop.depth
+        graph.depth, graph.inner_gates = flow.loop.depth, inner
         if any(part.lag for part in parts.values()) or not all(slot.values[-1].requires_grad for slot in state):
             raise Unsupported(f"its steps cannot be run again ({' '.join(str(reason).split())[:160]})") from None
         nothing = states.new_zeros(steps, size, 0)
@@ -217,6 +233,13 @@ def prefix_of(place: str) -> str:
 def _short(names: Parameters, place: str) -> dict[int, str]:
     """The names without the prefix of the place."""
     return {number: name.removeprefix(prefix_of(place)) for number, name in names.items()}
+
+
+def _check_shapes(state: Sequence[Slot]) -> None:
+    for slot in state:
+        if slot.shapes:
+            shapes = ", ".join(map(str, slot.shapes[:MOST_NAMED])) + (", …" if len(slot.shapes) > MOST_NAMED else "")
+            raise Unsupported(f"its state changes its shape: {shapes}")
 
 
 def _check_kept(flow: Flow, state: Sequence[Slot]) -> None:
@@ -237,12 +260,12 @@ def states_of(parts: dict[str, Part], state: Sequence[Slot]) -> Tensor:
     by_index = {slot.index: slot for slot in state}
     columns = []
     for part in parts.values():
-        values = torch.stack(by_index[part.slot].values)
+        slot = by_index[part.slot]
+        nothing = torch.zeros_like(slot.values[-1])
+        early = [slot.early.get(before, nothing) for before in range(part.lag, 0, -1)]
+        values = torch.stack([*early, *slot.values][: len(slot.values)])
         rows = values.movedim(part.batch + 1, 1) if part.batch is not None else values[:, None]
-        rows = rows.reshape(*rows.shape[:2], -1)
-        if part.lag:
-            rows = torch.cat((torch.zeros_like(rows[: part.lag]), rows[: -part.lag]))
-        columns.append(rows)
+        columns.append(rows.reshape(*rows.shape[:2], -1))
     dtype = columns[0].dtype
     return torch.cat([column.to(dtype) for column in columns], dim=-1)
 
@@ -275,5 +298,5 @@ def check_of(recurrence: ReplayRecurrence) -> Check:
 
 
 def _class_name(flow: Flow) -> str:
-    owner = flow.loop.frame.f_locals.get("self")
+    owner = flow.loop.iterations.table.owners.of(flow.loop.frame)
     return type(owner).__name__ if owner is not None else flow.loop.frame.f_code.co_name

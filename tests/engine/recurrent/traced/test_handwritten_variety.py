@@ -179,9 +179,9 @@ class Zeroes(OneRow):
 
 
 CASES: dict[str, tuple[type[nn.Module], list[list[str]]]] = {
-    "accumulate": (Accumulate, [["h"]]), "attribute": (Attribute, [["h"]]), "generator": (Generated, [["h"]]),
+    "accumulate": (Accumulate, [["h"]]), "attribute": (Attribute, [["memory"]]), "generator": (Generated, [["h"]]),
     "checkpoint": (Checkpointed, [["h"]]), "both ways": (BothWays, [["h"], ["h"]]),
-    "raw weights": (RawWeights, [["h"]] * 3), "decoder": (Decoder, [["h"], ["state", "y"]]),
+    "raw weights": (RawWeights, [["row"]] * 3), "decoder": (Decoder, [["h"], ["state", "y"]]),
     "one row": (OneRow, [["h"]]), "one vector": (OneVector, [["h"]]), "zeroes": (Zeroes, [["h"]]),
     "convolutional": (Convolutional, [["h", "c"]]),
 }  # fmt: skip

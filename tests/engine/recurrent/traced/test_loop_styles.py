@@ -237,7 +237,7 @@ class InAList(Lstm):
 class InOneTensor(Lstm):
     """h and c side by side: tanh(c) is no gate there either."""
 
-    parts = ("h",)
+    parts = ("state",)
 
     def states(self, x: Tensor) -> Any:
         state, out = x.new_zeros(len(x), 2 * H), []
@@ -349,7 +349,7 @@ class Normed(nn.Module):
         a = (a - a.mean()) / ((a - a.mean()).square().mean() + self.norm.eps).sqrt()
         a = a * self.norm.weight + self.norm.bias
         z, n = sigma(a[:H]), a[H:].clamp(min=0)
-        return (1 - z) * h + z * n, {"gate/z": z, "n": n}
+        return (1 - z) * h + z * n, {"gate/z": z, "activation/n": n}
 
 
 class Ticking(nn.Module):

@@ -57,6 +57,8 @@ def gates_beside(cell: nn.Module, x: Tensor | None, h: Tensor) -> dict[str, Tens
     """The gates as their equations stand in the literature: x (i,), h (h,) → {signal: (n,)}."""
     if isinstance(cell, deep.PlainLayer):
         gates = {"candidate": torch.tanh(affine(cell.linear, h))} if type(cell) is not deep.PlainLayer else {}
+        if isinstance(cell, deep.HardSkipLayer):
+            return gates | {"gate/soft": sigma(affine(cell.carry, h))}
         return gates | ({"gate/carry": sigma(affine(cell.carry, h))} if isinstance(cell, deep.DynamicSkipLayer) else {})
     assert x is not None
     layers: Mapping[str, nn.Linear] = {n: m for n, m in cell.named_children() if isinstance(m, nn.Linear)}
@@ -91,6 +93,14 @@ class Beside:
             h, c = state.chunk(2)
             return torch.cat(cell(x, (h[None], c[None])), -1)[0]
         return cell(x, state[None])[0]
+
+    def as_function(self, t: int, state: Tensor) -> Tensor:
+        """The same as a function of its values: a hard gate is constant, whatever slope it has in a backward pass."""
+        cell = self.cell(t)
+        if not isinstance(cell, deep.HardSkipLayer):
+            return self.step(t, state)
+        carry = (sigma(affine(cell.carry, state)) > 0.5).to(state.dtype)
+        return (1 - carry) * torch.tanh(affine(cell.linear, state)) + carry * state
 
     def loss_from(self, t: int, state: Tensor) -> Tensor:
         """The sample's loss as a function of its whole state after step t, earlier states as they were: Σ of steps."""
@@ -159,7 +169,7 @@ def test_the_shelf_has_the_samples_that_the_rows_ask_for() -> None:
     assert {"elman-relu", "elman-hardtanh", "skip-elman", "gru-textbook", "highway-rnn", "simplified-gate"} < set(
         SAMPLES
     )
-    assert {"deep-plain", "deep-skip", "deep-dynamic", "deep-highway"} < set(SAMPLES)
+    assert {"deep-plain", "deep-skip", "deep-dynamic", "deep-hard", "deep-highway"} < set(SAMPLES)
     assert {"ladder-mix", "ladder-two-gates", "ladder-lstm"} < set(SAMPLES)
 
 
@@ -179,7 +189,7 @@ def test_step_jacobians_are_those_of_the_samples_own_cell(sample: Beside) -> Non
     found = sample.found.block(0, sample.found.steps).jacobian()[:, n]
     for t in looked_at(sample):
         exact = torch.autograd.functional.jacobian(
-            lambda state, t=t: sample.step(t, state), sample.found.states[t, n].clone()
+            lambda state, t=t: sample.as_function(t, state), sample.found.states[t, n].clone()
         )
         torch.testing.assert_close(found[t], exact, rtol=1e-10, atol=1e-12)
         assert float(exact.abs().max()) > 0

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from kept import Kept
+from kept import Kept, uncut
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -239,7 +239,7 @@ def contributions(model: Model, x: Tensor) -> dict[str, Tensor]:
 def test_the_items_are_those_of_the_graph_as_it_ran(kind: type[nn.Module], cut: str, b: int, look_at: int) -> None:
     model, x, kept, trace = made(kind, cut, b, look_at, "bptt", "truncation")
     place, lag = trace.recurrences[0].place, torch.arange(T)[:, None] - torch.arange(T)
-    assert len(trace.recurrences) == 1 and not kept.reasons()
+    assert len(trace.recurrences) == 1 and not uncut(kept)
     every = contributions(model, x)
     for name, items in every.items():
         base = f"{place}:bptt/cell.{name}"

@@ -70,8 +70,8 @@ def step_at(recurrence: ReplayRecurrence, t: int, column: int) -> AutonomousStep
     return AutonomousStep(cell, group.program, group.one(int(cell.index[t])), recurrence.states[t], column)
 
 
-def step_at_mean(recurrence: ReplayRecurrence, steps: Tensor, column: int) -> AutonomousStep:
-    """The step with its inputs from outside fixed at their mean over the steps (n,).
+def step_at_mean(recurrence: ReplayRecurrence, steps: Tensor, column: int, *, scale: float = 1.0) -> AutonomousStep:
+    """The step with its inputs from outside fixed at `scale` times their mean over the steps (n,); 0 is no input.
 
     Raises Unsupported where the steps run different operations, or where an input is not numeric.
     """
@@ -80,16 +80,16 @@ def step_at_mean(recurrence: ReplayRecurrence, steps: Tensor, column: int) -> Au
         raise Unsupported("The steps run different operations, so their inputs have no mean.")
     group = cell.groups[0]
     return AutonomousStep(
-        cell, group.program, _means(group, cell.index[steps]), recurrence.states[int(steps[0])], column
+        cell, group.program, _means(group, cell.index[steps], scale), recurrence.states[int(steps[0])], column
     )
 
 
-def _means(group: Steps, index: Tensor) -> list[Tensor]:
+def _means(group: Steps, index: Tensor, scale: float) -> list[Tensor]:
     found = []
     for one, shared in zip(group.outside, group.shared, strict=True):
         if not shared and not one.is_floating_point():
             raise Unsupported("Some inputs of the steps are not numeric, so they have no mean.")
-        found.append(one if shared else one[index].double().mean(0))
+        found.append(one if shared else scale * one[index].double().mean(0))
     return found
 
 

@@ -34,6 +34,7 @@ class Wanted:
     """The gradients of one recurrence's states: requested before the backward pass, arranged by step after it.
 
     Attributes:
+        state: with the values as they were before they were detached at the end of a step.
         stops: ids of values at which a gradient stops; inner: numbers of the slots that are values inside a step.
         as_ran: the same for the recurrence as autograd's graph has it, where that is another one.
         read: ids of states that need no gradient and that more than the next step reads.
@@ -187,6 +188,7 @@ class Wanted:
                 needed.setdefault(i, []).append(name)
         for i in range(max((i for i in needed if i < len(delta) - 1), default=-1), -1, -1):
             back = recurrence.block(i + 1, i + 2).vjp(delta[i + 1 : i + 2, ..., None])[0, ..., 0]
+            back = back * recurrence.cuts[i + 1].to(back) if i + 1 in recurrence.cuts else back
             for name in needed.get(i, ()):
                 delta[i, :, cell.parts[name]] = back[:, cell.parts[name]]
 
@@ -244,6 +246,8 @@ def _arriving(recurrence: Known, delta: Tensor) -> Tensor:
             back = block.pulled(delta[start:stop])
         else:
             back = block.vjp(delta[start:stop, ..., None])[..., 0]
+        for step in recurrence.cuts.keys() & set(range(start, stop)):
+            back[step - start] *= recurrence.cuts[step].to(back)
         arriving[start - 1 : stop - 1] -= back
         size[start - 1 : stop - 1] = torch.maximum(size[start - 1 : stop - 1], back.abs().amax(-1))
     noise = arriving.abs().amax(-1) <= NOISE * torch.finfo(arriving.dtype).eps * size

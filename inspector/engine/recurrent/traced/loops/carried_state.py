@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from inspector.engine.recurrent.traced.loops.carried_variables import Item, Variables, carried
-from inspector.engine.recurrent.traced.loops.detection import Label, Loop
+from inspector.engine.recurrent.traced.loops.early_values import take_early
 from inspector.engine.recurrent.traced.loops.first_values import part_starts
 from inspector.engine.recurrent.traced.loops.iteration_classes import Held, Place, Sources, Twins
+from inspector.engine.recurrent.traced.loops.loop import Label, Loop
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.values import Numbers, ids_of, storage_of
 
@@ -36,6 +37,8 @@ class Slot:
             change).
         made: for each iteration the number of the operation that made the new value, or -1.
         lags: how many iterations old the oldest value is that an iteration reads (0: only the newest).
+        early: number of steps before the first of `values` → the value then, where steps read older values.
+        shapes: of the values that are made, where they are not all alike: such values are not among `values`.
         name: of the part of the state; written: of the variable in the user's code.
     """
 
@@ -43,6 +46,8 @@ class Slot:
     values: list[Tensor]
     made: list[int]
     lags: int = 0
+    early: dict[int, Tensor] = field(default_factory=dict)
+    shapes: tuple[tuple[int, ...], ...] = ()
     name: str = ""
     written: str = ""
 
@@ -134,8 +139,7 @@ def _slots(flow: Flow) -> list[Slot]:
                 makers[first] = _makers(found, variables, loop.iterations[first])
             for slot, j, n in makers[first]:
                 out = twins.table.results([loop.iterations.numbers[i][j]], n)[0]
-                if out.shape == slot.values[0].shape:
-                    slot.values[i + 1], slot.made[i] = out, j
+                _take(slot, i, j, out)
             continue
         _begin(flow, found, variables, i, begun)
         for j, (label, op) in enumerate(loop.iterations[i]):
@@ -146,6 +150,7 @@ def _slots(flow: Flow) -> list[Slot]:
     starts = [(found[variable], given) for variable, given in begun.items() if found[variable].index >= 0]
     part_starts(twins, starts, lambda label, n: _slot_read(found, variables, label, n))
     _measure_lags(flow, found, variables)
+    take_early(twins, lambda label, n: _slot_read(found, variables, label, n))
     return slots
 
 
@@ -206,11 +211,19 @@ def _make(found: dict[Item, Slot], variables: Variables, labelled: tuple[Label, 
             continue
         if out.shape != slot.values[0].shape and max(slot.made) < 0:
             slot.values = [_as_wide(slot.values[0], out)] * len(slot.values)
-        if out.shape == slot.values[0].shape:
-            slot.values[i + 1], slot.made[i] = out, j
+        _take(slot, i, j, out)
     for slot in found.values() if op.in_place else ():
         if slot.made[i] >= 0 and slot.values[i + 1] is op.target:
             slot.made[i] = j
+
+
+def _take(slot: Slot, i: int, j: int, out: Tensor) -> None:
+    """Operation j of iteration i made the slot's new value."""
+    first = slot.values[0].shape
+    if out.shape == first:
+        slot.values[i + 1], slot.made[i] = out, j
+    else:
+        slot.shapes = tuple(dict.fromkeys((*(slot.shapes or (tuple(first),)), tuple(out.shape))))
 
 
 def _as_wide(first: Tensor, made: Tensor) -> Tensor:
@@ -257,6 +270,8 @@ def _holders(flow: Flow) -> dict[int, Held]:
     for slot, held in zip(flow.slots, flow.held, strict=True):
         for n, number in enumerate(held.tolist()):
             holders[number] = 1 << slot.index, n + slot.lags
+        for before, value in slot.early.items():
+            holders[id(value)] = 1 << slot.index, slot.lags - before
     return holders
 
 
@@ -264,14 +279,19 @@ def _reach(flow: Flow, holders: dict[int, Held], i: int) -> list[int]:
     row: list[int] = []
     for j, (_, op) in enumerate(flow.loop.iterations[i]):
         bits = 0
-        for given in op.inputs:
+        for given in op.inputs[1:] if op.replaces else op.inputs:
             place = flow.source.get(id(given))
-            if place is not None and place[0] == i and place[1] < j:
+            writers = [written[1] for written in flow.writers(given, (i, j))]
+            anew = [k for k in writers if flow.op((i, k)).replaces and flow.op((i, k)).target is given]
+            writers = [k for k in writers if k >= max(anew, default=0)]
+            if anew:  # nothing is left of what it was made as
+                pass
+            elif place is not None and place[0] == i and place[1] < j:
                 bits |= row[place[1]]
             elif place is None or place[0] < i:
                 held, last = holders.get(id(given), NO_STATE)
                 bits |= held if i <= last else 0
-            for written in flow.writers(given, (i, j)):
-                bits |= row[written[1]]
+            for k in writers:
+                bits |= row[k]
         row.append(0 if op.traits.forgets else bits)
     return row

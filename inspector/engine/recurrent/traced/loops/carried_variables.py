@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from inspector.engine.recurrent.traced.loops.detection import Label, Loop
 from inspector.engine.recurrent.traced.loops.iteration_classes import Twins
+from inspector.engine.recurrent.traced.loops.loop import Label, Loop
 
 Item = tuple[str, Label, int]
 """("made" or "read", operation of the loop's body, number of its output or input)."""

@@ -6,20 +6,21 @@ where an iteration begins; the loop ends with the first operation that none of i
 
 from __future__ import annotations
 
+import inspect
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from types import FrameType
+from typing import TypeVar
 
 from inspector.engine.recurrent.traced.loops.bytecode import begins, loops_of, within_a_round
+from inspector.engine.recurrent.traced.loops.loop import FEWEST, Iterations, Label, Labelling, Loop
+from inspector.engine.recurrent.traced.loops.nesting import loop_of_parts, pieces, repeats
+from inspector.engine.recurrent.traced.loops.weights import Weights
+from inspector.engine.recurrent.traced.loops.written_out import Apart
 from inspector.engine.recurrent.traced.record.op_table import Table
-from inspector.engine.recurrent.traced.record.operation import Op
-
-FEWEST = 3
-"""Iterations that make a loop: the first, the last, and one that has both neighbours. Two are as often an encoder and a
-decoder, or both directions. Counter-example: a sequence of two steps, or a stack of two layers, shows nothing."""
 
 ALIKE = 0.8
 """Share of the iterations of a loop in the bytecode that must have an operation in common to be taken for its
@@ -27,83 +28,89 @@ iterations, where those without it all come first or last. Not 1: some steps of 
 loop whose first half encodes and whose second half decodes is two recurrences. Counter-example: of a loop that decodes
 in its last fifth only, by other operations, both are taken for one recurrence, whose steps have two programs."""
 
-Label = int
-"""An operation of the loop's body: a number for its key and its ordinal among operations with that key in its
-iteration."""
+Found = TypeVar("Found")
+MAY_BE_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+"""Such a call may go on after its caller did something else."""
+Search = Generator[Loop, bool, Found]
 
 
-class Iterations(Sequence[list[tuple[Label, Op]]]):
-    """The operations of each iteration with their labels. They are computed on request."""
-
-    def __init__(self, table: Table, numbers: list[list[int]], labels: list[list[Label]]) -> None:
-        self.table, self.numbers, self.labels = table, numbers, labels
-        self._known: dict[int, list[tuple[Label, Op]]] = {}
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def drop_last(self) -> None:
-        """Leave the last iteration out."""
-        self.numbers.pop()
-        self.labels.pop()
-        self._known.clear()
-
-    def __getitem__(self, i: int) -> list[tuple[Label, Op]]:  # type: ignore[override]  # never sliced
-        i = range(len(self.numbers))[i]
-        found = self._known.get(i)
-        if found is None:
-            ops = map(self.table.op, self.numbers[i])
-            found = self._known[i] = list(zip(self.labels[i], ops, strict=True))
-        return found
-
-
-@dataclass(slots=True)
-class Loop:
-    """One loop: the frame in which it runs, and for each iteration the operations with their labels.
-
-    `depth`: True where the iterations call different modules (a stack of layers), False for the same code.
-    """
-
-    frame: FrameType
-    level: int
-    iterations: Iterations
-    depth: bool
-
-
-Search = Generator[Loop, bool, None]
-
-
-def find_loops(table: Table, apart: Sequence[tuple[int, list[int]]] = ()) -> Search:
+def find_loops(table: Table, fixed: Set[int] = frozenset(), apart: Sequence[Apart] = ()) -> Search[None]:
     """Loops, those of the outermost frames first; `send(True)` reports that the last one was used.
 
-    The inside of a used loop is not searched again. Loops over the same code come before loops over equal layers
-    (`depth`). The operations of each of `apart` (level of a frame, operations) are searched by themselves, before all
-    others and at that level.
+    Loops over the same code come before loops over equal layers (`depth`), and what repeats inside the layers of a
+    stack comes before the stack. Of a loop that was used, what is inside its steps is not searched again.
+    `fixed`: ids of tensors of the model that are weights beside its parameters. The operations of each of `apart` are
+    searched by themselves, before all others.
     """
     taken = set(chain.from_iterable(ops for _, ops in apart))
     for level, ops in apart:
         frame = table.frames(level)[table.where[ops[-1]]]
         assert frame is not None
         yield from _loops_of(table, frame, ops, level, depth=False)
-    yield from _inside(table, [n for n in range(len(table)) if n not in taken], 0)
+    yield from _inside(_Searched(table, Weights(table, fixed)), [n for n in range(len(table)) if n not in taken], 0)
 
 
-def _inside(table: Table, ops: list[int], level: int) -> Search:
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """What is searched: the calls, and the weights that they use."""
+
+    table: Table
+    weights: Weights
+
+
+def _inside(searched: _Searched, ops: list[int], level: int) -> Search[bool]:
+    """Loops among these calls; whether one of them was used."""
+    used = False
     if len(ops) < FEWEST:
-        return
+        return used
+    table = searched.table
     for frame, own in _by_frame(table, ops, level).items():
         if _one_call(table, own, level):
-            yield from _inside(table, own, level + 1)
+            used |= yield from _inside(searched, own, level + 1)
             continue
         left = own
         for depth in (False, True):
-            used: set[int] = set()
+            done: set[int] = set()
             for loop in _loops_of(table, frame, left, level, depth=depth):
-                every = list(chain.from_iterable(loop.iterations.numbers))
-                if not _one_call(table, every, level) and (yield loop):  # else the loop is in a function called here
-                    used.update(every)
-            left = [n for n in left if n not in used] if used else left
-        yield from _inside(table, left, level + 1)
+                if _one_call(table, list(chain.from_iterable(loop.iterations.numbers)), level):
+                    continue  # the loop is in a function called here
+                found, calls = yield from _nested(searched, loop)
+                used |= found
+                done |= calls
+            left = [n for n in left if n not in done] if done else left
+        used |= yield from _inside(searched, left, level + 1)
+    return used
+
+
+def _nested(searched: _Searched, loop: Loop) -> Search[tuple[bool, set[int]]]:
+    """A loop, or those that are parts of it. (Whether one of them was used, calls that need not be searched again.)"""
+    every = set(chain.from_iterable(loop.iterations.numbers))
+    parts = pieces(loop, searched.weights)
+    if parts.runs and (yield from _whole(searched, loop_of_parts(loop, parts.runs))):
+        return True, every
+    found = yield from _each(searched, parts.layers or parts.runs, loop.level)
+    if found:
+        return True, every
+    if (yield from _whole(searched, loop)):
+        return True, every
+    inner = repeats(loop)
+    found = yield from _each(searched, inner, loop.level)
+    return found, set(chain.from_iterable(inner))
+
+
+def _whole(searched: _Searched, loop: Loop) -> Search[bool]:
+    """A loop, and where it is used what repeats within its iterations beside its steps; whether it was used."""
+    if not (yield loop):
+        return False
+    yield from _each(searched, [[n for n in own if n not in loop.steps] for own in repeats(loop)], loop.level)
+    return True
+
+
+def _each(searched: _Searched, parts: Sequence[list[int]], level: int) -> Search[bool]:
+    found = False
+    for part in parts:
+        found |= yield from _inside(searched, part, level)
+    return found
 
 
 def loops_inside(loop: Loop) -> Iterator[Loop]:
@@ -147,16 +154,16 @@ def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, *, dep
         if not depth and len(starts) >= FEWEST:
             sites = sites or list(zip(table.offsets(ops, level), table.keys(ops, level, depth=True), strict=True))
             starts, end = _as_written(frame, keys, sites, starts, end)
+            end = _after_the_call(table, ops, level, end)
         own = list(zip(ops[starts[0] : end], keys[starts[0] : end], strict=True))
         wrong = (
             _same_modules(table, [n for n, _ in own], level) if depth
             else _many_modules(table, [n for n, key in own if counts[key] == 1], level)
         )  # fmt: skip
         if len(starts) >= FEWEST and not wrong:
-            numbers: dict[tuple[int, int], Label] = {}
             bounds = list(pairwise([*starts, end]))
-            known: dict[tuple[int, ...], list[Label]] = {}
-            labels = [_labelled(tuple(keys[a:b]), numbers, known) for a, b in bounds]
+            labelling = Labelling()
+            labels = [labelling(tuple(keys[a:b])) for a, b in bounds]
             iterations = Iterations(table, [ops[a:b] for a, b in bounds], labels)
             if not depth:
                 _as_second(iterations, level)
@@ -241,6 +248,20 @@ def _extent(keys: list[int], at: int) -> tuple[list[int], int]:
     return starts, end
 
 
+def _after_the_call(table: Table, ops: Sequence[int], level: int, end: int) -> int:
+    """Where a loop ends that would end inside a function that its last iteration called: after that call.
+
+    Generators go on over several iterations; they are left out.
+    """
+    below = table.frames(level + 1)
+    last = below[table.where[ops[end - 1]]]
+    if last is None or last.f_code.co_flags & MAY_BE_RESUMED:
+        return end
+    while end < len(ops) and below[table.where[ops[end]]] is last:
+        end += 1
+    return end
+
+
 def _as_written(
     frame: FrameType, keys: list[int], sites: list[tuple[int, int]], starts: list[int], end: int
 ) -> tuple[list[int], int]:
@@ -272,17 +293,3 @@ def _as_written(
         if by_turns or max(held.values()) >= ALIKE * len(found):
             return found, last
     return starts, end
-
-
-def _labelled(
-    keys: tuple[int, ...], numbers: dict[tuple[int, int], Label], known: dict[tuple[int, ...], list[Label]]
-) -> list[Label]:
-    """The labels of one iteration; `known`: those of the iterations before, by their keys."""
-    found = known.get(keys)
-    if found is None:
-        seen: Counter[int] = Counter()
-        found = known[keys] = []
-        for key in keys:
-            found.append(numbers.setdefault((key, seen[key]), len(numbers)))
-            seen[key] += 1
-    return found

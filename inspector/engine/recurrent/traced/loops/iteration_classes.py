@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from inspector.engine.recurrent.traced.loops.detection import Loop
+from inspector.engine.recurrent.traced.loops.loop import Loop
 from inspector.engine.recurrent.traced.record.op_table import Ragged
 from inspector.engine.recurrent.traced.record.operation import given_to
 from inspector.engine.recurrent.traced.record.values import Numbers, storage_of

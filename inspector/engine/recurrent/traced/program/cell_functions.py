@@ -17,6 +17,28 @@ def written_out() -> Mapping[str, Callable[..., Any]]:
     return {name: partial(_step, family, name) for _, family in families() for name in family.operations}
 
 
+@cache
+def carried() -> Mapping[str, Callable[..., Any]]:
+    """The same functions, with a derivative along the direct path only: of the state by its factor (f of an LSTM on c,
+    z of a GRU on h), everything else held fixed."""
+    return {name: partial(_carried, family, name) for _, family in families() for name in family.operations}
+
+
+def _carried(family: CellFamily, name: str, x: Tensor, state: Any, *weights: Any) -> Any:
+    several = isinstance(state, (tuple, list))
+    parts = tuple(state) if several else (state,)
+    fixed = tuple(part.detach() for part in parts)
+    given = [None if one is None else one.detach() for one in (*weights, *[None] * (5 - len(weights)))]
+    cell = family.make(name, given, live=True)
+    after = cell.eager_step(x.detach(), *fixed)
+    factors = cell.carry(x.detach(), *fixed)
+    moved = tuple(
+        new if factor is None else new + factor * (part - old)
+        for new, factor, part, old in zip(after, factors, parts, fixed, strict=True)
+    )
+    return moved if several else moved[0]
+
+
 def _step(family: CellFamily, name: str, x: Tensor, state: Any, *weights: Any) -> Any:
     """The result of torch.lstm_cell and similar functions:
     x (b, i), state h or (h, c), then the weights → the new state."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from inspector.engine.cells.gate_info import ACTIVATION
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.operator_traits import Kind, Traits
@@ -81,6 +82,17 @@ def leading_to(flow: Flow, state: Sequence[Slot], i: int) -> set[int]:
     return near
 
 
+def steps_of(flow: Flow, state: Sequence[Slot]) -> set[int]:
+    """Numbers of the recorded calls that lead from each state to the next one."""
+    bits = sum(1 << slot.index for slot in state)
+    found: set[int] = set()
+    for i, members in flow.twins.members.items():
+        for j in leading_to(flow, state, i):
+            if flow.reach[i][j] & bits:
+                found.update(flow.twins.calls(members, j).tolist())
+    return found
+
+
 def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[tuple[object, int, Tensor, str]]:
     """(label, number, tensor, signal) of every gate, or of its pieces where the code splits it into named variables.
 
@@ -99,10 +111,27 @@ def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[t
                 yield (label, name), number, piece, prefix + name
             continue
         name = _variable(ops, j, near)
+        changed = _changed(flow, i, j, near)
         if name:
-            yield label, j, op.outputs[0], prefix + name
+            yield label, changed, ops[changed][1].outputs[0], prefix + name
         elif not any(id(given) in parts for given in op.inputs):  # tanh(c) in the output is not a gate
             yield label, j, op.outputs[0], prefix + (argument(op.chain) or op.name.rstrip("_"))
+
+
+def _changed(flow: Flow, i: int, j: int, near: set[int]) -> int:
+    """The copy of an operation's result that is written into afterwards, as `f = f.clone(); f[:, :2] = 1`; else j.
+
+    What multiplies the state is the copy. Counter-example: of two such copies the first is shown.
+    """
+    if not flow.changed:
+        return j
+    ops = flow.loop.iterations[i]
+    result = ops[j][1].outputs[0]
+    for k in sorted(near):
+        op = ops[k][1]
+        if k > j and op.traits.name == "clone" and op.inputs[0] is result:
+            return k if flow.writers(op.outputs[0], (i, len(ops))) else j
+    return j
 
 
 def _variable(ops: Sequence[tuple[object, Op]], j: int, near: set[int]) -> str:
@@ -137,7 +166,7 @@ def _joined(flow: Flow, i: int) -> set[int]:
 def _prefix(op: Op) -> str | None:
     if op.traits.kind is not Kind.SQUASH:
         return None
-    return "gate/" if op.traits.unit else ""
+    return "gate/" if op.traits.unit else "" if op.traits.symmetric else ACTIVATION
 
 
 def _pieces(

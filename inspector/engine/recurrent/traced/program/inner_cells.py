@@ -60,7 +60,7 @@ def of_a_family(flow: Flow, state: Sequence[Slot], claimed: Mapping[int, str]) -
     for i in {0, count // 2, count - 2, count - 1}:
         ops = flow.loop.iterations[i]
         for op in (ops[j][1] for j in leading_to(flow, state, i) if flow.reach[i][j] & bits):
-            owners = [frame.f_locals.get("self") for frame, _ in op.chain]
+            owners = [flow.loop.iterations.table.owners.of(frame) for frame, _ in op.chain]
             own = [owner for owner in owners if isinstance(owner, nn.Module) and id(owner) in claimed]
             if any(sequence_family(module) is not None for module in own):
                 return True, set()

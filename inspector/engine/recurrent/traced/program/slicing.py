@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.loops.carried_state import Flow
 from inspector.engine.recurrent.traced.loops.iteration_classes import Place
-from inspector.engine.recurrent.traced.program.cell_functions import written_out
+from inspector.engine.recurrent.traced.program.cell_functions import carried, written_out
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import storage_of
@@ -54,6 +54,9 @@ class Instruction:
                 leaves.append(made[what][n])
             else:
                 leaves.append(outside[what] if kind == "outside" else what)
+        if direct and self.name in carried():
+            args, kwargs = (leaves, {}) if self.spec is None else tree_unflatten(leaves, self.spec)
+            return carried()[self.name](*args, **kwargs)
         if direct:
             leaves = [
                 one.detach() if isinstance(one, Tensor) and k not in self.direct else one
@@ -273,7 +276,26 @@ def _needed(
         if j not in chosen and depends.get(j, False):
             chosen.add(j)
             todo += sources(j)
+            for k in _memory(flow, i, j):  # made again, since what was recorded has been written over
+                depends[k] = True
+                todo.append(k)
     return sorted(chosen)
+
+
+def _memory(flow: Flow, i: int, j: int) -> list[int]:
+    """Operations of the iteration that made the memory into which an operation writes, views of it included."""
+    op = flow.loop.iterations[i][j][1]
+    found: list[int] = []
+    target: Tensor | None = op.target if op.in_place else None
+    while target is not None:
+        made = flow.made_here(target, i, j)
+        if made is None:
+            break
+        found.append(made)
+        one = flow.loop.iterations[i][made][1]
+        shared = [given for given in one.inputs if storage_of(given) == storage_of(target)]
+        target, j = (shared[0] if shared else None), made
+    return found
 
 
 def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instruction:

@@ -144,8 +144,10 @@ class _Cutting:
         """The program of iteration i, its tensors from outside, and its operations. Raises Unsupported."""
         inputs = dict(self.keys)
         for part in self.parts:
-            if i - part.lag >= 0:
-                inputs[id(self.by_index[part.slot].values[i - part.lag])] = part.key
+            slot = self.by_index[part.slot]
+            value = slot.values[i - part.lag] if i >= part.lag else slot.early.get(part.lag - i)
+            if value is not None:
+                inputs[id(value)] = part.key
         return self.slicer.cut(i, inputs, [slot.values[i + 1] for slot in self.state])
 
     def _together(

@@ -21,6 +21,7 @@ from torch.nn import Parameter
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from inspector.engine.recurrent.traced.record.operation import Call, Op, Where, given_to, name_of, op_of, results_of
+from inspector.engine.recurrent.traced.record.owners import Owners
 from inspector.engine.recurrent.traced.record.values import Numbers, ids_of
 
 Key = tuple[Hashable, ...]
@@ -43,14 +44,25 @@ class Ragged:
     start: Numbers
     count: Numbers
 
+    def of(self, calls: Numbers) -> Numbers:
+        """All ids of these calls."""
+        count = self.count[calls]
+        within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+        found: Numbers = self.ids[np.repeat(self.start[calls], count) + within]
+        return found
+
 
 class Table:
     """All calls of a forward pass. They are numbered in order; `wheres` numbers the frames in which they are."""
 
     def __init__(
-        self, calls: list[Call], random: Mapping[int, Tensor] | None = None, quiet: Set[int] = frozenset()
+        self,
+        calls: list[Call],
+        random: Mapping[int, Tensor] | None = None,
+        quiet: Set[int] = frozenset(),
+        owners: Owners | None = None,
     ) -> None:
-        self.calls, self._random, self._quiet = calls, random or {}, quiet
+        self.calls, self._random, self._quiet, self.owners = calls, random or {}, quiet, owners or Owners()
         self._own: dict[int, Tensor] = {}
         self._ops: dict[int, Op] = {}
         self._keys: dict[tuple[int, bool], tuple[dict[int, int], dict[Key, int]]] = {}
@@ -110,13 +122,17 @@ class Table:
         kept = {old: new for new, old in enumerate(given)}
         calls = [(self.calls[n][0], args, kwargs or None, *self.calls[n][3:]) for n, (args, kwargs) in given.items()]
         random = {kept[n]: state for n, state in self._random.items() if n in kept}
-        return Table(calls, random, {kept[n] for n in self._quiet if n in kept})
+        return Table(calls, random, {kept[n] for n in self._quiet if n in kept}, self.owners)
 
     def plain(self, numbers: Numbers) -> bool:
         """True where none of these calls drew random numbers or ran inside a function of the user's own."""
         if not self._random and not self._quiet:
             return True
         return not any(n in self._random or (n in self._quiet and self._custom(n)) for n in numbers.tolist())
+
+    def without_gradient(self, n: int) -> bool:
+        """Whether a call ran with autograd off, outside of a function of the user's own."""
+        return n in self._quiet and not self._custom(n)
 
     def _custom(self, n: int) -> bool:
         return any(one.requires_grad for one in results_of(self.calls[n][3]))
@@ -140,10 +156,9 @@ class Table:
         return [self.op(n).inputs[k] for n in numbers.tolist()]
 
     def _owner(self, where: Where) -> Any:
-        frame = where[1]
-        if id(frame) not in self._owners:
-            self._owners[id(frame)] = frame.f_locals.get("self")
-        return self._owners[id(frame)]
+        if id(where) not in self._owners:
+            self._owners[id(where)] = self.owners.innermost(where)
+        return self._owners[id(where)]
 
     def _code_of(self, where: Where) -> Key:
         outer, frame = where

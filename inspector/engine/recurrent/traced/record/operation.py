@@ -56,6 +56,11 @@ class Op:
         out = self.kwargs.get("out")
         return out if isinstance(out, Tensor) else self.inputs[0]
 
+    @property
+    def replaces(self) -> bool:
+        """It writes every entry of its first input anew: nothing of the old values is left."""
+        return self.traits.name == "copy" and self.in_place
+
     def operands(self) -> list[tuple[int, Tensor]]:
         """(number, tensor) of every input tensor, nested ones under the number of their argument.
 

@@ -62,7 +62,7 @@ class Traits:
         entrywise: those of which each entry reaches its own entry of the result only, times something that does not
             depend on it: the direct path of a state goes through them.
         scales: a sigmoid among its inputs is a gate: it multiplies something, or makes the `1 - z` that does.
-        unit: the result lies between 0 and 1. normalises: it does so over a row.
+        unit: the result lies between 0 and 1. normalises: it does so over a row. symmetric: between −1 and 1.
         gain: max |φ′| of a squashing function; None where it is not known.
         factors: the two operands that are multiplied as matrices.
         values_stay: the in-place form changes no entry (`detach_`).
@@ -77,6 +77,7 @@ class Traits:
     scales: bool = False
     unit: bool = False
     normalises: bool = False
+    symmetric: bool = False
     gain: float | None = None
     factors: tuple[int, int] | None = None
     values_stay: bool = False
@@ -157,7 +158,8 @@ def _matrices_and_functions(table: _Table) -> None:
     table.put(Kind.SQUASH, "sigmoid", unit=True, gain=0.25)
     table.put(Kind.SQUASH, "hardsigmoid", unit=True, gain=1 / 6)
     table.put(Kind.SQUASH, "softmax", unit=True, normalises=True)
-    table.put(Kind.SQUASH, "tanh relu relu6 hardtanh softplus softsign log_sigmoid", gain=1.0)
+    table.put(Kind.SQUASH, "tanh hardtanh softsign", symmetric=True, gain=1.0)
+    table.put(Kind.SQUASH, "relu relu6 softplus log_sigmoid", gain=1.0)
     table.put(Kind.SQUASH, "leaky_relu elu selu celu gelu silu")  # leaky_relu's gain: see state_matrices.py
 
 

@@ -25,6 +25,7 @@ from inspector.engine.model.subject import Subject
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Call, Chain, Where, name_of
 from inspector.engine.recurrent.traced.record.operator_traits import TABLE, Kind
+from inspector.engine.recurrent.traced.record.owners import Owners, called_module, owner_of, usual
 
 MOST_BYTES = 3 << 30
 """Results are stored until the run is over; at most this many bytes of them, then recording ends. Views and in-place
@@ -49,13 +50,14 @@ MAY_BE_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_
 RUN = Subject.run.__code__
 _getframe = sys._getframe
 _task = torch._C._current_graph_task_id
+_transform = torch._C._functorch.peek_interpreter_stack
 
 
 class Editing(Protocol):
     """The editor from which the recorder gets values that replace results (engine/interventions/editor.py)."""
 
-    def wants(self, chain: Chain, name: str) -> Sequence[Any]:
-        """Targets of this operation, each with `edit` and the number of the `output`."""
+    def wants(self, chain: Chain, name: str, owner: Callable[[FrameType], Any]) -> Sequence[Any]:
+        """Targets of this operation, each with `edit` and the number of the `output`. `owner`: object of a frame."""
 
 
 CLAMPS = (torch.full_like, torch.index_fill)
@@ -75,6 +77,8 @@ class OperationRecorder(SwitchedMode):
     def __init__(self, editor: Editing | None = None) -> None:
         super().__init__()
         self.listening, self.full, self.broken = True, False, ""
+        self.transformed: tuple[str, int] | None = None
+        """The first function, and line, that ran inside a torch.func transform (vmap, grad, jvp)."""
         self.editor = editor
         self.bytes = 0
         self._calls: list[Call] = []
@@ -85,6 +89,7 @@ class OperationRecorder(SwitchedMode):
         self._inner: FrameType | None = None
         self._where: Where | None = None
         self._wheres: dict[FrameType, Where] = {}
+        self._called: dict[FrameType, Any] = {}
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -125,13 +130,14 @@ class OperationRecorder(SwitchedMode):
         """Release everything that was stored."""
         self._inner = self._where = None
         self._wheres.clear()
+        self._called.clear()
         self._calls = []
         self._random.clear()
         self._own.clear()
 
     def table(self) -> Table:
         """The recorded calls, in order."""
-        return Table(self._calls, self._random, self._quiet)
+        return Table(self._calls, self._random, self._quiet, Owners(self._called))
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -141,7 +147,7 @@ class OperationRecorder(SwitchedMode):
         assert self.editor is not None
         where, at = self._calls[-1][4:]
         outer, frame = where
-        for target in self.editor.wants((*outer, (frame, at)), name_of(func)):
+        for target in self.editor.wants((*outer, (frame, at)), name_of(func), self._owner):
             values = list(out) if isinstance(out, (tuple, list)) else [out]
             function, given = clamp(values[target.output], target.edit)
             new = function(*given)
@@ -149,6 +155,9 @@ class OperationRecorder(SwitchedMode):
             values[target.output] = new
             out = type(out)(values) if isinstance(out, (tuple, list)) else new
         return out
+
+    def _owner(self, frame: FrameType) -> Any:
+        return owner_of(frame, self._called)
 
     def _note(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, out: Any) -> bool:
         """Store one call, if it returned or changed tensors and comes from the user's code: False where it does not."""
@@ -171,8 +180,8 @@ class OperationRecorder(SwitchedMode):
                 self._inner = None if frame.f_code.co_flags & MAY_BE_RESUMED else frame
                 break
             frame = frame.f_back
-        if frame is None or _task() != -1:  # a backward pass may run parts of the model again
-            return False
+        if frame is None or _task() != -1 or (_transform() is not None and self._leave_out(frame)):
+            return False  # a backward pass may run parts of the model again
         calls = self._calls
         if self.bytes > MOST_BYTES or len(calls) >= MOST_OPS:
             self.full, self.listening = True, False
@@ -185,6 +194,11 @@ class OperationRecorder(SwitchedMode):
         calls.append((func, args, kwargs, out, self._where, frame.f_lasti))
         return True
 
+    def _leave_out(self, frame: FrameType) -> bool:
+        """True: inside a transform of torch.func tensors mean something in that transform only."""
+        self.transformed = self.transformed or (frame.f_code.co_qualname, frame.f_lineno)
+        return True
+
     def _where_is(self, frame: FrameType) -> Where:
         """A frame and where it was called from; during one call its callers stay at the same instruction."""
         new: list[FrameType] = []
@@ -195,6 +209,9 @@ class OperationRecorder(SwitchedMode):
                 kind = self._own[at.f_code] = _kind(at.f_code)
             if kind == 0 or at is frame:
                 new.append(at)
+                module = None if usual(at.f_code) else called_module(at)
+                if module is not None:
+                    self._called[at] = module
             if kind == 2:  # this package: the run itself
                 at = None
                 break

@@ -9,7 +9,7 @@ import linecache
 from types import CodeType, FrameType, SimpleNamespace
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from inspector.engine.recurrent.traced.record.operation import Chain
 
@@ -162,7 +162,7 @@ def _shortest(names: list[str]) -> str:
 def _all_paths(frame: FrameType, tensor: Tensor) -> list[str]:
     return [
         path for name, value in frame.f_locals.items()
-        for path in _paths(name, value, tensor, DEEP, plain=name != "self")
+        for path in _paths(name, value, tensor, DEEP, plain=not (name == "self" or isinstance(value, nn.Module)))
     ]  # fmt: skip
 
 
@@ -184,7 +184,7 @@ def _paths(name: str, value: Any, tensor: Tensor, depth: int, *, plain: bool) ->
 
 
 def _attributes(value: Any, *, plain: bool) -> list[tuple[str, Any]]:
-    """(name, value) of the named fields of a named tuple, a dataclass, a namespace, and of `self`."""
+    """(name, value) of the named fields of a named tuple, a dataclass, a namespace, `self` and modules."""
     if isinstance(value, tuple):
         return list(zip(getattr(value, "_fields", ()), value, strict=False))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
