@@ -345,3 +345,32 @@ def test_a_family_without_dropout_is_the_same_in_training(installed: Any) -> Non
     for still, trained in zip(traces[0].recurrences, traces[1].recurrences, strict=True):
         assert trained.check is not None and trained.check.passed
         torch.testing.assert_close(trained.states, still.states)
+
+
+def of_another_name(s: Any, input: Tensor, hx: Tensor | None = None) -> Tensor:
+    """The step of the minimal gated unit as its class has it, with another first parameter."""
+    h = input.new_zeros(len(input), s.u.shape[1]) if hx is None else hx
+    a, c = (input @ s.w.T + s.b).chunk(2, -1)
+    u_f, u_n = s.u.chunk(2)
+    f = torch.sigmoid(a + h @ u_f.T)
+    return (1 - f) * h + f * torch.tanh(c + (f * h) @ u_n.T)
+
+
+class Backwards(Net):
+    """The last step first."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.flip(1))
+
+
+@pytest.mark.parametrize("name", ["self", "s"])
+def test_what_a_cell_reads_is_known_whatever_its_first_parameter_is_called(
+    installed: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    family = installed("minimal_gru")
+    if name == "s":
+        monkeypatch.setattr(family.MinimalGruCell, "forward", of_another_name)
+    trace, _ = run(Backwards(family.MinimalGruCell(3, 5), loop=True).double(), torch.randn(2, 9, 3, dtype=D), [9, 9])
+    (item,) = trace.recurrences
+    assert item.place == "rnn" and type(item.cell).__name__ != "ReplayStep"
+    assert item.domain == "iteration of rnn"

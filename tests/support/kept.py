@@ -57,3 +57,8 @@ class Kept:
     def reasons(self) -> list[str]:
         """Why."""
         return [refusal.reason for refusal in self.refusals()]
+
+
+def uncut(kept: Kept) -> list[str]:
+    """Why something was refused, without the notes of where a model cuts the gradient of a state."""
+    return [one.reason for one in kept.refusals() if not one.channel.endswith("gradient/past_cuts")]

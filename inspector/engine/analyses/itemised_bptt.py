@@ -11,12 +11,13 @@ pre-activations, r entry of what a parameter is multiplied with.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.own_gradients import Compared, compared, differing, unit_of
 from inspector.engine.cells.base import Cell
 from inspector.engine.errors import NotApplicable, Unsupported
 from inspector.engine.trace.emitter import Emitter
@@ -49,7 +50,7 @@ class Source:
 
 
 def begin(recurrence: Recurrence, sample: int) -> Tensor:
-    """(t, s) what arrives at each state of the sample. NotApplicable without a loss."""
+    """(t, s) what arrives at each state of the sample, of a recurrence as it ran. NotApplicable without a loss."""
     if recurrence.arriving is None:
         raise NotApplicable("There is no loss.")
     recurrence.cell.check_items(recurrence.length(sample))
@@ -110,7 +111,14 @@ def sweep(recurrence: Recurrence, sample: int, emit: Emitter, text: str, window:
             rows = carried[k : beyond + 1]
             done += len(rows)
             found = block.pull_(rows, offset)
+            cut_(recurrence, k, rows)
             yield Source(k, found, {name: (signal, value[offset, 0]) for name, (signal, value) in factors.items()})
+
+
+def cut_(recurrence: Recurrence, k: int, rows: Tensor) -> None:
+    """Gradients before step k (n, s), in place: 0 where the model had detached the state."""
+    if k in recurrence.cuts:
+        rows *= recurrence.cuts[k].to(rows)
 
 
 def row_norms(rows: Tensor) -> Tensor:
@@ -137,8 +145,9 @@ def signals(recurrence: Recurrence, sample: int) -> dict[str, str]:
 def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dict[str, Tensor]:
     """dL/dθ by autograd over the plain step function, chunk by chunk from the end: {parameter: its shape}.
 
-    The independent second method. Every state is set to the captured one (its derivative stays), so that a network that
-    amplifies rounding is linearised at the same states; gradients flow over the chunks' edges, nothing is cut.
+    For a recurrence that no run made: with a run its own gradients are the reference. Every state is set to the
+    captured one (its derivative stays), so that a network that amplifies rounding is linearised at the same states;
+    gradients flow over the chunks' edges, and are cut where the model detached the state.
     """
     arriving = begin(recurrence, sample)
     index = sample - recurrence.base
@@ -155,7 +164,7 @@ def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dic
             before = state = states[start].clone().requires_grad_()
             loss = torch.zeros((), dtype=states.dtype)
             for t in range(start, stop):
-                made = recurrence.again(cell, t, state, index)
+                made = recurrence.again(cell, t, _joined(recurrence, t, state), index)
                 state = made + (states[t + 1] - made).detach()
                 loss = loss + (arriving[t] * state).sum()
             loss = loss + (flowing * state).sum()
@@ -167,8 +176,35 @@ def unrolled_gradient(recurrence: Recurrence, sample: int, emit: Emitter) -> dic
     return total
 
 
-def relative_error(found: Tensor, expected: Tensor) -> float:
-    """‖found − expected‖ / ‖expected‖; 0 where both vanish, NaN where the gradient is not finite."""
-    size = float(expected.double().norm())
-    off = float((found.double() - expected.double()).norm())
-    return off / size if size != 0 else 0.0 if off == 0 else math.inf
+def _joined(recurrence: Recurrence, k: int, state: Tensor) -> Tensor:
+    """The state before step k, detached where the model detached it."""
+    joined = recurrence.cuts.get(k)
+    return state if joined is None else torch.where(joined.to(state) > 0, state, state.detach())
+
+
+def confirmed(
+    recurrence: Recurrence, sample: int, name: str, total: Tensor, size: float, expected: Mapping[str, Compared]
+) -> float:
+    """The relative difference of the sum of all items of a weight from autograd's gradient. Raises Unsupported.
+
+    `expected` as `references` gives it, `size` the sum of the norms of all items.
+    """
+    known = expected[name]
+    if known.reason:
+        raise Unsupported(f"The items of {recurrence.place} {name} are not shown: {known.reason}.")
+    assert known.local is not None
+    truth = known.local.reshape(total.shape)
+    error = differing(total, truth)
+    if error * float(truth.double().norm()) > unit_of(recurrence, truth.dtype) * size or error == math.inf:
+        raise Unsupported(
+            f"The items of {recurrence.place} {name} do not add up to autograd's gradient: they differ by "
+            f"{error:.3g} of it, so they are not shown."
+        )
+    return max(error, known.error, key=lambda one: math.inf if math.isnan(one) else one)
+
+
+def references(recurrence: Recurrence, sample: int, emit: Emitter) -> dict[str, Compared]:
+    """{weight: what the sum of its items has to be, with the reason where that is not known}."""
+    if recurrence.run is not None:
+        return compared(recurrence, sample)
+    return {name: Compared(value) for name, value in unrolled_gradient(recurrence, sample, emit).items()}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.itemised_bptt import begin, pairs, row_norms
+from inspector.engine.analyses.itemised_bptt import begin, cut_, pairs, row_norms
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.cells.linear import linear
 from inspector.engine.cells.spread_block import SpreadBlock, tiles
@@ -65,7 +65,7 @@ def chunks(
             emit.check()
             emit.progress(done / total, 1.0, text)
             steps = slice(max(0, stop - size), stop)
-            filling = _Filling(block, steps, start + steps.start, carried, kept, probes)
+            filling = _Filling(recurrence, block, steps, start + steps.start, carried, kept, probes)
             done += sum(length - k for k in range(start + steps.start, start + stop))
             yield filling.chunk()
 
@@ -75,6 +75,7 @@ class _Filling:
 
     def __init__(
         self,
+        recurrence: Recurrence,
         block: StepBlock,
         steps: slice,
         first: int,
@@ -82,7 +83,14 @@ class _Filling:
         kept: Mapping[str, int],
         probes: Mapping[str, Tensor],
     ) -> None:
-        self.block, self.steps, self.first, self.probes, self.kept = block, steps, first, probes, kept
+        self.recurrence, self.block, self.steps, self.first, self.probes, self.kept = (
+            recurrence,
+            block,
+            steps,
+            first,
+            probes,
+            kept,
+        )
         n, t, new = steps.stop - steps.start, len(carried), carried.new_zeros
         self.norms = {signal: new(n, t, dtype=torch.float64) for signal in kept}
         self.rows = {signal: new(n, t - first, q) for signal, q in kept.items()}
@@ -112,6 +120,7 @@ class _Filling:
                     heads[j] = rows[0]
                 totals[j] += rows[tile].sum(0)
                 self._tile(block, rows[tile], j, tile, matrix)
+            cut_(self.recurrence, self.first + j, rows)
         for signal, spread in block.spreads.items():
             self.heads[signal], self.totals[signal] = spread.each(heads, self.steps), spread.each(totals, self.steps)
 
@@ -142,3 +151,4 @@ class _Filling:
                 self.norms[signal][j, k:] = row_norms(values)
                 kept = linear(values, self.probes[signal]) if signal in self.probes else values
                 self.rows[signal][j, : len(values)] = kept
+            cut_(self.recurrence, k, carried[k:])

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.cells.base import Cell
-from inspector.engine.cells.family import Stack
+from inspector.engine.cells.family import CellFamily, Stack
 
 
 class ModuleFamily(ABC):
@@ -82,6 +82,16 @@ class ModuleFamily(ABC):
     def make(self, variant: str, weights: Sequence[Any], *, live: bool = False) -> Cell:
         """None of torch's functions computes these steps."""
         raise NotImplementedError(f"{type(self).__name__} has no operation {variant!r}.")
+
+
+def model_weights(family: CellFamily, module: nn.Module, layer: int = 0, direction: int = 0) -> dict[str, Tensor]:
+    """The parameters of a layer's step, by the step's names, with autograd's graph back to the module's own."""
+    with untouched(module), torch.enable_grad():
+        cell = family.live(module, layer, direction)
+        found = cell.parameters()
+        if "bias" in cell.trained and "bias" not in found and getattr(cell, "b_ih", None) is not None:
+            found["bias"] = getattr(cell, "b_ih") + getattr(cell, "b_hh")  # noqa: B009 - a family's own attributes
+    return found
 
 
 def items_of(value: Any) -> tuple[Any, ...]:

@@ -104,7 +104,7 @@ def _real(recurrence: Recurrence) -> Tensor:
 def _nonfinite(recurrence: Recurrence) -> Tensor:
     """(b,) entries of states and of their gradients that are NaN or infinite."""
     real, count = _real(recurrence), torch.zeros(recurrence.states.shape[1], dtype=torch.float64)
-    for values in (recurrence.states[1:], recurrence.delta):
+    for values in (recurrence.states[1:], recurrence.followed):
         if values is not None and not _is_finite(values):
             bad = (~values.isfinite()).sum(-1).cpu()
             count += (bad * real).sum(0).double()

@@ -7,8 +7,8 @@ the names of the channels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -28,15 +28,56 @@ class Layer:
     cell: Cell
 
 
-def run(self: Layer, x: Tensor, *state: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """x (t, b, i) and the parts of the state (b, ·) → the layer's output (t, b, o) and the last state."""
+def run(
+    self: Layer, x: Tensor, *state: Tensor, sequence: int, cut: Sequence[bool] = ()
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """x (t, b, i) and the parts of the state (b, ·) → the layer's output (t, b, o) and the last state.
+
+    The calls of one `sequence` follow each other, each from the state with which the one before ended; `cut`: the parts
+    that the model has detached in between. The recorder reads `self` and `sequence` (traced/loops/written_out.py).
+    """
     cell = self.cell
     main = list(cell.parts).index(cell.main)
-    out = []
+    out: list[Tensor] = []
     for x_t in x.unbind(0):
+        if any(cut) and not out:
+            state = _detached(state, cut)
         state = cell.eager_step(x_t, *state)
         out.append(state[main] if cell.gives_state else cell.emit(x_t, torch.cat(state, -1)))
     return torch.stack(out), state
+
+
+def _detached(state: Sequence[Tensor], cut: Sequence[bool]) -> tuple[Tensor, ...]:
+    return tuple(part.detach() if own else part for part, own in zip(state, cut, strict=True))
+
+
+@dataclass(eq=False)
+class Sequences:
+    """Which call of a module continues the one before: its initial state is the last state that was returned.
+
+    The steps then go on from the very tensors of the steps before, so that the recorder sees one recurrence.
+    """
+
+    number: int = 0
+    returned: tuple[Tensor, ...] = ()
+    finals: list[tuple[Tensor, ...]] = field(default_factory=list)
+
+    def forget(self) -> None:
+        """A new run begins."""
+        self.number, self.returned, self.finals = 0, (), []
+
+    def continues(self, given: Sequence[Tensor], *, chained: bool) -> bool:
+        """Whether a call with this initial state goes on; otherwise it begins the next sequence."""
+        same = bool(given) and chained and len(given) == len(self.returned) and all(
+            now is then or (now.shape == then.shape and torch.equal(now, then))
+            for now, then in zip(given, self.returned, strict=True)
+        )  # fmt: skip
+        self.number += not same
+        return same
+
+    def keep(self, returned: tuple[Tensor, ...], finals: list[tuple[Tensor, ...]]) -> None:
+        """What a call returned as its last state, and the state of every layer."""
+        self.returned, self.finals = returned, finals
 
 
 def layers_of(family: CellFamily, module: nn.Module, place: str) -> list[list[Layer]]:
@@ -51,7 +92,9 @@ def layers_of(family: CellFamily, module: nn.Module, place: str) -> list[list[La
     ]
 
 
-def forward_of(family: CellFamily, module: nn.Module, layers: list[list[Layer]]) -> Callable[..., Any]:
+def forward_of(
+    family: CellFamily, module: nn.Module, layers: list[list[Layer]], calls: Sequences
+) -> Callable[..., Any]:
     """What replaces the module's forward."""
     stack = family.stack(module)
 
@@ -68,14 +111,18 @@ def forward_of(family: CellFamily, module: nn.Module, layers: list[list[Layer]])
         x = x.transpose(0, 1) if stack.batch_first else x
         if not batched:
             parts = tuple(part[:, None] for part in parts)
+        goes_on = calls.continues(parts, chained=stack.directions == 1 and not packed)
+        cut = [goes_on and torch.is_grad_enabled() and not part.requires_grad for part in parts]
         finals: list[tuple[Tensor, ...]] = []
         for n, row in enumerate(layers):
             if n and stack.dropout and module.training:
                 x = nn.functional.dropout(x, stack.dropout, True)
             sides = []
             for d, layer in enumerate(row):
-                first = _first(layer, x, [part[n * len(row) + d] for part in parts])
-                out, final = run(layer, x.flip(0) if d else x, *first)
+                number = n * len(row) + d
+                given = list(calls.finals[number]) if goes_on else [part[number] for part in parts]
+                first = _first(layer, x, given)
+                out, final = run(layer, x.flip(0) if d else x, *first, sequence=calls.number, cut=cut)
                 sides.append(out.flip(0) if d else out)
                 finals.append(final)
             x = torch.cat(sides, -1) if len(sides) > 1 else sides[0]
@@ -83,6 +130,7 @@ def forward_of(family: CellFamily, module: nn.Module, layers: list[list[Layer]])
         x = x.transpose(0, 1) if stack.batch_first else x
         if packed:
             x = PackedSequence(x.reshape(-1, x.shape[-1]), sizes)
+        calls.keep(last, finals)
         if not batched:
             x, last = x.squeeze(0 if stack.batch_first else 1), tuple(part[:, 0] for part in last)
         return family.returned(module, x, last)

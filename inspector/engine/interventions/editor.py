@@ -7,17 +7,17 @@ follows as the model computes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from torch import nn
 
 from inspector.engine.cells.family import sequence_family, step_family
 from inspector.engine.errors import InputError
-from inspector.engine.interventions.eager_loops import Layer, cell_forward_of, forward_of, layers_of
+from inspector.engine.interventions.eager_loops import Layer, Sequences, cell_forward_of, forward_of, layers_of
 from inspector.engine.model.batch import INPUT, SEQUENCES, Batch, NamedInput
 from inspector.engine.model.batching import encode_text
 from inspector.engine.model.subject import Subject
@@ -25,7 +25,7 @@ from inspector.engine.recurrent.traced.record.operation import Chain
 from inspector.records import Edit
 
 Where = tuple[tuple[tuple[CodeType, int], ...], str, int]
-"""The code places of an operation's calls, innermost last; its function's name; the id of the innermost `self`."""
+"""The code places of an operation's calls, innermost last; its function's name; the id of its frame's object."""
 
 
 @dataclass(slots=True)
@@ -51,12 +51,12 @@ class Editor:
         self.targets.setdefault(where, []).append(target)
         self.hot.add(where[0][-1])
 
-    def wants(self, chain: Chain, name: str) -> list[Target]:
+    def wants(self, chain: Chain, name: str, owner: Callable[[FrameType], Any]) -> list[Target]:
         """The targets whose operation has just run, at this occurrence."""
         frame, at = chain[-1]
         if (frame.f_code, at) not in self.hot:
             return []
-        where = code_location(chain, name)
+        where = code_location(chain, name, owner(frame))
         found = self.targets.get(where)
         if found is None:
             return []
@@ -66,9 +66,9 @@ class Editor:
         return chosen
 
 
-def code_location(chain: Chain, name: str) -> Where:
-    """Where an operation is in the code, the same in every run of the same code."""
-    return tuple((frame.f_code, at) for frame, at in chain), name, id(chain[-1][0].f_locals.get("self"))
+def code_location(chain: Chain, name: str, owner: Any) -> Where:
+    """Where an operation is in the code, the same in every run of the same code. `owner`: what its frame belongs to."""
+    return tuple((frame.f_code, at) for frame, at in chain), name, id(owner)
 
 
 class WrittenOut:
@@ -82,13 +82,16 @@ class WrittenOut:
         self.places: dict[int, str] = {}
         self._forwards: list[tuple[nn.Module, Any]] = []
         self._layers: list[Layer] = []
+        self._sequences: list[Sequences] = []
         for name, module in model.named_modules():
             place = name or type(module).__name__.lower()
             sequence, step = sequence_family(module), step_family(module)
             if sequence is not None:
                 rows = layers_of(sequence, module, place)
                 self._layers += [layer for row in rows for layer in row]
-                self._forwards.append((module, forward_of(sequence, module, rows)))
+                calls = Sequences()
+                self._sequences.append(calls)
+                self._forwards.append((module, forward_of(sequence, module, rows, calls)))
             elif step is not None:
                 forward, layer = cell_forward_of(step, module, place)
                 self._layers.append(layer)
@@ -98,6 +101,8 @@ class WrittenOut:
     @contextmanager
     def on(self) -> Iterator[None]:
         """Inside, the model computes with the loops."""
+        for calls in self._sequences:
+            calls.forget()
         for module, forward in self._forwards:
             module.forward = forward
         try:
@@ -105,6 +110,8 @@ class WrittenOut:
         finally:
             for module, _ in self._forwards:
                 del module.forward
+            for calls in self._sequences:
+                calls.forget()
 
 
 def edited_input(subject: Subject, batch: Batch, edits: Sequence[Edit]) -> Batch:

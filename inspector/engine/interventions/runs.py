@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from torch import Tensor
+
 from inspector.engine.errors import InputError
 from inspector.engine.interventions.editor import Editor, Target, WrittenOut, code_location, edited_input
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import DEFAULTS, KeptTrace, RunOptions, perform
+from inspector.engine.recurrent.traced.loops.carried_state import Flow
 from inspector.engine.recurrent.traced.program.gates import found_gates
+from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
 from inspector.engine.trace.emitter import Sink
 from inspector.engine.trace.trace import Trace
@@ -83,7 +88,7 @@ def editor_of(trace: Trace, edits: Sequence[Edit]) -> Editor:
     counts: dict[Any, int] = {}
     number: dict[int, int] = {}
     for op in recorded.operations:
-        where = code_location(op.chain, op.name)
+        where = code_location(op.chain, op.name, recorded.owners.of(op.chain[-1][0]))
         number[id(op)] = counts[where] = counts.get(where, -1) + 1
     editor = Editor()
     for edit in edits:
@@ -93,6 +98,16 @@ def editor_of(trace: Trace, edits: Sequence[Edit]) -> Editor:
             raise InputError(f"There is no recurrence at {edit.place!r} that can be edited; there are {known}.")
         _aim(editor, edit, found, number)
     return editor
+
+
+def _maker(flow: Flow, place: tuple[int, int], tensor: Tensor) -> tuple[Op, int]:
+    """The operation that made a value and the number of its output; of a detached value the one that made it before:
+    what reads it undetached is to see the edit too."""
+    op = flow.op(place)
+    while op.traits.kind is Kind.DETACH and flow.source.get(id(op.inputs[0])) is not None:
+        tensor = op.inputs[0]
+        op = flow.op(flow.source[id(tensor)])
+    return op, op.output(tensor)
 
 
 def _aim(editor: Editor, edit: Edit, loop: RecordedLoop, number: dict[int, int]) -> None:
@@ -105,10 +120,10 @@ def _aim(editor: Editor, edit: Edit, loop: RecordedLoop, number: dict[int, int])
     for i, j, tensor in made[edit.signal]:
         if i < edit.start or (edit.stop is not None and i >= edit.stop):
             continue
-        op = flow.op((i, j))
-        output = next(n for n, out in enumerate(op.outputs) if out is tensor)
+        op, output = _maker(flow, (i, j), tensor)
         if edit.unit is not None and edit.unit >= tensor.shape[-1]:
             raise InputError(f"{edit.place}:{edit.signal} has {tensor.shape[-1]} units; there is no unit {edit.unit}.")
-        editor.add(code_location(op.chain, op.name), Target(edit, output, frozenset({number[id(op)]})))
+        owner = flow.loop.iterations.table.owners.of(op.chain[-1][0])
+        editor.add(code_location(op.chain, op.name, owner), Target(edit, output, frozenset({number[id(op)]})))
     if all(i < edit.start for i, _, _ in made[edit.signal]):
         raise InputError(f"{edit.place} has {len(flow.loop.iterations)} steps; there is no step {edit.start}.")

@@ -88,8 +88,10 @@ class Observation:
         A forward hook calls it when the whole model was called; code that calls parts of the model has to call it.
         """
         looks, self.trace.after_forward = self.trace.after_forward, []
+        self.trace.returned = self.output
         for look in looks:
             look()
+        self.trace.returned = None
 
     def _detach(self) -> None:
         if self._root is not None:
@@ -105,6 +107,7 @@ class Observation:
         for probe in self.probes:
             self._finish(probe)
         settle(self.trace, self.emit)
+        self.trace.share_weight_gradients()
         say_why(self.trace, self.emit)
         self.trace.forget_requests()
 

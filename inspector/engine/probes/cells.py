@@ -9,6 +9,7 @@ some sequences of a batch (masks, ended sequences), the chain continues for the 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,17 +17,19 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from inspector.engine.cells.family import CellFamily, sequence_family, step_family
+from inspector.engine.cells.module_family import model_weights
 from inspector.engine.errors import CancelledError
 from inspector.engine.hooks.recorder import AfterHook, CallRecorder
 from inspector.engine.recurrent.cell_calls import CellCallChain, recurrence_of, rows_of
 from inspector.engine.recurrent.fused.calls import UNKNOWN_COLUMN, column_of
 from inspector.engine.recurrent.fused.layers import CHANGED, GRADIENT, OVERWRITTEN, class_name
+from inspector.engine.recurrent.verification import NO_GRADIENT
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import dtype_name
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
-from inspector.records import Channel
+from inspector.records import Channel, Log
 
 LIVE_STEPS, LIVE_SECONDS = 32, 0.05
 LIVE_FEWEST = 8
@@ -73,15 +76,15 @@ class _Recorder(CallRecorder):
                 return
             rows = chain.alive
         else:
-            chain.linked = chain.linked and chain.same(given)
-            if not any(one.requires_grad for one in given) and any(one.requires_grad for one, _ in chain.newest):
-                chain.cuts.append(len(chain.states))
+            chain.link(given, rows)
         step = len(chain.states)
         chain.step(x, made, rows)
         for number, part in enumerate(made):
             if part.requires_grad:
                 self.trace.want_gradient(part, chain.receiver(step, number))
                 chain.asked.append((part, part._version))
+            else:
+                chain.without.append((step, number))
         self.draw(chain)
 
     def _find(self, place: str, given: tuple[Tensor, ...]) -> tuple[CellCallChain | None, Tensor]:
@@ -120,8 +123,10 @@ class _Recorder(CallRecorder):
             (weight, weight._version) for weight in module.parameters() if not weight.is_inference()
         ]
         cell = family.from_module(module, family.weights(module))
+        self.trace.weight_gradients.ask(self.trace.want_gradient, module.parameters())
         chain = CellCallChain(
-            f"{place}#{len(chains) + 1}" if chains else place, module, cell, weights,
+            f"{place}#{len(chains) + 1}" if chains else place, module, cell,
+            partial(model_weights, family, module), weights,
             tuple(rows_of(item).detach()[cut].clone() for item in start), cut, 0 if one else column,
             self.trace.look_at if one else 0, torch.ones(columns, dtype=torch.bool),
             torch.zeros(columns, dtype=torch.int64), sent_at=time.monotonic(),
@@ -218,6 +223,8 @@ class Cells:
             emit.refuse(f"{chain.place}:gate", OVERWRITTEN.format(chain.place))
             return
         recurrence = recurrence_of(chain, trace.batch.lengths)
+        if recurrence.unfollowed is not None:
+            emit.sink.write(Log(NO_GRADIENT.format(chain.place), "warning", "engine"))
         if chain.sent == chain.count:
             recurrence.shown = set(chain.parts)
         if chain.gradients and chain.gradients_lost():

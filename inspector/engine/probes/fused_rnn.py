@@ -25,7 +25,7 @@ from inspector.engine.cells.family import CellFamily, class_names, sequence_fami
 from inspector.engine.errors import CancelledError
 from inspector.engine.hooks.module_stack import in_backward
 from inspector.engine.hooks.recorder import AfterHook, CallRecorder
-from inspector.engine.recurrent.fused.calls import FusedCall, returned_states
+from inspector.engine.recurrent.fused.calls import FusedCall, connected_parts, returned_states
 from inspector.engine.recurrent.fused.layers import CallChain, class_name, unpack
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
@@ -69,9 +69,9 @@ class _Recorder(CallRecorder):
         call = FusedCall(
             given, initial, made, final, family.parts, dropping, family.weights(module),
             random if dropping and data.device.type == "cpu" else None, _autocast(data),
-            any(item.requires_grad for item in initial),
         )  # fmt: skip
         returned = returned_states(call.final)
+        self.trace.weight_gradients.ask(self.trace.want_gradient, module.parameters())
         for name, tensor in call.returned():
             if tensor.requires_grad:
                 self.trace.want_gradient(tensor, call.receiver(name))
@@ -79,6 +79,7 @@ class _Recorder(CallRecorder):
         call.settle()
         chain, last = self.open.get(place, (None, []))
         if chain is not None and stack.directions == 1 and call.continues(chain.calls[-1], initial, last):
+            call.connected = connected_parts(family.parts, initial, last)
             chain.calls.append(call)
         else:
             chain = self._begin(place, module, family, call)

@@ -10,31 +10,36 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Sequence
+from functools import partial
 from itertools import chain
 from types import CodeType
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import nn
 
 from inspector.engine.cells.family import is_opaque, sequence_family, step_family
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.hooks.function_mode import FUSED, runs_fused, unwatched
 from inspector.engine.hooks.module_stack import ModuleStack
+from inspector.engine.recurrent.traced.as_ran import as_it_ran
 from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, corrected, place_of_step, recurrence_of
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
 from inspector.engine.recurrent.traced.layer_names import layer_names, within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot, analyse
-from inspector.engine.recurrent.traced.loops.cuts import cut_steps
+from inspector.engine.recurrent.traced.loops.cuts import as_made, cut_steps
 from inspector.engine.recurrent.traced.loops.detection import find_loops, loops_inside
 from inspector.engine.recurrent.traced.loops.loop import Loop, where_of
 from inspector.engine.recurrent.traced.loops.sequences import is_sequence
 from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.loops.unshown import unshown
+from inspector.engine.recurrent.traced.loops.written_out import written_out
 from inspector.engine.recurrent.traced.program.gates import leading_to, steps_of
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
+from inspector.engine.recurrent.traced.program.inner_reads import kept_tensors
 from inspector.engine.recurrent.traced.reads.of_loops import LoopRead, cells_read, record_reads
 from inspector.engine.recurrent.traced.reads.tracking import FollowedLoop
 from inspector.engine.recurrent.traced.record.buffers import resolved
@@ -42,6 +47,7 @@ from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Call
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
+from inspector.engine.recurrent.verification import NO_GRADIENT
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
@@ -144,6 +150,8 @@ class Handwritten:
                 wanted.fill(recurrence)
             except Unsupported as problem:
                 emit.refuse(f"{recurrence.place}:gradient", str(problem))
+            if recurrence.unfollowed is not None:
+                emit.sink.write(Log(NO_GRADIENT.format(recurrence.place), "warning", "engine"))
             trace.recurrences.append(recurrence)
         for place, reason in self._refused.items():
             emit.refuse(f"{place}:h", reason)
@@ -180,8 +188,10 @@ class Handwritten:
         table, lost = resolved(written)
         self._made = _Origins(table, trace)
         if trace.editing:
-            trace.findings.of(RecordedLoops).operations = table.ops()
-        search = find_loops(table, frozenset(map(id, trace.subject.model.buffers())))
+            recorded = trace.findings.of(RecordedLoops)
+            recorded.operations, recorded.owners = table.ops(), table.owners
+        fixed = frozenset(map(id, trace.subject.model.buffers()))
+        search = find_loops(table, fixed, written_out(table, trace.places) if trace.places else ())
         explained = np.zeros(len(table), dtype=bool)
         loop = next(search, None)
         while loop is not None:
@@ -268,12 +278,11 @@ class Handwritten:
             what = f"stack of {len(loop.iterations)} layers" if loop.depth else "recurrence"
             self._refused[place] = f"The {what} in {place} is not shown: {reason}."
             return True
-        recurrence.cut_before = cut_steps(flow, state)
+        recurrence.cuts = dict.fromkeys(cut_steps(flow, state), torch.zeros(recurrence.cell.state_size))
         trace.cells_within |= cells | within
         trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
-        wanted = Wanted(flow, state, cut)
-        wanted.ask(trace)
-        self._found.append((recurrence, wanted))
+        self._ask_weights(flow, recurrence, trace)
+        self._found.append((recurrence, self._wanted(flow, state, recurrence, trace, cut=cut)))
         if not loop.depth:
             self._followed.append(LoopRead(FollowedLoop(flow, state), recurrence))
         if loop.depth:
@@ -286,6 +295,31 @@ class Handwritten:
         if trace.editing:
             trace.findings.of(RecordedLoops).loops.append(RecordedLoop(place, flow, state, size))
         return True
+
+    def _ask_weights(self, flow: Flow, recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace) -> None:
+        """Request the gradients of the parameters that the loop reads, by which sums over steps are checked."""
+        read = flow.twins.used(self._parameters.keys())
+        recurrence.weights = partial(dict, {self._parameters[id(one)]: one for one in read})
+        trace.weight_gradients.ask(trace.want_gradient, read)
+
+    def _wanted(
+        self, flow: Flow, state: list[Slot], recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace, *, cut: bool
+    ) -> Wanted:
+        """Request the gradients at the states, and at values inside the steps that something else reads."""
+        if not trace.may_have_gradients:
+            return Wanted(flow, state, cut)
+        kept = kept_tensors(trace.subject.model, trace.returned)
+        flow, state = as_made(flow, state)
+        graph = as_it_ran(flow, state, recurrence, self._made, self._parameters, kept, cut=cut)
+        wanted = Wanted(flow, state, cut, graph.stops)
+        wanted.read = graph.read
+        if graph.recurrence is not None:
+            recurrence.ran, graph.recurrence.weights = graph.recurrence, recurrence.weights
+            inner = {slot.index for slot in graph.slots[len(state) :]}
+            wanted.as_ran = Wanted(graph.flow, graph.slots, False, graph.stops, inner)
+            wanted.as_ran.ask(trace)
+        wanted.ask(trace)
+        return wanted
 
     def _modules(self) -> dict[int, str]:
         """Ids of modules and of parameters → the module's name."""

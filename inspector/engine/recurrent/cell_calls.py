@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from inspector.engine.cells.base import Cell, Check
 from inspector.engine.cells.gate_products import resolution
 from inspector.engine.cells.rounding import ROUNDINGS
+from inspector.engine.recurrent.fused.calls import connected_parts
 from inspector.engine.recurrent.verification import against_bound, allowed_error, distance, judge, largest
+from inspector.engine.trace.run_gradients import Weights
 from inspector.engine.trace.trace import Recurrence
 
 CHUNK = 512
@@ -31,17 +33,20 @@ class CellCallChain:
 
     Attributes:
         cut: the columns of the user's batch that are recorded; base: the sample of the batch that the first of them is.
+        live: the cell's parameters as the model has them.
         column: among those, the one that is shown.
         alive: (b,) sequences that have continued from step to step so far; counts: (b,) their steps.
         newest: what the cell returned last, with versions (−1 where torch counts none), and a copy of it.
-        linked: True while every state given was the very tensor returned before (gradients flow through it).
-        cuts: steps that were given a state without a gradient although the one returned before has one (detached).
+        linked: True while every state given had the values of the one returned before.
+        cuts: step → for each part whether its gradient flows on to the step before (it was not detached in between).
+        without: (step, part) of returned states that need no gradient.
         asked: outputs whose gradient was requested, with their versions.
     """
 
     place: str
     module: nn.Module
     cell: Cell
+    live: Weights
     weights: list[tuple[Tensor, int]]
     first: tuple[Tensor, ...]
     cut: slice
@@ -52,7 +57,8 @@ class CellCallChain:
     newest: list[tuple[Tensor, int]] = field(default_factory=list)
     copied: tuple[Tensor, ...] = ()
     linked: bool = True
-    cuts: list[int] = field(default_factory=list)
+    cuts: dict[int, list[bool]] = field(default_factory=dict)
+    without: list[tuple[int, int]] = field(default_factory=list)
     x: list[Tensor] = field(default_factory=list)
     states: list[tuple[Tensor, ...]] = field(default_factory=list)
     asked: list[tuple[Tensor, int]] = field(default_factory=list)
@@ -90,6 +96,14 @@ class CellCallChain:
         for now, then in pairs:
             rows &= (now.detach() == then).all(-1).to(rows.device)
         return rows if bool(rows.any()) else None
+
+    def link(self, given: tuple[Tensor, ...], rows: Tensor) -> None:
+        """Note how the next step continues from the last one. Call before `step`."""
+        if self.same(given) and all(part.requires_grad for part in given):
+            return
+        self.linked = self.linked and bool(rows.all())
+        joined = connected_parts(self.parts, given, self.newest)
+        self.cuts[len(self.states)] = [name in joined for name in self.parts]
 
     def step(self, x: Tensor, made: tuple[Tensor, ...], rows: Tensor) -> None:
         """Store one step, of the sequences in `rows`; all of it is copied, since user code may overwrite it."""
@@ -130,14 +144,28 @@ def recurrence_of(chain: CellCallChain, lengths: Tensor) -> Recurrence:
     real = torch.minimum(counts, lengths[chain.cut]) if whole else counts
     check = _check(cell, x, states, counts, resolution(dtype, states.device))
     found = Recurrence(
-        chain.place, type(chain.module).__name__, cell, x, states, real.clone(), check=check, base=chain.base
-    )
-    found.cut_before = tuple(step for step in chain.cuts if step < steps)
+        chain.place, type(chain.module).__name__, cell, x, states, real.clone(), check=check, base=chain.base,
+        weights=chain.live,
+    )  # fmt: skip
+    found.cuts = {
+        step: _joined(cell, kept) for step, kept in chain.cuts.items() if step < steps and not all(kept)
+    }  # fmt: skip
     if chain.gradients and not chain.gradients_lost() and cell.feeds_parts() is not None:
         found.delta = _delta(chain, found)
         if chain.linked:
             found.arriving = _arriving(found)
+        for step, number in chain.without:  # what reads them beside the next step is not known
+            if step < steps:
+                found.leave_out(step, cell.parts[chain.parts[number]])
     return found
+
+
+def _joined(cell: Cell, kept: list[bool]) -> Tensor:
+    """(s,) 1 for the entries of the parts that are joined to the step before, 0 for the others."""
+    joined = torch.zeros(cell.state_size)
+    for entries, one in zip(cell.parts.values(), kept, strict=True):
+        joined[entries] = float(one)
+    return joined
 
 
 def _check(cell: Cell, x: Tensor, states: Tensor, counts: Tensor, unit: float) -> Check:
@@ -182,6 +210,8 @@ def _arriving(recurrence: Recurrence) -> Tensor:
     for start in range(1, len(delta), CHUNK):
         stop = min(start + CHUNK, len(delta))
         back = recurrence.block(start, stop).vjp(delta[start:stop, ..., None])[..., 0]
+        for step in recurrence.cuts.keys() & set(range(start, stop)):
+            back[step - start] *= recurrence.cuts[step].to(back)
         arriving[start - 1 : stop - 1] -= back
         size[start - 1 : stop - 1] = torch.maximum(size[start - 1 : stop - 1], back.abs().amax(-1))
     noise = arriving.abs().amax(-1) <= 64 * torch.finfo(arriving.dtype).eps * size

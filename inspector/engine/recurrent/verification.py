@@ -7,6 +7,11 @@ from torch import Tensor
 
 from inspector.engine.cells.base import Check
 
+NO_GRADIENT = (
+    "Some states of {} need no gradient (no parameter made them, or autograd was off) and may be read by more than the "
+    "next step, so autograd has not followed them; the gradient at those steps is not known and left out."
+)
+
 
 def allowed_error(resolution: float, size: float) -> float:
     """The allowed error of one recomputed step, for states of a size: some units of rounding."""

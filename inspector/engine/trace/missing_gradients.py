@@ -51,7 +51,7 @@ def _say(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
         return
     if recurrence.cut_before:
         emit.refuse(f"{place}:gradient/past_cuts", CUT.format(place, _steps(recurrence.cut_before)))
-        if recurrence.arriving is None:
+        if (recurrence.ran or recurrence).arriving is None:
             for signal in SPLIT:
                 emit.refuse(f"{place}:{signal}", NOT_ITEMISED.format(place))
 

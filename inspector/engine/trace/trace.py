@@ -20,6 +20,7 @@ from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.findings import Findings
 from inspector.engine.trace.reads import Reads
+from inspector.engine.trace.run_gradients import RunGradients, Weights
 from inspector.records import STEP_DOMAIN
 
 KEPT_BYTES = 256 << 20
@@ -70,9 +71,30 @@ class Recurrence:
     """Names of the steps where they are the layers of a stack, if their modules give them."""
     reads: Reads | None = None
     """Which steps of an input the steps read, in the order of the sequence given to it; None where not recorded."""
-    cut_before: tuple[int, ...] = ()
-    """Processing steps whose state passes no gradient on to the state before them: the model detached it."""
+    cuts: dict[int, Tensor] = field(default_factory=dict)
+    """Processing step k → (s,) 1 where the gradient at the state before it flows on to the step before, 0 where the
+    model detached that state; steps that are not here are not cut."""
+    unfollowed: Tensor | None = None
+    """(t, s) True where δ is not known, and NaN: a state that needs no gradient. None where it is known everywhere."""
+    ran: Recurrence | None = None
+    """The same steps as autograd's graph has them, where that is not the dynamics: what is read inside a step by
+    something else is a further part of the state, and detached values are constants. For gradients by step."""
+    weights: Weights | None = None
+    """The cell's parameters as the model has them, with their graph back to the model's own parameters."""
+    run: RunGradients | None = None
+    """The gradients of the run that this is a part of; None for a recurrence that no run made."""
     _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
+
+    @property
+    def cut_before(self) -> tuple[int, ...]:
+        """Processing steps whose state passes no gradient on to the state before them: the model detached all of it."""
+        return tuple(sorted(step for step, joined in self.cuts.items() if not bool(joined.any())))
+
+    @property
+    def followed(self) -> Tensor | None:
+        """δ with 0 for states that need no gradient: that it is not known there is no damage."""
+        delta, unknown = self.delta, self.unfollowed
+        return delta if delta is None or unknown is None else delta.masked_fill(unknown[:, None].to(delta.device), 0)
 
     @property
     def steps(self) -> int:
@@ -114,6 +136,26 @@ class Recurrence:
     def again(self, cell: Cell, t: int, state: Tensor, index: int) -> Tensor:
         """Processing step t of one sample from another state, (s,) from (s,), by `cell` instead of its own."""
         return cell.step(self.x[t, index : index + 1], state[None])[0]
+
+    def weight_gradients(self, delta: Tensor) -> dict[str, Tensor]:
+        """Σ_t Σ_b δᵀ ∂⁺s_t/∂θ of the gradients δ (t, b, s) at the states, by autograd over the plain step."""
+        leaves = {name: value.detach().clone().requires_grad_() for name, value in self.cell.parameters().items()}
+        with torch.enable_grad():
+            cell = self.cell.with_parameters(leaves)
+            made = cell.step(self.x.flatten(0, 1), self.states[:-1].flatten(0, 1))
+            found = torch.autograd.grad(
+                made, list(leaves.values()), delta.flatten(0, 1).to(made.dtype), allow_unused=True,
+                materialize_grads=True,
+            )  # fmt: skip
+        return dict(zip(leaves, found, strict=True))
+
+    def leave_out(self, step: int, entries: slice) -> None:
+        """Note that δ of these entries of the state after a step is not known."""
+        assert self.delta is not None
+        if self.unfollowed is None:
+            self.unfollowed = torch.zeros(self.steps, self.cell.state_size, dtype=torch.bool)
+        self.unfollowed[step, entries] = True
+        self.delta[step, :, entries] = torch.nan
 
     def in_order(self, values: Tensor, sample: int) -> Tensor:
         """Values (t, …) of one sample's real steps from processing order to sequence order."""
@@ -241,6 +283,10 @@ class Trace:
 
     parameter_gradients: dict[str, Tensor] | None = None
     """∂L/∂θ of every parameter by name, L the sum of the loss, where a quantity requests them; else None."""
+    returned: Any = None
+    """What the model returned, with its graph, while `after_forward` is called."""
+    weight_gradients: RunGradients = field(default_factory=RunGradients)
+    """∂L/∂θ of the weights of recurrences, by which sums over steps are checked."""
     loss_given: bool = False
     """The subject or the output gave a loss."""
     backward_ran: bool = False
@@ -268,6 +314,16 @@ class Trace:
         """Call every `take` with its gradient; gradients of several backward passes are summed."""
         for request in self.gradient_requests:
             request.take(request.gradient)
+
+    def share_weight_gradients(self) -> None:
+        """The run has ended: its recurrences refer to the gradients of its weights from now on."""
+        run = self.weight_gradients
+        run.names = {id(value): name for name, value in self.subject.model.named_parameters()}
+        run.recurrences, run.samples = list(self.recurrences), int(self.batch.lengths.numel())
+        for one in self.recurrences:
+            for other in (one, one.ran):
+                if other is not None:
+                    other.run = run
 
     def forget_requests(self) -> None:
         """Remove the hooks; later gradients are ignored."""

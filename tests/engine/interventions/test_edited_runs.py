@@ -278,3 +278,47 @@ def test_every_layer_of_a_module_can_be_edited(kind: Any, options: dict[str, Any
             after = kept.array(f"{place}:h", 1)[:, 1]
             changed = after[2:] if not side else after[:-2]
             torch.testing.assert_close(changed, torch.full_like(changed, 0.25))
+
+
+class NamedS(nn.Module):
+    """One step of a layer; a large sum makes it run a second time."""
+
+    def __init__(s, width: int) -> None:
+        super().__init__()
+        s.x, s.h = nn.Linear(width, 3), nn.Linear(3, 3)
+
+    def forward(s, x: Tensor, h: Tensor) -> Tensor:
+        return torch.tanh(s.x(x) + s.h(h))
+
+
+class Adaptive(nn.Module):
+    """Two layers; `clamp` (layer, step) → value by hand, else None."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([NamedS(5), NamedS(3)])
+        self.clamp: dict[tuple[int, int], float] = {}
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = list(x.unbind(1))
+        for n, layer in enumerate(self.layers):
+            h = rows[0].new_zeros(len(x), 3)
+            for t in range(len(rows)):
+                h = layer(rows[t], h)
+                if (n, t) in self.clamp:
+                    h = torch.full_like(h, self.clamp[n, t])
+                if float(h.detach().sum()) > 6:
+                    h = layer(rows[t], h)
+                rows[t] = h
+        return torch.stack(rows, 1)
+
+
+def test_an_edit_reaches_its_layer_whatever_the_first_parameter_is_called() -> None:
+    """The first layer makes one more call in the edited run: steps of the second one are counted by themselves."""
+    torch.manual_seed(0)
+    model, x = Adaptive().double(), torch.randn(1, 7, 5, dtype=D)
+    kept = run(model, x, "layers.0:h=9@5:6", "layers.1:h=0.25@3:4")
+    model.clamp = {(0, 5): 9.0, (1, 3): 0.25}
+    expected = model(x)[0].detach()
+    torch.testing.assert_close(kept.array("layers.1:h", 1)[:4], expected[:4])
+    assert (expected[3] == 0.25).all()

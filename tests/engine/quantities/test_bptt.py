@@ -229,7 +229,7 @@ def test_a_projected_lstm_has_items_for_its_projection() -> None:
 def test_a_wrong_closed_form_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     item, kept = recurrence(own_step(), 12, 3), Kept()
     right = itemised.unrolled_gradient
-    monkeypatch.setattr(module, "unrolled_gradient", lambda *given: {n: 1.001 * v for n, v in right(*given).items()})
+    monkeypatch.setattr(itemised, "unrolled_gradient", lambda *given: {n: 1.001 * v for n, v in right(*given).items()})
     module.bptt.function(item, Emitter(kept), 0)
     assert not kept.names() and all(
         "do not add up to autograd's gradient" in refusal.reason for refusal in kept.refusals()

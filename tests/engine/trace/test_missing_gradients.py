@@ -204,3 +204,29 @@ def test_without_a_loss_nothing_is_missing() -> None:
     sink = Listed()
     perform(adopt(Cut(at_six, cell=False)), Batch(torch.randn(1, STEPS, 3), torch.tensor([STEPS])), sink)
     assert not any("gradient" in name for name in sink.refusals())
+
+
+@pytest.mark.parametrize("clone", [False, True])
+@pytest.mark.parametrize("lstm", [False, True])
+def test_a_state_that_is_detached_after_its_step_has_the_items_of_the_graph(lstm: bool, clone: bool) -> None:
+    """Reference: autograd with a copy of the weight for every step."""
+    model = CutAfter(lstm=lstm, clone=clone).double()
+    x, sink = torch.randn(1, STEPS, 3, dtype=torch.float64), Listed()
+    subject = SimpleNamespace(model=model, loss=lambda scores, _: scores, kind="vectors", width=3)
+    perform(adopt(subject), Batch(x, torch.tensor([STEPS])), sink, RunOptions(only=("bptt", "gradient/lag_map")))
+    layer, name = (model.all, "all") if lstm else (model.h, "h")
+    original, copies = layer.weight, [layer.weight.detach().clone().requires_grad_() for _ in range(STEPS)]
+    used = iter(copies)
+
+    def own(_layer: nn.Module, given: tuple[Tensor, ...]) -> Tensor:
+        return nn.functional.linear(given[0], next(used), layer.bias)
+
+    layer.register_forward_hook(lambda one, given, _out: own(one, given))
+    losses = (model.out(torch.stack(model.states(x), 1))[..., 0] ** 2)[0]
+    items = torch.zeros(STEPS, STEPS, dtype=torch.float64)
+    for t, loss in enumerate(losses):
+        found = torch.autograd.grad(loss, copies, retain_graph=True, allow_unused=True, materialize_grads=True)
+        items[t] = torch.stack([one.norm() for one in found])
+    assert layer.weight is original and items[-1, 5] == 0 < items[-1, 6]
+    np.testing.assert_allclose(sink.array(f"model:bptt/{name}.weight"), items, rtol=1e-9, atol=1e-13)
+    assert (sink.array("model:gradient/lag_map")[6:, :6] == 0).all()

@@ -14,12 +14,13 @@ from inspector.engine.analyses.itemised_bptt import (
     all_factors,
     announce,
     begin,
-    relative_error,
+    confirmed,
+    references,
     row_norms,
     signals,
-    unrolled_gradient,
 )
 from inspector.engine.analyses.itemised_tiles import Chunk, chunks, widths
+from inspector.engine.analyses.own_gradients import as_ran
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -32,8 +33,6 @@ LONGEST = 4096
 LAG_BYTES = 128 << 20
 """Memory for the summed gradients of all lags of one weight; beyond, their norms come from random projections."""
 PROBES = 32
-ROUNDINGS = 256.0
-"""Roundings by which the sum of all items may differ from autograd's gradient before it is rejected."""
 STATISTICS = ("norm of the sum", "sum of the norms", "standard error")
 MAP = "M[t, k] = ‖a_tᵀ J_{t:k} ∂⁺s_k/∂θ‖_F, a_t = the loss gradient that enters the recurrence at step t, k ≤ t"
 LAG = "‖Σ_t a_tᵀ J_{t:t−ℓ} ∂⁺s_{t−ℓ}/∂θ‖_F (norm of the sum) and Σ_t M[t, t−ℓ] (sum of the norms) at lag ℓ"
@@ -51,9 +50,11 @@ LAG = "‖Σ_t a_tᵀ J_{t:t−ℓ} ∂⁺s_{t−ℓ}/∂θ‖_F (norm of the su
 def bptt(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write, for each parameter θ, `bptt/θ` (step, source), `bptt/θ/lag` (statistic, lag) and its scalars.
 
-    Scalars: `check_error` (sum of all items against autograd's gradient, relative), `total_norm`, `immediate_norm`
-    (lag 0 alone) and `immediate_cosine` (of the two). Rejected where the sum is not autograd's gradient.
+    Scalars: `check_error` (sum of all items against the gradient of the run's own backward pass, relative),
+    `total_norm`, `immediate_norm` (lag 0 alone) and `immediate_cosine` (of the two). A parameter is rejected where the
+    sum is not that gradient.
     """
+    recurrence = as_ran(recurrence)
     arriving = begin(recurrence, sample)
     if len(arriving) > LONGEST:
         raise Unsupported(
@@ -62,9 +63,14 @@ def bptt(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         )
     text = announce(recurrence, len(arriving), len(arriving), "Itemised gradient", emit)
     items = itemised(recurrence, sample, emit, text)
-    expected = unrolled_gradient(recurrence, sample, emit)
+    expected = references(recurrence, sample, emit)
     for name, parameter in items.parameters.items():
-        _write(recurrence, emit, name, parameter, expected[name].reshape(parameter.total.shape))
+        try:
+            error = confirmed(recurrence, sample, name, parameter.total, float(parameter.lagged.sum()), expected)
+        except Unsupported as reason:
+            emit.refuse(f"{recurrence.place}:bptt/{name}", str(reason))
+            continue
+        _write(recurrence, emit, name, parameter, error)
 
 
 def itemised(recurrence: Recurrence, sample: int, emit: Emitter, text: str) -> Items:
@@ -172,19 +178,9 @@ class Items:
             parameter.immediate = parameter.signal.heads.T @ factors
 
 
-def _write(recurrence: Recurrence, emit: Emitter, name: str, parameter: Parameter, expected: Tensor) -> None:
-    """The channels and scalars of one parameter; rejected where the items do not add up to autograd's gradient."""
-    place, base = recurrence.place, f"{recurrence.place}:bptt/{name}"
-    error = relative_error(parameter.total, expected)
-    steps, size = len(parameter.map), float(expected.double().norm())
-    unit = ROUNDINGS * torch.finfo(expected.dtype).eps * steps**0.5
-    if error * size > unit * float(parameter.lagged.sum()):
-        emit.refuse(
-            base,
-            f"The items of {place} {name} do not add up to autograd's gradient: they differ by "
-            f"{error:.3g} of it, so they are not shown.",
-        )
-        return
+def _write(recurrence: Recurrence, emit: Emitter, name: str, parameter: Parameter, error: float) -> None:
+    """The channels and scalars of one parameter."""
+    base, steps = f"{recurrence.place}:bptt/{name}", len(parameter.map)
     shown = parameter.map.T.flip(0, 1) if recurrence.reverse else parameter.map.T
     about = Describe(kind="bptt", compare="separate", title=name, unit="nat", scale="log", formula=MAP, source=SOURCE)
     emit.array(

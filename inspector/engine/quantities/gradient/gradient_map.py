@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.itemised_bptt import row_norms
+from inspector.engine.analyses.itemised_bptt import cut_, row_norms
+from inspector.engine.analyses.own_gradients import as_ran
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -33,6 +34,8 @@ ABOUT = Describe(
 )
 def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `gradient/lag_map`, (step, source): row t, column k ≤ t. Without a loss there is nothing to write."""
+    own, unfollowed = recurrence.cell.state_size, recurrence.unfollowed
+    recurrence = as_ran(recurrence)
     if recurrence.arriving is None:
         return
     length, s = recurrence.length(sample), recurrence.cell.state_size
@@ -40,7 +43,10 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         raise Unsupported(
             f"The map of {length} × {length} steps with {s} state entries takes too long; use a shorter sequence."
         )
-    result = _norms(recurrence, emit, sample).T
+    result = _norms(recurrence, emit, sample, own)
+    if unfollowed is not None:  # what arrives at a state that needs no gradient
+        result.diagonal()[unfollowed[:length].any(1)] = torch.nan
+    result = result.T
     if recurrence.reverse:
         result = result.flip(0, 1)
     name = f"{recurrence.place}:gradient/lag_map"
@@ -48,8 +54,8 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     emit.array(ABOUT.channel(name, ("step", "source"), shape, dtype_name(result), module=recurrence.module), result)
 
 
-def _norms(recurrence: Recurrence, emit: Emitter, sample: int) -> Tensor:
-    """‖(∂s_t/∂s_k)ᵀ a_t‖₂ at [k, t], in processing order.
+def _norms(recurrence: Recurrence, emit: Emitter, sample: int, own: int) -> Tensor:
+    """‖(∂s_t/∂s_k)ᵀ a_t‖₂ of the first `own` entries of the state at [k, t], in processing order.
 
     Rows that become small are multiplied by a power of two: numbers below the normal ones of float32 make products
     twenty times as slow. The latest rows are dropped once their norms are zero in the dtype that is written.
@@ -68,7 +74,8 @@ def _norms(recurrence: Recurrence, emit: Emitter, sample: int) -> Tensor:
             rows, factor = carried[k:last], factors[k:last]
             lengths = row_norms(rows)
             norms = lengths * factor
-            columns[k, k:last] = norms.to(carried.dtype)
+            shown = norms if rows.shape[1] == own else row_norms(rows[:, :own]) * factor
+            columns[k, k:last] = shown.to(carried.dtype)
             if bool((lengths < small_length).any()):
                 small = (lengths < small_length) & (lengths > 0)
                 rows[small] *= 1 / RAISE
@@ -76,4 +83,5 @@ def _norms(recurrence: Recurrence, emit: Emitter, sample: int) -> Tensor:
                 living = torch.nonzero(~(norms <= nothing))
                 last = k + int(living[-1]) + 1 if len(living) else k
             block.back_(carried[k:last], k - begin)
+            cut_(recurrence, k, carried[k:last])
     return columns

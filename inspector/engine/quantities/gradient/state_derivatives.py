@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from inspector.engine.analyses.own_gradients import as_ran
 from inspector.engine.analyses.state_derivatives import check, check_cost, state_derivatives
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
@@ -38,6 +39,7 @@ def derivatives(recurrence: Recurrence, emit: Emitter, sample: int, steps: Bound
     NaN where k is after T. Scalars: `…/norm`, ‖dh_T/dθ‖_F = ‖Σ_k of the terms‖_F, which is less than the sum of their
     norms where terms cancel, and `…/check_error` against autograd. Source: Pascanu, Mikolov & Bengio 2013, eq. 4, 5.
     """
+    recurrence = as_ran(recurrence)
     length = recurrence.length(sample)
     chosen = _chosen(length, steps)
     check_cost(recurrence, sample, len(chosen))

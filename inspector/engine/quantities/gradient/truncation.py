@@ -8,7 +8,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.itemised_bptt import Source, all_factors, announce, begin, pairs, seconds, signals, sweep
+from inspector.engine.analyses.itemised_bptt import (
+    Source,
+    all_factors,
+    announce,
+    begin,
+    confirmed,
+    pairs,
+    references,
+    seconds,
+    signals,
+    sweep,
+)
+from inspector.engine.analyses.own_gradients import as_ran
 from inspector.engine.cells.linear import linear
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
@@ -29,6 +41,7 @@ FORMULA = (
     "‖g_K − g‖ / ‖g‖ and cos(g_K, g), g_K = Σ_t Σ_{t−K<k≤t} a_tᵀ J_{t:k} ∂⁺s_k/∂θ: each loss is propagated back K − 1 "
     "steps at most; cost: pairs (t, k) of all T (T + 1) / 2"
 )
+OTHERS = "The truncated gradient of all parameters of {} together is not shown, since that of {} is not known."
 ADAPTIVE = "smallest K with ‖g_{t,K} − g_t‖ ≤ tolerance · ‖g_t‖, g_t the gradient of step t's own loss, all parameters"
 
 
@@ -43,6 +56,7 @@ def truncation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     Scalars: `smallest_k_10_percent` and `smallest_k_1_percent`, the smallest K tried whose relative error is
     within 10 % or 1 %; NaN where there is none.
     """
+    recurrence = as_ran(recurrence)
     arriving = begin(recurrence, sample)
     ks = lengths_tried(recurrence, len(arriving))
     window = int(ks[-1])
@@ -52,14 +66,34 @@ def truncation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     for source in sweep(recurrence, sample, emit, text, window):
         bands.add(source)
         items.add(source)
-    every = torch.zeros(len(ks), 4, dtype=torch.float64)
     cost = torch.tensor([pairs_within(len(arriving), int(k)) for k in ks]) / pairs(len(arriving), len(arriving))
-    for name, sums in bands.sums.items():
-        squares = products(sums)
-        every += squares
-        _write(recurrence, emit, name, ks, squares, cost)
+    every, refused = _parameters(recurrence, emit, sample, bands, cost)
+    if refused:
+        for signal in ("truncation/all", "truncation/adaptive"):
+            emit.refuse(f"{recurrence.place}:{signal}", OTHERS.format(recurrence.place, ", ".join(refused)))
+        return
     _write(recurrence, emit, "all", ks, every, cost)
     _adaptive(recurrence, emit, sample, items)
+
+
+def _parameters(
+    recurrence: Recurrence, emit: Emitter, sample: int, bands: Bands, cost: Tensor
+) -> tuple[Tensor, list[str]]:
+    """Write the curve of every parameter whose sum is autograd's gradient: (products of all, names of the others)."""
+    every, refused = torch.zeros(len(bands.ks), 4, dtype=torch.float64), []
+    expected = references(recurrence, sample, emit)
+    for name, sums in bands.sums.items():
+        size = float(sums.double().flatten(1).norm(dim=1).sum())
+        try:
+            confirmed(recurrence, sample, name, sums.sum(0), size, expected)
+        except Unsupported as reason:
+            emit.refuse(f"{recurrence.place}:truncation/{name}", str(reason))
+            refused.append(name)
+            continue
+        squares = products(sums)
+        every += squares
+        _write(recurrence, emit, name, bands.ks, squares, cost)
+    return every, refused
 
 
 def lengths_tried(recurrence: Recurrence, length: int) -> Tensor:

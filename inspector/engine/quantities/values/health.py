@@ -88,7 +88,7 @@ def _everything(trace: Trace) -> Iterator[tuple[str, str, Iterator[Part], str]]:
         yield f"{place}:health/input", module, _steps(recurrence, recurrence.x), kept
         for name, part in recurrence.cell.parts.items():
             yield f"{place}:health/{name}", module, _steps(recurrence, recurrence.states[1:, :, part]), kept
-        for name, gradient in (("arriving", recurrence.arriving), ("state", recurrence.delta)):
+        for name, gradient in (("arriving", recurrence.arriving), ("state", recurrence.followed)):
             if gradient is not None:
                 yield f"{place}:health/gradient/{name}", module, _steps(recurrence, gradient), kept
         if recurrence.check is None or recurrence.check.passed:

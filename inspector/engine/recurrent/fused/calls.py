@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,6 +19,8 @@ from inspector.engine.cells.family import Stack
 OWN_BYTES = 4 << 20
 """Calls up to this size are copied, so that nothing the model does later can change what is shown; larger ones are
 stored by reference and rejected if the model has written into them."""
+MOST_NODES = 64
+"""Nodes of autograd's graph between one call and the next that are examined."""
 
 
 @dataclass(slots=True)
@@ -29,7 +32,7 @@ class FusedCall:
         weights: the effective weights of this call, by their name in the module.
         random: torch's random state at the call, where dropout between the layers was active; else None.
         autocast: (device type, dtype) where the call ran under torch.autocast; else None.
-        connected: True when gradients of a loss can flow from the given initial state into the computation before it.
+        connected: parts of the given initial state from which gradients can flow into the computation before the call.
         watched: tensors stored by reference, and those whose gradient is requested, with their versions at the call.
     """
 
@@ -42,7 +45,7 @@ class FusedCall:
     weights: dict[str, Tensor]
     random: Tensor | None = None
     autocast: tuple[str, torch.dtype] | None = None
-    connected: bool = False
+    connected: frozenset[str] = frozenset()
     kept: list[tuple[Tensor, int]] = field(default_factory=list)
     asked: list[tuple[Tensor, int]] = field(default_factory=list)
     gradients: dict[str, Tensor] = field(default_factory=dict)
@@ -114,6 +117,33 @@ def returned_states(final: tuple[Tensor, ...]) -> list[tuple[Tensor, int]]:
     return [(item, -1 if item.is_inference() else item._version) for item in final]
 
 
+def connected_parts(
+    names: tuple[str, ...], given: tuple[Tensor, ...], returned: list[tuple[Tensor, int]]
+) -> frozenset[str]:
+    """The parts of an initial state whose gradient flows into the call that returned the state.
+
+    A state that was detached has equal values and may require a gradient all the same (`h.detach().requires_grad_()`),
+    so the graph is followed. Counter-example: more than MOST_NODES operations, which change no value, lie in between;
+    the gradient is then taken for cut, and the comparison with the model's own gradients rejects what is not right.
+    """
+    pairs = zip(names, given, returned, strict=False)
+    return frozenset(
+        name for name, now, (out, _) in pairs if now.requires_grad and (now is out or _leads(now.grad_fn, out.grad_fn))
+    )
+
+
+def _leads(begin: Any, end: Any) -> bool:
+    """Whether a node of autograd's graph leads to another one."""
+    waiting, seen = [begin], 0
+    while waiting and end is not None and seen < MOST_NODES:
+        node = waiting.pop(0)
+        if node is end:
+            return True
+        seen += 1
+        waiting += [] if node is None else [before for before, _ in node.next_functions]
+    return False
+
+
 def packed_like(packed: PackedSequence, data: Tensor) -> PackedSequence:
     """Other data in the order of a packed sequence."""
     return PackedSequence(data.detach(), packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
@@ -121,12 +151,15 @@ def packed_like(packed: PackedSequence, data: Tensor) -> PackedSequence:
 
 @dataclass(slots=True)
 class Segment:
-    """One call of a chain: its steps start … stop-1, the gradients of its outputs, h and c by name."""
+    """One call of a chain: its steps start … stop-1, the gradients of its outputs, h and c by name.
+
+    `connected`: the parts of its initial state that were not detached from the call before.
+    """
 
     start: int
     stop: int
     arriving_final: dict[str, Tensor]
-    connected: bool
+    connected: frozenset[str]
 
 
 @dataclass(slots=True)

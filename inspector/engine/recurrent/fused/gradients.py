@@ -68,7 +68,7 @@ def spread(
                 to_input, first, pair = _one_segment(one, arriving, segment, plain.ran, column)
                 pairs.append(pair)
                 _store(item, arriving, segment, flowing.get(item.place))
-                flowing[item.place] = first if segment.connected else None
+                flowing[item.place] = _passed_on(item, first, segment)
                 to_input = to_input if past is None else to_input + past
                 totals.append(flip_each(to_input, plain.ran) if item.reverse else to_input)
             from_above = torch.stack(totals).sum(0)
@@ -131,6 +131,21 @@ def _one_segment(
     swept = (delta[here, only], to_input[here, only], first[only])
     error, moved = _against_autograd(one, x[here, only], states[: steps + 1, only], arriving[here, only], swept)
     return to_input, first, (error, 64 * steps**0.5 * max(one.unit, moved))
+
+
+def _passed_on(item: Recurrence, first: Tensor, segment: Segment) -> Tensor | None:
+    """The gradient (b, s) that flows from a call's initial state into the call before, None at the first call.
+
+    Parts that were detached have none; the recurrence notes that it is cut there.
+    """
+    if not segment.start:
+        return None
+    joined = first.new_zeros(first.shape[1])
+    for name in segment.connected:
+        joined[item.cell.parts[name]] = 1
+    if not bool(joined.all()):
+        item.cuts[segment.start] = joined
+    return torch.where(joined > 0, first, torch.zeros_like(first))
 
 
 def _store(item: Recurrence, arriving: Tensor, segment: Segment, flowing: Tensor | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from inspector.engine.cells.base import Cell, Check, Recomputed
 from inspector.engine.cells.family import CellFamily, Stack
 from inspector.engine.cells.gate_products import resolution
+from inspector.engine.cells.module_family import model_weights
 from inspector.engine.cells.rounding import ROUNDINGS
 from inspector.engine.recurrent.fused.calls import UNKNOWN_COLUMN, FusedCall, Unfolded, column_of, flip_each, unfold
 from inspector.engine.recurrent.fused.gradients import spread
@@ -167,7 +169,7 @@ def _direction(chain: CallChain, plain: Unfolded, below: Tensor, layer: int, dir
     name = f"{chain.place}.l{layer}" + (".reverse" if reverse else "")
     recurrence = Recurrence(
         name, class_name(chain.module), cell, x, found.states, lengths.clone(), reverse, check, base=plain.base,
-        known=known,
+        known=known, weights=partial(model_weights, chain.family, chain.module, layer, direction),
     )  # fmt: skip
     return _Opened(recurrence, given)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from functools import partial
 
 import torch
@@ -120,7 +120,7 @@ def place_of_step(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> s
     return (within(places) if ROOT not in places else "") or ROOT
 
 
-def _use(
+def use_of(
     flow: Flow,
     state: Sequence[Slot],
     cell: ReplayStep,
@@ -128,6 +128,7 @@ def _use(
     made: Container[int],
     names: Parameters,
     within: str,
+    stops: Collection[int] = (),
 ) -> Callable[[], ParameterUse]:
     """A function that finds how the steps use the parameters of their module and all others that act on the state.
 
@@ -137,13 +138,10 @@ def _use(
     """
     if flow.loop.depth:
         raise Unsupported(LAYERS)
-    direct = {tensor.data_ptr() for group in cell.groups for tensor in group.outside}
-    found = {
-        id(given): given.detach() for given in flow.twins.used(names.keys())
-        if names[id(given)].startswith(within) or given.data_ptr() in direct
-    }  # fmt: skip
+    more = trained_of(flow, cell, names, within)
+    found = {id(given): given.detach() for given in flow.twins.used(more.keys())}
     try:
-        groups, _ = programs_of(flow, cell.layout, state, made, {number: names[number] for number in found})
+        groups, _ = programs_of(flow, cell.layout, state, made, more, stops)
     except (Unsupported, RuntimeError) as reason:
         raise _not_again(reason) from None
     read = {leaf[1] for group in groups for one in group.program.instructions for leaf in one.leaves
@@ -152,6 +150,16 @@ def _use(
     if not values:
         raise Unsupported("The steps use no parameter of the model, so there is no gradient to itemise.")
     return partial(_used, cell.states, groups, values, states)
+
+
+def trained_of(flow: Flow, cell: ReplayStep, names: Parameters, within: str) -> dict[int, str]:
+    """Of the parameters that the loop reads those of the step's module, and those that the step from state to state
+    reads."""
+    direct = {tensor.data_ptr() for group in cell.groups for tensor in group.outside}
+    return {
+        id(given): names[id(given)] for given in flow.twins.used(names.keys())
+        if names[id(given)].startswith(within) or given.data_ptr() in direct
+    }  # fmt: skip
 
 
 def _used(layout: Layout, groups: Sequence[Steps], values: Mapping[str, Tensor], states: Tensor) -> ParameterUse:
@@ -183,7 +191,7 @@ def recurrence_of(
     _check_kept(flow, state)
     name_slots(flow, state)
     parts = parts_of(flow, state, size)
-    states = _states(parts, state)
+    states = states_of(parts, state)
     steps = len(flow.loop.iterations)
     lengths = batch.lengths.clone() if int(batch.lengths.max()) == steps else torch.full((size,), steps)
     of_cells = inner_gates(flow, state, size)
@@ -199,9 +207,9 @@ def recurrence_of(
         cell.depth, cell.inner_gates = flow.loop.depth, inner
         x = _entering(groups, steps, size, states)
         found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
-        found.check = _check(found)
+        found.check = check_of(found)
         try:
-            cell.uses(_use(flow, state, cell, states, made, trained, _prefix(place)))
+            cell.uses(use_of(flow, state, cell, states, made, trained, prefix_of(place)))
         except Unsupported as reason:
             cell.without = str(reason)
         cell.squashed = squashed_by(flow, state)
@@ -216,7 +224,7 @@ def recurrence_of(
     return found, cut
 
 
-def _prefix(place: str) -> str:
+def prefix_of(place: str) -> str:
     """The prefix of the names of a place's own parameters."""
     module = place.split("#")[0]
     return "" if module == ROOT else f"{module}."
@@ -224,7 +232,7 @@ def _prefix(place: str) -> str:
 
 def _short(names: Parameters, place: str) -> dict[int, str]:
     """The names without the prefix of the place."""
-    return {number: name.removeprefix(_prefix(place)) for number, name in names.items()}
+    return {number: name.removeprefix(prefix_of(place)) for number, name in names.items()}
 
 
 def _check_shapes(state: Sequence[Slot]) -> None:
@@ -248,7 +256,7 @@ def _overwritten(flow: Flow, tensor: Tensor) -> bool:
 
 
 @torch.no_grad()
-def _states(parts: dict[str, Part], state: Sequence[Slot]) -> Tensor:
+def states_of(parts: dict[str, Part], state: Sequence[Slot]) -> Tensor:
     by_index = {slot.index: slot for slot in state}
     columns = []
     for part in parts.values():
@@ -276,7 +284,7 @@ def _entering(groups: Sequence[Steps], steps: int, batch: int, like: Tensor) -> 
     return torch.cat(rows, -1) if rows else like.new_zeros(steps, batch, 0)
 
 
-def _check(recurrence: ReplayRecurrence) -> Check:
+def check_of(recurrence: ReplayRecurrence) -> Check:
     """Every step run again against what was recorded."""
     cell, states = recurrence.cell, recurrence.states
     assert isinstance(cell, ReplayStep)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.record.owners import Owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,8 @@ class RecordedLoop:
 
 @dataclass(slots=True)
 class RecordedLoops:
-    """All loops of a run, and all its operations in their order."""
+    """All loops of a run, all its operations in their order, and the objects that their frames belong to."""
 
     operations: Sequence[Op] = ()
+    owners: Owners = field(default_factory=Owners)
     loops: list[RecordedLoop] = field(default_factory=list)

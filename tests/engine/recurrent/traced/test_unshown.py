@@ -22,6 +22,7 @@ class Model(nn.Module):
         torch.manual_seed(0)
         self.run = run
         self.x, self.h, self.out = nn.Linear(3, 4), nn.Linear(4, 4), nn.Linear(4, 2)
+        self.rnn = nn.LSTM(3, 4, batch_first=True)
         self.layers = nn.ModuleList(nn.Linear(STEPS, STEPS) for _ in range(5))
 
     def step(self, x: Tensor, h: Tensor) -> Tensor:
@@ -167,6 +168,19 @@ def attending(model: Model, x: Tensor) -> Tensor:
     return torch.as_tensor(layer(rows))
 
 
-@pytest.mark.parametrize("loop", [plain, by_comprehension, running_sum, growing, stack_of_layers, of_heads, attending])
+def chunks_of_a_module(model: Model, x: Tensor) -> Tensor:
+    state, found = None, []
+    for chunk in x.split(2, 1):
+        y, state = model.rnn(chunk, state)
+        found.append(y)
+    return torch.cat(found, 1)
+
+
+SHOWN = [
+    plain, by_comprehension, running_sum, growing, stack_of_layers, of_heads, attending, chunks_of_a_module,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("loop", SHOWN)
 def test_what_carries_no_state_is_not_listed(loop: Run) -> None:
     assert not run(loop).refusals()

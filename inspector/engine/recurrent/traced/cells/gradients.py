@@ -7,7 +7,7 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,6 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, GraphStep, no_way_back
 from inspector.engine.recurrent.traced.cells.replayed import ReplayBlock, ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
-from inspector.engine.recurrent.traced.loops.cuts import before_cut
 from inspector.engine.recurrent.traced.program.slicing import Slicer
 from inspector.engine.trace.trace import Trace
 
@@ -32,14 +31,24 @@ Known = ReplayRecurrence | GraphRecurrence
 
 
 class Wanted:
-    """The gradients of one recurrence's states: requested before the backward pass, arranged by step after it."""
+    """The gradients of one recurrence's states: requested before the backward pass, arranged by step after it.
 
-    def __init__(self, flow: Flow, state: Sequence[Slot], cut: bool) -> None:
-        self.flow, self.cut = flow, cut
-        self.state = [before_cut(flow, slot) for slot in state]
+    Attributes:
+        state: with the values as they were before they were detached at the end of a step.
+        stops: ids of values at which a gradient stops; inner: numbers of the slots that are values inside a step.
+        as_ran: the same for the recurrence as autograd's graph has it, where that is another one.
+        read: ids of states that need no gradient and that more than the next step reads.
+    """
+
+    def __init__(
+        self, flow: Flow, state: Sequence[Slot], cut: bool, stops: Collection[int] = (), inner: Collection[int] = ()
+    ) -> None:
+        self.flow, self.state, self.cut, self.stops, self.inner = flow, list(state), cut, stops, inner
         self.found: dict[tuple[int, int], Tensor] = {}
         self.graph = False
         self.slicers: dict[tuple[int, int], Slicer] = {}
+        self.as_ran: Wanted | None = None
+        self.read: Collection[int] = ()
 
     def ask(self, trace: Trace) -> None:
         """Request the gradient of every value that has one."""
@@ -65,28 +74,55 @@ class Wanted:
             return
         delta = self._newest(recurrence)
         self._sent_back(recurrence, delta)
-        recurrence.delta = delta
         if not self.cut:
             recurrence.arriving = _arriving(recurrence, delta)
+        recurrence.delta = delta
+        self._forget_unknown(recurrence)
+        if self.as_ran is not None:
+            self._as_ran(self.as_ran, recurrence)
+
+    def _as_ran(self, wanted: Wanted, recurrence: Known) -> None:
+        """Fill the recurrence as autograd's graph has it; it is dropped where nothing inside the steps has a gradient.
+
+        What arrives at the states is then what arrives there alone, without what arrives inside the next step.
+        """
+        ran = recurrence.ran
+        assert isinstance(ran, ReplayRecurrence)
+        wanted.fill(ran)
+        own = recurrence.states.shape[2]
+        nothing = ran.arriving is None or not bool(ran.arriving[..., own:].any())
+        if nothing and recurrence.arriving is not None and not self.stops:
+            recurrence.ran = None
+        elif ran.arriving is not None:
+            recurrence.arriving = None if self.cut else ran.arriving[..., :own]
+            self._take_over(recurrence, ran)
+
+    def _take_over(self, recurrence: Known, ran: ReplayRecurrence) -> None:
+        """Gradients that the next step sends back are those of the graph: the dynamics go through a detached value."""
+        assert recurrence.delta is not None and ran.delta is not None
+        for i, names in self._without_gradient(recurrence).items():
+            for name in names:
+                recurrence.delta[i, :, recurrence.cell.parts[name]] = ran.delta[i, :, ran.cell.parts[name]]
 
     def _newest(self, recurrence: Known) -> Tensor:
         """δ of the parts that are not older values, step by step, with the others of the same step held fixed.
 
         A value that a step does not change is still the same tensor, and so is its gradient, less its part within that
-        step. NaN where autograd has none: a step's value that depends on nothing that requires a gradient.
+        step.
         """
         cell = recurrence.cell
         assert isinstance(cell, (ReplayStep, GraphStep))
         delta = torch.zeros_like(recurrence.states[1:])
-        names = {part.slot: name for name, part in cell.layout.items() if part.lag == 0}
+        names = _names(recurrence)
         before: dict[int, Tensor] = {}
         for i in range(delta.shape[0]):
             now: dict[int, Tensor] = {}
+            totals: dict[int, Tensor] = {}
             for slot in sorted(self.state, key=lambda slot: -slot.made[i]):  # what is computed last comes first
-                total = self._total(slot, i, before)
+                totals[slot.index] = total = self._total(slot, i, before)
                 later = [s for s in self.state if s.made[i] > slot.made[i] and s.index in now]
                 if later:
-                    total = total - self._through(i, slot, later, now)
+                    total = total - self._through(i, slot, later, now, totals)
                 now[slot.index] = total
                 name = names[slot.index]
                 delta[i, :, cell.parts[name]] = cell.layout[name].rows(total).to(delta.dtype)
@@ -96,58 +132,93 @@ class Wanted:
     def _total(self, slot: Slot, i: int, before: dict[int, Tensor]) -> Tensor:
         """The gradient of a part after step i, of everything that follows; `before`: of all parts a step earlier."""
         value = slot.values[i + 1]
+        if slot.made[i] < 0 and slot.index in self.inner:
+            return torch.zeros_like(value)
         if slot.made[i] < 0:
             return before.get(slot.index, torch.zeros_like(value))
         if (slot.index, i) in self.found:
             return self.found[slot.index, i]
-        known = value.requires_grad or self.cut
-        return torch.zeros_like(value) if known else torch.full_like(value, torch.nan)
+        return torch.zeros_like(value)  # one that needs no gradient: `_sent_back`
 
-    def _through(self, i: int, slot: Slot, later: Sequence[Slot], known: dict[int, Tensor]) -> Tensor:
-        """The gradient that reaches a value through later parts of the same step's state: Σ (∂q/∂p)ᵀ δ_q."""
+    def _through(
+        self, i: int, slot: Slot, later: Sequence[Slot], fixed: dict[int, Tensor], totals: dict[int, Tensor]
+    ) -> Tensor:
+        """The gradient that reaches a value p through later parts q of the same step's state.
+
+        Σ_q (∂q/∂p)ᵀ g_q with the other parts held fixed in ∂q/∂p and g_q the total gradient, which has the paths from q
+        through parts that come later still (of three parts that read each other, the path p → q → r is in g_q).
+        On autograd's graph ∂q/∂p has those paths, and what is multiplied is δ_q, the others `fixed`.
+        """
         value = slot.values[i + 1]
         if self.graph:
-            return _on_the_graph(value, later, known, i)
+            return _on_the_graph(value, later, fixed, i)
         inputs = {id(value): "p"}
         total = torch.zeros_like(value)
         for other in later:
             held = {**inputs, **{id(s.values[i + 1]): s.index for s in later if s is not other}}
             try:
-                program, outside = self.slicers.setdefault((slot.index, other.index), Slicer(self.flow))(
-                    i, held, [other.values[i + 1]]
-                )
+                program, outside = self.slicers.setdefault(
+                    (slot.index, other.index), Slicer(self.flow, (), self.stops)
+                )(i, held, [other.values[i + 1]])
             except Unsupported:
                 continue
             if not program.instructions:
                 continue
-            fixed = {s.index: s.values[i + 1].detach() for s in later if s is not other}
+            others = {s.index: s.values[i + 1].detach() for s in later if s is not other}
 
-            def after(p: Tensor, run: Callable[..., list[Tensor]] = program.run, rest: dict[int, Tensor] = fixed,
+            def after(p: Tensor, run: Callable[..., list[Tensor]] = program.run, rest: dict[int, Tensor] = others,
                       given: list[Tensor] = outside) -> Tensor:  # fmt: skip
                 return run({"p": p, **rest}, given)[0]
 
             with torch.enable_grad():
                 back: Any = torch.func.vjp(after, value.detach())[1]
-            total = total + back(known[other.index])[0].detach()
+            total = total + back(totals[other.index])[0].detach()
         return total
 
     def _sent_back(self, recurrence: Known, delta: Tensor) -> None:
         """Gradients that autograd does not give: those that the next step propagates back.
 
-        These are the parts that are older values, and the initial values for as long as no step makes a new one.
+        These are the parts that are older values, the initial values for as long as no step makes a new one, and values
+        that need no gradient: a first state that no parameter made, a state that was detached.
         """
-        cell = recurrence.cell
+        cell, needed = recurrence.cell, self._without_gradient(recurrence)
         assert isinstance(cell, (ReplayStep, GraphStep))
-        old = {name: len(delta) for name, part in cell.layout.items() if part.lag}
-        names = {part.slot: name for name, part in cell.layout.items() if part.lag == 0}
+        for name, part in cell.layout.items():
+            for i in range(len(delta) - 1) if part.lag else ():
+                needed.setdefault(i, []).append(name)
+        for i in range(max((i for i in needed if i < len(delta) - 1), default=-1), -1, -1):
+            back = recurrence.block(i + 1, i + 2).vjp(delta[i + 1 : i + 2, ..., None])[0, ..., 0]
+            back = back * recurrence.cuts[i + 1].to(back) if i + 1 in recurrence.cuts else back
+            for name in needed.get(i, ()):
+                delta[i, :, cell.parts[name]] = back[:, cell.parts[name]]
+
+    def _without_gradient(self, recurrence: Known) -> dict[int, list[str]]:
+        """{step: names of the parts whose value after it needs no gradient}."""
+        found: dict[int, list[str]] = {}
+        names = _names(recurrence)
         for slot in self.state:
             first = next(i for i, made in enumerate(slot.made) if made >= 0)
-            old |= {names[slot.index]: first} if first else {}
-        for t in range(min(len(delta) - 1, max(old.values(), default=0)), 0, -1):
-            back = recurrence.block(t, t + 1).vjp(delta[t : t + 1, ..., None])[0, ..., 0]
-            for name, stop in old.items():
-                if t <= stop:
-                    delta[t - 1, :, cell.parts[name]] = back[:, cell.parts[name]]
+            for i, value in enumerate(slot.values[1:]):
+                if i < first or not (value.requires_grad or slot.index in self.inner):
+                    found.setdefault(i, []).append(names[slot.index])
+        return found
+
+    def _forget_unknown(self, recurrence: Known) -> None:
+        """NaN for values that need no gradient and are read by more than the next step: what reads them is not known.
+
+        In that case autograd has not followed the value, and its gradient is more than the next step sends back.
+        """
+        names = _names(recurrence)
+        for slot in self.state:
+            for i, value in enumerate(slot.values[1:]):
+                if slot.made[i] >= 0 and not value.requires_grad and id(value) in self.read:
+                    recurrence.leave_out(i, recurrence.cell.parts[names[slot.index]])
+
+
+def _names(recurrence: Known) -> dict[int, str]:
+    """{number of a slot: name of the part that is its newest value}."""
+    assert isinstance(recurrence.cell, (ReplayStep, GraphStep))
+    return {part.slot: name for name, part in recurrence.cell.layout.items() if part.lag == 0}
 
 
 def _on_the_graph(value: Tensor, later: Sequence[Slot], known: dict[int, Tensor], i: int) -> Tensor:
@@ -175,6 +246,8 @@ def _arriving(recurrence: Known, delta: Tensor) -> Tensor:
             back = block.pulled(delta[start:stop])
         else:
             back = block.vjp(delta[start:stop, ..., None])[..., 0]
+        for step in recurrence.cuts.keys() & set(range(start, stop)):
+            back[step - start] *= recurrence.cuts[step].to(back)
         arriving[start - 1 : stop - 1] -= back
         size[start - 1 : stop - 1] = torch.maximum(size[start - 1 : stop - 1], back.abs().amax(-1))
     noise = arriving.abs().amax(-1) <= NOISE * torch.finfo(arriving.dtype).eps * size

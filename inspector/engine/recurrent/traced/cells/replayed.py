@@ -136,6 +136,11 @@ class ReplayRecurrence(Recurrence):
         known = tuple(values[start:stop, samples] for values in self.known)
         return ReplayBlock(self.cell, start, columns, self.states[start : stop + 1], known, self.x[start:stop, samples])
 
+    def weight_gradients(self, delta: Tensor) -> dict[str, Tensor]:
+        """Over all recorded steps; {} where the parameters are not known."""
+        assert isinstance(self.cell, ReplayStep)
+        return {} if self.cell.use is None else self.cell.use.gradients(self.states, delta)
+
     def again(self, cell: Cell, t: int, state: Tensor, index: int) -> Tensor:
         """Step t of one sample as it was recorded, the other samples unchanged."""
         assert isinstance(cell, ReplayStep) and cell.use is not None

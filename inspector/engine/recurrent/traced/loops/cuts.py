@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
+from inspector.engine.recurrent.traced.record.values import ids_of
 
 
 def cut_steps(flow: Flow, state: Sequence[Slot]) -> tuple[int, ...]:
@@ -23,6 +24,13 @@ def cut_steps(flow: Flow, state: Sequence[Slot]) -> tuple[int, ...]:
         cut = _is_cut(flow, state, i)
         found += [m for m, silent in zip(members.tolist(), off, strict=True) if m > 0 and (cut or silent)]
     return tuple(sorted(found))
+
+
+def as_made(flow: Flow, state: Sequence[Slot]) -> tuple[Flow, list[Slot]]:
+    """The flow and these slots with their values as they were before they were detached at the end of a step."""
+    plain = {slot.index: before_cut(flow, slot) for slot in state}
+    slots = [plain.get(slot.index, slot) for slot in flow.slots]
+    return replace(flow, slots=slots, held=[ids_of(slot.values) for slot in slots]), [plain[s.index] for s in state]
 
 
 def before_cut(flow: Flow, slot: Slot) -> Slot:

@@ -19,6 +19,7 @@ from inspector.engine.recurrent.traced.loops.bytecode import begins, loops_of, w
 from inspector.engine.recurrent.traced.loops.loop import FEWEST, Iterations, Label, Labelling, Loop
 from inspector.engine.recurrent.traced.loops.nesting import loop_of_parts, pieces, repeats
 from inspector.engine.recurrent.traced.loops.weights import Weights
+from inspector.engine.recurrent.traced.loops.written_out import Apart
 from inspector.engine.recurrent.traced.record.op_table import Table
 
 ALIKE = 0.8
@@ -33,14 +34,20 @@ MAY_BE_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_
 Search = Generator[Loop, bool, Found]
 
 
-def find_loops(table: Table, fixed: Set[int] = frozenset()) -> Generator[Loop, bool, None]:
+def find_loops(table: Table, fixed: Set[int] = frozenset(), apart: Sequence[Apart] = ()) -> Search[None]:
     """Loops, those of the outermost frames first; `send(True)` reports that the last one was used.
 
     Loops over the same code come before loops over equal layers (`depth`), and what repeats inside the layers of a
     stack comes before the stack. Of a loop that was used, what is inside its steps is not searched again.
-    `fixed`: ids of tensors of the model that are weights beside its parameters.
+    `fixed`: ids of tensors of the model that are weights beside its parameters. The operations of each of `apart` are
+    searched by themselves, before all others.
     """
-    yield from _inside(_Searched(table, Weights(table, fixed)), list(range(len(table))), 0)
+    taken = set(chain.from_iterable(ops for _, ops in apart))
+    for level, ops in apart:
+        frame = table.frames(level)[table.where[ops[-1]]]
+        assert frame is not None
+        yield from _loops_of(table, frame, ops, level, depth=False)
+    yield from _inside(_Searched(table, Weights(table, fixed)), [n for n in range(len(table)) if n not in taken], 0)
 
 
 @dataclass(frozen=True, slots=True)

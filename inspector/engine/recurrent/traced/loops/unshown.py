@@ -27,7 +27,9 @@ MOST_CALLS = 50_000
 SHARE = 0.6
 """Share of the iterations that read what the one before made, so that a loop carries something. Not 1: the first ones
 may fill a window. Counter-example: a state that is changed at every second step is not reported."""
-NO_USE = (Kind.QUESTION, Kind.CREATION, Kind.RANDOM, Kind.DETACH, Kind.JOIN)
+NO_USE = (Kind.QUESTION, Kind.CREATION, Kind.RANDOM, Kind.DETACH, Kind.JOIN, Kind.FUSED)
+"""Torch's fused recurrent kernels among them: the state passed on from chunk to chunk is shown, or refused, by the
+probe of their modules. Counter-example: a loop that calls such a kernel without a module is not reported."""
 COMPLEX = "its state is complex, and derivatives of complex steps are not computed"
 UNKNOWN = "what it carries from one iteration to the next was not recognised as a state"
 RECURSION = "calls of a function by itself are not followed; a loop over the same steps is"

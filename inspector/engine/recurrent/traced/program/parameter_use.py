@@ -144,6 +144,24 @@ class ParameterUse:
             for name in self.values
         }  # fmt: skip
 
+    def gradients(self, states: Tensor, delta: Tensor) -> dict[str, Tensor]:
+        """Σ_t Σ_b δᵀ ∂⁺s_t/∂θ of gradients (t, b, s) at the new states, states (t + 1, b, s): autograd, all steps."""
+        leaves = {name: value.detach().clone().requires_grad_() for name, value in self.values.items()}
+        other, total = self.with_values(leaves), {name: torch.zeros_like(value) for name, value in self.values.items()}
+        for n, group in enumerate(self.groups):
+            for numbers in group.numbers.split(CHUNK):
+                with torch.enable_grad():
+                    made = other._map(n, numbers, partial(other._advance, group.program), states[numbers])
+                    if not made.requires_grad:  # steps that use no parameter
+                        continue
+                    found = torch.autograd.grad(
+                        made, list(leaves.values()), delta[numbers].to(made.dtype), allow_unused=True,
+                        materialize_grads=True,
+                    )  # fmt: skip
+                for name, gradient in zip(leaves, found, strict=True):
+                    total[name] += gradient
+        return total
+
     def pull(self, rows: Tensor, t: int, whole: Tensor, column: int) -> dict[str, Tensor]:
         """Gradients (n, s) after step t → {parameter: (n, its entries)} of those whose whole gradient is computed."""
         if not self.whole:

@@ -140,14 +140,15 @@ class _Building:
 class Slicer:
     """Extracts programs from the iterations of a loop; steps that run the same operations share one.
 
-    `stops`: ids of tensors that are inputs from outside, whatever operation made them.
+    `stops`: ids of tensors that are inputs from outside, whatever operation made them; `constants`: also where they are
+    the result.
     """
 
-    def __init__(self, flow: Flow, stops: Collection[int] = ()) -> None:
+    def __init__(self, flow: Flow, stops: Collection[int] = (), constants: Collection[int] = ()) -> None:
         self.flow = flow
-        self.stops = stops
+        self.stops, self.constants = frozenset((*stops, *constants)), constants
         self.masks: list[Tensor] = []
-        self._known: dict[tuple[Hashable, ...], tuple[list[int], Program, list[bool]]] = {}
+        self._known: dict[tuple[Hashable, ...], tuple[list[int], Program, list[tuple[bool, bool]]]] = {}
 
     def __call__(
         self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor]
@@ -171,15 +172,19 @@ class Slicer:
             # The first iterations may read another value where the later ones read a state.
             if outside is not None and self._reached(i, outside) == known[2]:
                 return known[1], outside, known[0]
-        chosen = _needed(self.flow, i, inputs, results, self.stops)
+        wanted = [tensor for tensor in results if id(tensor) not in self.constants]
+        chosen = _needed(self.flow, i, inputs, wanted, self.stops)
         program, outside = self._cut(i, chosen, inputs, results)
         self._known[labels] = chosen, program, self._reached(i, outside)
         return program, outside, chosen
 
-    def _reached(self, i: int, outside: Sequence[Tensor]) -> list[bool]:
-        """Which tensors from outside iteration i computed from a state without a derivative."""
+    def _reached(self, i: int, outside: Sequence[Tensor]) -> list[tuple[bool, bool]]:
+        """Which tensors from outside iteration i computed from a state, and which of them are constants."""
         makers = [self.flow.made_here(tensor, i) for tensor in outside]
-        return [j is not None and bool(self.flow.reach[i][j]) for j in makers]
+        return [
+            (j is not None and bool(self.flow.reach[i][j]), id(tensor) in self.constants)
+            for j, tensor in zip(makers, outside, strict=True)
+        ]
 
     def _same(
         self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor], chosen: list[int], program: Program
@@ -190,6 +195,8 @@ class Slicer:
         for n, j in enumerate(chosen):
             op = ops[j][1]
             if op.random is not None or op.traits.kind is Kind.DETACH or op.custom:
+                return None
+            if self.constants and any(id(out) in self.constants for out in op.outputs):
                 return None
             leaves, _ = _leaves(op.args, op.kwargs)
             if [building.ref(x) if isinstance(x, Tensor) else ("is", x, 0) for x in leaves] != program.instructions[

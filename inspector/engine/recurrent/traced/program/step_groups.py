@@ -6,7 +6,7 @@ places; their other inputs are what differs from step to step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -44,14 +44,20 @@ class _Group:
 
 @torch.no_grad()
 def programs_of(
-    flow: Flow, parts: dict[str, Part], state: Sequence[Slot], made: Container[int], more: Parameters | None = None
+    flow: Flow,
+    parts: dict[str, Part],
+    state: Sequence[Slot],
+    made: Container[int],
+    more: Parameters | None = None,
+    stops: Collection[int] = (),
 ) -> tuple[list[Steps], bool]:
     """The steps grouped by program, and whether a gradient was cut in them. Raises Unsupported.
 
     With `more` the programs have those parameters as inputs too, and new values of other states stay as recorded.
+    `stops`: ids of values that stay as recorded, whatever they were computed from.
     """
     seen: dict[tuple[Hashable, ...], _Group] = {}
-    cutting = _Cutting(flow, parts, state, {number: key_of(name) for number, name in (more or {}).items()}, bool(more))
+    cutting = _Cutting(flow, parts, state, _keys(more or {}), bool(more), stops)
     for members in flow.twins.members.values():
         for program, numbers, columns in cutting.of(members):
             group = seen.setdefault(program.signature, _Group(program, [], [[] for _ in columns]))
@@ -63,6 +69,18 @@ def programs_of(
     masks = frozenset(map(id, cutting.slicer.masks))
     groups = [_stacked(group, made, masks) for group in seen.values()]
     return groups, any(group.program.cut for group in groups) or _cut_in_place(flow, state)
+
+
+@torch.no_grad()
+def operations_of(flow: Flow, parts: dict[str, Part], state: Sequence[Slot], more: Parameters) -> dict[int, list[int]]:
+    """The operations of the step, with these parameters as inputs, for one iteration of each class: through detached
+    values too. Raises Unsupported."""
+    cutting = _Cutting(flow, parts, state, _keys(more), True)
+    return {first: cutting.one(first)[2] for first in flow.twins.members}
+
+
+def _keys(more: Parameters) -> dict[int, Hashable]:
+    return {number: key_of(name) for number, name in more.items()}
 
 
 def _cut_in_place(flow: Flow, state: Sequence[Slot]) -> bool:
@@ -95,28 +113,35 @@ class _Cutting:
     """Extracts the programs of one recurrence from its loop, twins together."""
 
     def __init__(
-        self, flow: Flow, parts: dict[str, Part], state: Sequence[Slot], keys: Mapping[int, Hashable], trained: bool
+        self,
+        flow: Flow,
+        parts: dict[str, Part],
+        state: Sequence[Slot],
+        keys: Mapping[int, Hashable],
+        trained: bool,
+        stops: Collection[int] = (),
     ) -> None:
         self.flow, self.state, self.keys = flow, state, keys
         self.by_index = {slot.index: slot for slot in state}
         self.parts = sorted(parts.values(), key=lambda part: -part.lag)
-        self.slicer = Slicer(flow, _others(flow, state) if trained else ())
+        self.slicer = Slicer(flow, _others(flow, state) if trained else (), stops)
         lagging = [flow.held[slot.index] for slot in state if slot.lags]
-        self.left = any(bool((held[1:] == held[:-1]).any()) for held in lagging)
+        self.left = bool(stops) or any(bool((held[1:] == held[:-1]).any()) for held in lagging)
 
     def of(self, members: Numbers) -> list[tuple[Program, list[int], list[list[Tensor]]]]:
         """(program, iterations, tensors from outside for each place) of all these twins. Raises Unsupported."""
-        program, outside, chosen = self._one(int(members[0]))
+        program, outside, chosen = self.one(int(members[0]))
         columns = self._together(members, program, outside, chosen) if len(members) > 1 else None
         if columns is not None:
             return [(program, members.tolist(), columns)]
-        rest = [self._one(int(i)) for i in members[1:]]
+        rest = [self.one(int(i)) for i in members[1:]]
         return [
             (found, [int(i)], [[tensor] for tensor in tensors])
             for i, (found, tensors, _) in zip(members, [(program, outside, chosen), *rest], strict=True)
         ]
 
-    def _one(self, i: int) -> tuple[Program, list[Tensor], list[int]]:
+    def one(self, i: int) -> tuple[Program, list[Tensor], list[int]]:
+        """The program of iteration i, its tensors from outside, and its operations. Raises Unsupported."""
         inputs = dict(self.keys)
         for part in self.parts:
             slot = self.by_index[part.slot]

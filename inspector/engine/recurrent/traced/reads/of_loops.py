@@ -33,7 +33,7 @@ def cells_read(flow: Flow, state: Sequence[Slot], names: Mapping[int, str]) -> t
     for j in sorted(before_state(flow, state, 1)):
         op = ops[j][1]
         if flow.reach[1][j] & bits:
-            owners = [id(frame.f_locals.get("self")) for frame, _ in op.chain]
+            owners = [id(flow.loop.iterations.table.owners.of(frame)) for frame, _ in op.chain]
             given = [id(one) for one in op.inputs] if op.traits.kind is Kind.CELL else []
             found += [names[number] for number in (*owners, *given) if number in names]
     return tuple(dict.fromkeys(found))

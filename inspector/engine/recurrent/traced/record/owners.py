@@ -30,6 +30,17 @@ def usual(code: CodeType) -> bool:
     return code.co_varnames[:1] == USUAL
 
 
+def owner_of(frame: FrameType, called: Mapping[FrameType, Any]) -> Any:
+    """The object that a frame belongs to, as in `Owners.of`, or None. `called`: modules by frames of their calls."""
+    if frame in called:
+        return called[frame]
+    code, values = frame.f_code, frame.f_locals
+    if "self" in values:
+        return values["self"]
+    first = values.get(code.co_varnames[0]) if code.co_argcount else None
+    return first if isinstance(first, nn.Module) else None
+
+
 class Owners:
     """The object that each frame belongs to; `called`: the modules that were called by torch, by their frames."""
 
@@ -47,13 +58,7 @@ class Owners:
         return self._known[frame]
 
     def _find(self, frame: FrameType) -> Any:
-        if frame in self._called:
-            return self._called[frame]
-        code, values = frame.f_code, frame.f_locals
-        if "self" in values:
-            return values["self"]
-        first = values.get(code.co_varnames[0]) if code.co_argcount else None
-        return first if isinstance(first, nn.Module) else None
+        return owner_of(frame, self._called)
 
     def innermost(self, where: Where) -> Any:
         """The object of the frame, or of the nearest caller that has one: a function belongs to what calls it."""

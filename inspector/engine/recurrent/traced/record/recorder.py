@@ -25,7 +25,7 @@ from inspector.engine.model.subject import Subject
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Call, Chain, Where, name_of
 from inspector.engine.recurrent.traced.record.operator_traits import TABLE, Kind
-from inspector.engine.recurrent.traced.record.owners import Owners, called_module, usual
+from inspector.engine.recurrent.traced.record.owners import Owners, called_module, owner_of, usual
 
 MOST_BYTES = 3 << 30
 """Results are stored until the run is over; at most this many bytes of them, then recording ends. Views and in-place
@@ -56,8 +56,8 @@ _transform = torch._C._functorch.peek_interpreter_stack
 class Editing(Protocol):
     """The editor from which the recorder gets values that replace results (engine/interventions/editor.py)."""
 
-    def wants(self, chain: Chain, name: str) -> Sequence[Any]:
-        """Targets of this operation, each with `edit` and the number of the `output`."""
+    def wants(self, chain: Chain, name: str, owner: Callable[[FrameType], Any]) -> Sequence[Any]:
+        """Targets of this operation, each with `edit` and the number of the `output`. `owner`: object of a frame."""
 
 
 CLAMPS = (torch.full_like, torch.index_fill)
@@ -147,7 +147,7 @@ class OperationRecorder(SwitchedMode):
         assert self.editor is not None
         where, at = self._calls[-1][4:]
         outer, frame = where
-        for target in self.editor.wants((*outer, (frame, at)), name_of(func)):
+        for target in self.editor.wants((*outer, (frame, at)), name_of(func), self._owner):
             values = list(out) if isinstance(out, (tuple, list)) else [out]
             function, given = clamp(values[target.output], target.edit)
             new = function(*given)
@@ -155,6 +155,9 @@ class OperationRecorder(SwitchedMode):
             values[target.output] = new
             out = type(out)(values) if isinstance(out, (tuple, list)) else new
         return out
+
+    def _owner(self, frame: FrameType) -> Any:
+        return owner_of(frame, self._called)
 
     def _note(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, out: Any) -> bool:
         """Store one call, if it returned or changed tensors and comes from the user's code: False where it does not."""

@@ -1,0 +1,79 @@
+"""∂L/∂θ of the weights of recurrences as the model's own backward pass gave it: what every sum over steps must equal.
+
+Whatever is computed for single steps is a part of these gradients. They come by hooks from the one backward pass of the
+run, so nothing of how a recurrence was found, run again or differentiated is in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+MOST_BYTES = 1 << 30
+"""Memory for these gradients; a weight beyond it is not compared, and what needs the comparison says so."""
+Weights = Callable[[], Mapping[str, Tensor]]
+Take = Callable[[Tensor | None], None]
+
+
+@dataclass(eq=False)
+class RunGradients:
+    """The gradients of one run, shared by its recurrences.
+
+    Attributes:
+        names: id of a parameter of the model → its qualified name.
+        recurrences: all of the run: several may use one parameter, and its gradient is the sum over all of them.
+        samples: sequences of the batch, over all of which the gradients are sums.
+        missing: the weights that did not fit into the memory, by id.
+    """
+
+    names: dict[int, str] = field(default_factory=dict)
+    recurrences: list[Any] = field(default_factory=list)
+    missing: set[int] = field(default_factory=set)
+    samples: int = 1
+    compared: Any = None
+    """What `analyses/own_gradients.py` found, once for all quantities."""
+    _asked: dict[int, Tensor] = field(default_factory=dict)
+    _found: dict[int, Tensor] = field(default_factory=dict)
+    _bytes: int = 0
+
+    def ask(self, want: Callable[[Tensor, Take], None], parameters: Iterable[Tensor]) -> None:
+        """Request the gradients of these parameters, each once, by `Trace.want_gradient`. Call before the backward
+        pass."""
+        for one in parameters:
+            if id(one) in self._asked or id(one) in self.missing or not one.requires_grad or not one.is_leaf:
+                continue
+            if self._bytes + one.nbytes > MOST_BYTES:
+                self.missing.add(id(one))
+                continue
+            self._bytes += one.nbytes
+            self._asked[id(one)] = one
+            want(one, self._receiver(id(one)))
+
+    def _receiver(self, number: int) -> Take:
+        def take(gradient: Tensor | None) -> None:
+            if gradient is not None:
+                self._found[number] = gradient.detach()
+
+        return take
+
+    def of(self, parameter: Tensor) -> Tensor | None:
+        """∂L/∂θ; zeros where the backward pass did not reach it; None where it was not requested."""
+        if id(parameter) not in self._asked:
+            return None
+        found = self._found.get(id(parameter))
+        return torch.zeros_like(parameter, requires_grad=False) if found is None else found
+
+    def parameter_of(self, value: Tensor) -> Tensor:
+        """The requested parameter that a tensor is, or whose memory it shares; else the tensor itself."""
+        if id(value) in self._asked:
+            return value
+        same = (one for one in self._asked.values() if one.data_ptr() == value.data_ptr() and one.shape == value.shape)
+        return next(same, value)
+
+    def name(self, parameter: Tensor) -> str:
+        """The model's name of a parameter."""
+        return self.names.get(id(parameter), "a weight")
