@@ -29,6 +29,7 @@ from inspector.records.labels import (
     CLASS_DOMAIN,
     ITERATION_DOMAIN,
     LAYER_DOMAIN,
+    SECONDS,
     STATE,
     STEP_DOMAIN,
     VOCABULARY_DOMAIN,
@@ -70,7 +71,7 @@ from inspector.records.sequences import input_spec
 
 __all__ = [
     "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "NEEDS",
-    "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
+    "SECONDS", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
     "Analyse", "Axis", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison",
     "Edit", "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load", "Loaded",
     "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
