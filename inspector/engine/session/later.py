@@ -131,5 +131,11 @@ class KeptRun:
 
 
 def _part(progress: Progress, done: int, total: int) -> Progress:
-    """The progress of one of several computations as that of all of them."""
-    return lambda part, whole, text: progress(done + part / whole, float(total), text)
+    """The progress of one of several computations as that of all of them; `analyse` counts a first part, the call of
+    the model, which is over."""
+
+    def report(part: float, whole: float, text: str) -> None:
+        share = (part - 1) / (whole - 1) if whole > 1 else part / whole
+        progress(done + max(0.0, share), float(total), text)
+
+    return report

@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from inspector.capture import Capture
+from inspector.gui.panel.empty_page import refused
+from inspector.gui.state.background import Rest
 from inspector.records import CARRIED, NEEDS
 from inspector.records.catalogue import ATTENTION, LOSS, RECURRENCE
+
+
+def what_is_missing(
+    capture: Capture | None,
+    concerns: Callable[[str], bool],
+    needs: Sequence[Sequence[str]] | None,
+    computed: bool,
+    remaining: Rest,
+) -> tuple[list[str], bool]:
+    """Why a panel has nothing to show, a line each, and whether it offers to compute something.
+
+    `needs` are those of what it can compute on request, None where there is nothing of the kind; `computed`: whether
+    that was done; `remaining`: what the run has left.
+    """
+    reasons = refused(
+        refusal for refusal in (capture.refusals if capture is not None else ()) if concerns(refusal.channel)
+    )
+    if capture is not None and needs is not None and not reasons:
+        done = "It was computed in this run, but nothing in this model is of that kind." if computed else ""
+        reasons = [reason for reason in (why_not(capture, needs) or done,) if reason]
+    offer = capture is not None and needs is not None and not reasons
+    said = [remaining.sentence] if remaining.sentence else []
+    return [*reasons, *said], bool(remaining.offered) or (offer and not (remaining.present or remaining.waiting))
 
 
 def why_not(capture: Capture, needs: Sequence[Sequence[str]]) -> str:

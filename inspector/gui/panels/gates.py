@@ -39,7 +39,7 @@ class Gates(Panel):
     tab_order, tab_row = 30, "upper"
     key, title = "gates", "Gates"
     hint = "Gates and candidates of gated layers (LSTM, GRU), unit by step, and their saturation."
-
+    shows = ("gates",)
     needs_height = 300
 
     @classmethod

@@ -14,6 +14,7 @@ class Gradients(CurvePanel):
     tab_order = 140
     key, title = "gradients", "Gradients"
     hint = "Norms of the gradient of the loss at every state, from one backward pass. The model needs a loss for it."
+    shows = ("gradients", "gradients/embedding")
     axis = "gradient norm"
 
     @classmethod

@@ -43,7 +43,7 @@ class Lags(Panel):
     tab_order = 100
     key, title = "lags", "Lags"
     hint = "Norms of products of step Jacobians by lag: how far back a state has an effect. Needs a recurrent layer."
-
+    shows = ("jacobian/lag", "gradient/lag_map")
     needs_height = 300
 
     @classmethod

@@ -41,7 +41,7 @@ class Spectra(Panel):
     tab_order = 90
     key, title = "spectra", "Spectra"
     hint = "Singular values and eigenvalues of step Jacobians and recurrent weights. Needs a recurrent layer."
-
+    shows = ("weight/spectrum", "jacobian/isometry", "jacobian/singular_values", "jacobian/eigenvalues")
     needs_height = 320
 
     @classmethod

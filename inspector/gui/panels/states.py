@@ -31,7 +31,7 @@ class States(Panel):
     tab_order, tab_row = 10, "upper"
     key, title = "states", "States"
     hint = "Hidden and cell states of recurrent layers, unit by step. Run a model with a recurrent layer to see them."
-
+    shows = ("states",)
     needs_height = 260
 
     @classmethod

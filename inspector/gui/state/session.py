@@ -180,7 +180,9 @@ class Session(Work):
         """Keys of quantities beyond the default ones that were requested for the shown run, then or later."""
         made = self.shown.current
         requests = (*made.request.also, *self.shown.later) if made is not None else ()
-        return tuple(split_request(request)[0] for request in requests)
+        stop = self.capture.stop if self.capture is not None else None
+        left = stop.left if stop is not None else ()
+        return tuple(split_request(request)[0] for request in requests if request not in left)
 
     # -- the tick
 
@@ -198,6 +200,7 @@ class Session(Work):
             self.sentence = f"{changes.needs_run} {self.sentence}"
         self._watch_cancel(changes)
         self.shown.watch(changes)
+        self.background.go_on()
         changes.lines[:0] = self.connection.lines()
         changes.begun = self.connection.begun()
         self.log.extend(changes.lines)

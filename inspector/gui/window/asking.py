@@ -125,8 +125,10 @@ class Asking(Showing):
 
     @Slot(tuple)
     def compute_also(self, keys: tuple[str, ...]) -> None:
-        """Compute more from now on, and run again."""
-        self.compute_menu.switch_on(keys)
+        """Compute more for the run that is shown; what is not computed by default, from now on."""
+        catalog = self.session.catalog
+        default = {entry.key for entry in catalog.quantities if entry.default} if catalog is not None else set()
+        self.compute_menu.switch_on([key for key in keys if key not in default])
         if self.session.can_run_again:
             self.session.analyse(keys)
         else:
