@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 from fakes import Fake
 from opened import finish, opened
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QPushButton
 
 from inspector.capture import Writer, open_capture
 from inspector.engine.registries import QUANTITIES
+from inspector.gui.export.figure_files import save_figure
 from inspector.gui.panel.empty_page import compute_text
 from inspector.gui.state.session import Session
 from inspector.gui.window.main_window import Window
+from inspector.gui.window.menus import pack_as, save_as
+from inspector.gui.window.saving import FIRST, WITHOUT, save_panel
 from inspector.records import (
     Analyse,
     Cancel,
@@ -304,3 +307,53 @@ def test_over_the_budget_the_figure_has_a_line_with_a_button(qtbot: Any, monkeyp
         finish(window, qtbot)
         assert not button.isVisible() and window.session.capture.stop.left == ()  # type: ignore[union-attr]
         assert window.session.also == (), "a default quantity is not switched on for later runs"
+
+
+def test_saving_names_what_is_not_computed_and_offers_to_compute_it(
+    qtbot: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    radius = QUANTITIES["jacobian/spectral_radius"]
+    monkeypatch.setitem(QUANTITIES._entries, "jacobian/spectral_radius", replace(radius, work=lambda _run: 1e14))
+    questions: list[str] = []
+    answers = [WITHOUT, "Cancel", FIRST]
+
+    def reply(box: QMessageBox) -> int:
+        questions.append(box.text())
+        wanted = answers.pop(0)
+        next(button for button in box.buttons() if button.text().replace("&", "") == wanted).click()
+        return 0
+
+    monkeypatch.setattr(QMessageBox, "exec", reply)
+    packed = [tmp_path / f"{n}.inspect.zip" for n in range(2)]
+    names = iter([packed[0], tmp_path / "states.png", packed[1]])
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(next(names)), "PNG (*.png)"))
+    with opened(qtbot) as window:
+        begin_sample(window, qtbot)
+        finish(window, qtbot)
+        pack_as(window)
+        assert questions == ["This capture lacks what this run has not computed: jacobian/spectral_radius."]
+        with open_capture(packed[0]) as capture:
+            assert capture.stop is not None and capture.stop.left == ("jacobian/spectral_radius",)
+        save_panel(window, window.panels["states"], "states", save_figure, "PNG (*.png)")
+        assert len(questions) == 1, "the states lack nothing"
+        names = iter([tmp_path / "jacobians.png", packed[1]])
+        save_panel(window, window.panels["jacobians"], "jacobians", save_figure, "PNG (*.png)")
+        assert len(questions) == 2 and questions[1].startswith("Jacobians lacks")
+        assert not (tmp_path / "jacobians.png").exists(), "cancelled"
+        save_as(window)
+        assert window.session.running, "it is computed first"
+        finish(window, qtbot)
+        pack_as(window)
+        assert len(questions) == 3
+        with open_capture(packed[1]) as capture:
+            assert capture.stop is not None and capture.stop.left == ()
+
+
+def test_the_budget_is_a_choice_that_is_remembered(qtbot: Any) -> None:
+    with opened(qtbot) as window:
+        assert window.session.background.budget == 10.0
+        action = next(one for one in window.menu_actions if one.text() == "What takes up to a minute")
+        action.trigger()
+        assert window.session.background.budget == 60.0
+    with opened(qtbot) as window:
+        assert window.session.background.budget == 60.0

@@ -33,6 +33,7 @@ class Asking(Showing):
         self._waiting_path = ""
         """A file that waits for the worker's catalogue before it is opened."""
         session.also = self.compute_menu.wanted
+        session.background.budget = float(settings.text("budget", str(session.background.budget)))
         session.states_of = lambda subject: remembered_states(settings, subject)
         self.compute_menu.chosen.connect(self._also)
         self.opener.sample_chosen.connect(self.open_sample)
@@ -134,6 +135,12 @@ class Asking(Showing):
         else:
             self.fail("Open the model of this capture and run it: what is missing will be computed in that run.")
         self.show_state()
+
+    def choose_budget(self, seconds: float) -> None:
+        """How long a quantity may take that is computed without being asked for."""
+        self.session.background.budget = seconds
+        self.settings.set_text("budget", str(seconds))
+        self.say_what_remains()
 
     def _also(self, keys: tuple[str, ...]) -> None:
         self.session.also = keys
