@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,6 +20,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.gui.export.figure_files import save_figure
 from inspector.gui.panel.empty_page import compute_text
 from inspector.gui.state.session import Session
+from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.menus import pack_as, save_as
 from inspector.gui.window.saving import FIRST, WITHOUT, save_panel
@@ -36,6 +38,7 @@ from inspector.records import (
     Run,
     RunStart,
     RunStop,
+    parse_edit,
 )
 from inspector.transport.process import Exit
 
@@ -357,3 +360,30 @@ def test_the_budget_is_a_choice_that_is_remembered(qtbot: Any) -> None:
         assert window.session.background.budget == 60.0
     with opened(qtbot) as window:
         assert window.session.background.budget == 60.0
+
+
+def test_a_comparison_and_a_capture_from_disk_say_what_is_not_computed(
+    qtbot: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    radius = QUANTITIES["jacobian/spectral_radius"]
+    monkeypatch.setitem(QUANTITIES._entries, "jacobian/spectral_radius", replace(radius, work=lambda _run: 1e14))
+    with opened(qtbot) as window:
+        begin_sample(window, qtbot)
+        finish(window, qtbot)
+        made = window.session.again_possible
+        assert made is not None
+        window.session.run_with(made, (parse_edit("input=0.5@3"),))
+        finish(window, qtbot)
+        assert window.session.capture is not None and len(window.session.capture.frames) == 2
+        window._choose_frame(DIFFERENCE)
+        panel = window.panels["jacobians"]
+        button = panel.findChild(QPushButton, "compute-remaining")
+        assert panel.differs and button.isVisible() and panel.remaining.offered == ("jacobian/spectral_radius",)
+        copied = shutil.copytree(window.session.capture.path, tmp_path / "c.inspect")
+        window.open_capture(str(copied))
+        qtbot.waitUntil(lambda: not panel.differs and button.isVisible())
+        assert button.text() == "Compute it", "what it would take is known of the run in memory only"
+        failed: list[str] = []
+        monkeypatch.setattr(window, "fail", failed.append)
+        button.click()
+        assert failed == ["Open the model of this capture and run it: what is missing will be computed in that run."]

@@ -321,7 +321,7 @@ class Panel(KeyMoves):
             self.capture, self.concerns, self.needs if self.extra else None, self.computed, self.remaining
         )
         self._empty.show_reasons(self.hint, reasons, offer=offer)
-        self._empty.show_seconds(self.remaining.seconds)
+        self._empty.show_seconds(self.remaining.seconds, len(self.remaining.offered) > 1)
         self.stack.setCurrentIndex(0)
 
     def know(self, entries: Sequence[Entry]) -> None:

@@ -41,9 +41,9 @@ class EmptyPage(QWidget):
         """Show the cost of the computation on the button."""
         self.button.setToolTip(tooltip(f"{WHAT}. Cost: {cost}" if cost else WHAT))
 
-    def show_seconds(self, seconds: float) -> None:
+    def show_seconds(self, seconds: float, many: bool) -> None:
         """Show on the button about how long it takes, where that is known."""
-        self.button.setText(compute_text(seconds))
+        self.button.setText(compute_text(seconds, many))
 
     def text(self) -> str:
         """The text that is shown."""
@@ -55,13 +55,12 @@ class EmptyPage(QWidget):
         self.button.setVisible(offer)
 
 
-def compute_text(seconds: float) -> str:
-    """What a button says that computes something: an estimate of its seconds says "about"."""
+def compute_text(seconds: float, many: bool = False) -> str:
+    """What a button says that computes one quantity, or many: an estimate of its seconds says "about"."""
+    what = "Compute them" if many else "Compute it"
     if not seconds:
-        return "Compute it"
-    if seconds < 1:
-        return "Compute it (less than 1 s)"
-    return f"Compute it (about {duration(seconds)})"
+        return what
+    return f"{what} (less than 1 s)" if seconds < 1 else f"{what} (about {duration(seconds)})"
 
 
 def duration(seconds: float) -> str:

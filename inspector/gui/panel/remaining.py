@@ -41,4 +41,4 @@ class RemainingNote(QObject):
             self.label.show_text(remaining.sentence)
             self.label.setToolTip(tooltip(remaining.sentence))
         self.button.setVisible(bool(remaining.offered))
-        self.button.setText(compute_text(remaining.seconds))
+        self.button.setText(compute_text(remaining.seconds, len(remaining.offered) > 1))
