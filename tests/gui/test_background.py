@@ -117,6 +117,19 @@ def test_what_exceeds_the_budget_waits_until_it_is_asked_for(session: Session) -
     assert not session.running and session.background.rests([(("heavy",), ())])[0].sentence == ""
 
 
+def test_a_second_question_joins_the_first(session: Session) -> None:
+    fake = begun(session, ("heavy", "far"), heavy=40.0, far=40.0)
+    session.analyse(("heavy",))
+    first = fake.sent[-1]
+    session.analyse(("far",))
+    assert [type(one) for one in fake.sent[-2:]] == [Cancel, Analyse] and fake.sent[-1].quantities == ("heavy", "far")
+    fake.say(Finished(path=first.path, stop=RunStop("cancelled", left=("heavy", "far")), generation=first.generation))
+    session.tick()
+    assert session.running and session.question == ("heavy", "far"), "the first answer is of no interest any more"
+    answer(session, fake, ())
+    assert not session.running and session.shown.later == ("heavy", "far")
+
+
 def test_what_the_user_has_switched_on_needs_no_budget(session: Session) -> None:
     session.also = ("heavy@3",)
     fake = begun(session, ("heavy@3",), heavy=400.0)

@@ -131,9 +131,16 @@ class Session(Work):
             self.sentence = f"That was a run of {made.subject}, which is no longer open."
 
     def analyse(self, keys: tuple[str, ...]) -> None:
-        """Compute quantities for the run that is shown, without a new run where that is possible."""
+        """Compute quantities for the run that is shown, without a new run where that is possible.
+
+        What is being computed for it already is asked for once more, together with these.
+        """
         made = self.again_possible
-        if made is None or self.busy or not self.connection.alive or self.loaded is None:
+        if made is not None and self.question and not self.cancelling:
+            keys = tuple(dict.fromkeys((*self.question, *keys)))
+            self.interrupt()
+            self.begin_question(made, keys)
+        elif made is None or self.busy or not self.connection.alive or self.loaded is None:
             self.again()
         else:
             self.begin_question(made, keys)
