@@ -17,6 +17,7 @@ imported or executed.
     comparison, comparable      two frames of any captures as one; `difference`: two of one capture
     coordinates                 numbers of the positions along an axis (iterations)
     tables, pack                numbers for other programs; one file to mail
+    remaining                   what a run had chosen and has not computed
 
 Begin reading with `layout.py`, then `reader.py`.
 """
@@ -30,6 +31,7 @@ from inspector.capture.holes import Holes
 from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerVersionError, TooLargeError
 from inspector.capture.pack import pack
 from inspector.capture.reader import Capture, open_capture
+from inspector.capture.remaining import left_of, not_computed
 from inspector.capture.tables import DamagedError, csv_bytes, export_channel, write_atomically
 from inspector.capture.target import check_target
 from inspector.capture.writer import Writer
@@ -52,7 +54,9 @@ __all__ = [
     "coordinate_of",
     "csv_bytes",
     "export_channel",
+    "left_of",
     "listed",
+    "not_computed",
     "numbers_along",
     "open_capture",
     "pack",

@@ -20,6 +20,8 @@ from inspector.capture.target import check_target
 from inspector.records import Log, Page, RunStart
 
 COMMIT_SECONDS = 0.1
+FIRST_SECONDS = 0.02
+"""Seconds until the first pages are committed: somebody waits for the first picture. Each time twice as long."""
 COMMIT_BYTES = 4 << 20
 QUEUE_BYTES = 256 << 20
 
@@ -46,6 +48,7 @@ class Writer:
         self._room = threading.Condition()
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._closed = False
+        self._patience = FIRST_SECONDS
         replaces = False if again else check_target(self.path, overwrite)
         try:
             self._store = Store(self.path, start, replaces=replaces, again=again)
@@ -138,9 +141,9 @@ class Writer:
                 self._room.notify_all()
 
     def _gather(self) -> list[Any]:
-        """Records of one transaction: up to 4 MB or 0.1 s, at once when a caller waits in flush()."""
+        """Records of one transaction: up to 4 MB or 0.1 s, less at first, at once when a caller waits in flush()."""
         batch: list[Any] = []
-        size, end = 0, time.monotonic() + COMMIT_SECONDS
+        size, end = 0, time.monotonic() + self._patience
         while size < COMMIT_BYTES:
             try:
                 item = self._queue.get(timeout=max(0.0, end - time.monotonic()))
@@ -150,6 +153,8 @@ class Writer:
             if _is_mark(item):
                 break
             size += item.array.nbytes if isinstance(item, Page) else 0
+        if size:
+            self._patience = min(2 * self._patience, COMMIT_SECONDS)
         return batch
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from inspector.capture import summary
+from inspector.capture import not_computed, summary
 from inspector.cli.fault import Fault
 from inspector.cli.fault import opened as open_at
 from inspector.diagnosis import Diagnosis, diagnose
@@ -31,6 +31,7 @@ def diagnose_(capture: str, as_json: bool, fail_on: str | None, damaged: bool) -
     with open_at(capture) as opened:
         found = diagnose(opened, opened.frames)
         labels = {frame.index: frame.label for frame in opened.frames}
+        lacking = not_computed(opened)
     if as_json:
         click.echo(json.dumps(asdict(found), indent=1))
     else:
@@ -40,6 +41,8 @@ def diagnose_(capture: str, as_json: bool, fail_on: str | None, damaged: bool) -
     more = "" if damaged else " With --damaged this is no failure."
     for one in found.unjudged:
         complain(f"{one.rule} could not judge everything: {summary(one.damage)}{more}")
+    if lacking:
+        complain(f"{lacking} No rule has judged that.")
     _end(found, fail_on, damaged=damaged)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from inspector.analysis.sequence_table import export_table, table_of
-from inspector.capture import Capture, CaptureError, DamagedError, export_channel, summary
+from inspector.capture import Capture, CaptureError, DamagedError, export_channel, not_computed, summary
 from inspector.cli.fault import Fault
 from inspector.cli.fault import opened as open_at
 from inspector.transport.terminal import say
@@ -37,21 +37,25 @@ def export(
         raise Fault(
             "Say what to export: either --channel NAME (numbers), --panel NAME (a figure) or --sequences (a table)."
         )
+    lacking = ""
     try:
         if sequences:
             written, lost = _sequences(capture, frame, to, damaged=damaged)
         elif channel is not None:
             with open_at(capture) as opened:
                 _check_frame(opened, frame)
-                written = export_channel(opened, channel, frame, to, damaged=damaged)
+                written = _export_channel(opened, channel, frame, to, damaged=damaged)
                 lost = summary(opened.damage_of(channel, frame))
         else:
-            from inspector.gui.export.headless import export_panel
+            from inspector.gui.export.headless import export_panel, lacks
 
             with open_at(capture) as opened:
                 _check_frame(opened, frame)
             written, lost = export_panel(capture, str(panel), frame, place, to, damaged=damaged)
+            lacking = lacks(capture, str(panel))
         say(str(written) + (f", without what is damaged: {lost}" if lost else ""), err=True)
+        if lacking:
+            say(lacking, err=True)
     except DamagedError as problem:
         raise Fault(f"{problem} With --damaged what is left is written.", 1) from None
     except (CaptureError, ValueError) as problem:
@@ -69,6 +73,17 @@ def _sequences(path: str, frame: int, to: str, *, damaged: bool) -> tuple[Path, 
         if lost and not damaged:
             raise DamagedError(f"The table is damaged: {lost}")
         return export_table(table, to), lost
+
+
+def _export_channel(opened: Capture, channel: str, frame: int, to: str, *, damaged: bool) -> Path:
+    """Write it; where there is none of that name, the error says what the run has not computed."""
+    lacking = "" if channel in opened.channels else not_computed(opened)
+    try:
+        return export_channel(opened, channel, frame, to, damaged=damaged)
+    except CaptureError as problem:
+        if not lacking:
+            raise
+        raise CaptureError(f"{problem} {lacking}") from None
 
 
 def _check_frame(opened: Capture, frame: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from inspector.analysis.sequence_table import as_records, table_of, unit_sentences
-from inspector.capture import Capture, listed
+from inspector.capture import Capture, left_of, listed
 from inspector.cli.columns import width_of
 from inspector.cli.fault import opened as open_at
 from inspector.records import report
@@ -56,6 +56,7 @@ def _as_data(opened: Capture) -> dict[str, Any]:
         "channels": channels,
         "sequences": as_records(table_of(opened)),
         "axes": [asdict(axis) for axis in opened.axes.values()],
+        "left": list(left_of(opened)),
         "refused": [{"channel": r.channel, "reason": r.reason} for r in opened.refusals],
         "damaged": [asdict(one) for one in opened.damage],
         "unchecked_bytes": opened.unchecked,
@@ -79,6 +80,8 @@ def _say(opened: Capture) -> None:
         told = f"  ({rows})" if rows else ""
         say(f"  {channel.name:<{width}}  {shape}  {channel.dtype}  [{channel.unit}]{told}")
     _say_sequences(opened)
+    if left_of(opened):
+        say(f"  not computed: {', '.join(left_of(opened))}")
     for refusal in opened.refusals:
         say(f"  refused: {refusal.channel}: {refusal.reason}")
     for sentence in listed(opened.damage, MOST_DAMAGE):

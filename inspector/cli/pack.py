@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from inspector.capture import CaptureError, pack
-from inspector.cli.fault import Fault
+from inspector.capture import CaptureError, not_computed, pack
+from inspector.cli.fault import Fault, opened
 from inspector.transport.terminal import say
 
 
@@ -16,6 +16,11 @@ from inspector.transport.terminal import say
 def pack_(capture: str, to: str | None, overwrite: bool) -> None:
     """Make one file of a capture, to mail; it opens like the folder."""
     try:
-        say(str(pack(capture, to, overwrite=overwrite)), err=True)
+        packed = pack(capture, to, overwrite=overwrite)
     except CaptureError as problem:
         raise Fault(str(problem)) from None
+    say(str(packed), err=True)
+    with opened(str(packed)) as capture_there:
+        lacking = not_computed(capture_there)
+    if lacking:
+        say(lacking, err=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from inspector.capture import open_capture
+from inspector.capture import left_of, open_capture
 from inspector.cli.fault import Fault
-from inspector.records import Load, Progress, Run, report
+from inspector.records import SECONDS, Load, Progress, Run, report
 from inspector.records.plain_text import plain_line
 from inspector.transport.run_client import Outcome, run_and_wait
 from inspector.transport.terminal import pass_on, say, say_details
@@ -54,12 +54,24 @@ def tell_checkpoint(outcome: Outcome, whole: bool) -> None:
             say(told, err=True)
 
 
+def costs_of(target: Path) -> list[str]:
+    """What each quantity took, as lines, the slowest first; several frames together."""
+    taken: dict[str, float] = {}
+    with open_capture(target) as capture:
+        for scalar in capture.scalars:
+            if scalar.name.startswith(SECONDS):
+                key = scalar.name.removeprefix(SECONDS)
+                taken[key] = taken.get(key, 0.0) + scalar.value
+    return [f"{seconds:9.3f} s  {key}" for key, seconds in sorted(taken.items(), key=lambda item: -item[1])]
+
+
 def summary_of(target: Path) -> str:
     """The contents of a capture as a short text."""
     with open_capture(target) as capture:
         refused = f", {len(capture.refusals)} refused" if capture.refusals else ""
+        left = f", {len(left_of(capture))} not computed" if left_of(capture) else ""
         seconds = capture.stop.seconds if capture.stop is not None else 0.0
-        return f"{len(capture.channels)} channels{refused}, {capture.status} in {seconds:.1f} s"
+        return f"{len(capture.channels)} channels{refused}{left}, {capture.status} in {seconds:.1f} s"
 
 
 def tell_unshown(target: Path) -> None:

@@ -11,7 +11,7 @@ import click
 
 from inspector.capture import SUFFIX, check_target
 from inspector.cli.fault import Fault
-from inspector.cli.reporting import run_and_report, summary_of, tell_checkpoint, tell_unshown
+from inspector.cli.reporting import costs_of, run_and_report, summary_of, tell_checkpoint, tell_unshown
 from inspector.records import Edit, InputSpec, Load, Run, data_spec, input_spec, is_data_set, parse_edit, requests_in
 from inspector.transport.terminal import say
 
@@ -49,6 +49,7 @@ from inspector.transport.terminal import say
 @click.option("--out", default=None, help="Folder of the capture; default: NAME.inspect here.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing capture, once this run has numbers.")
 @click.option("--python", default=None, help="Interpreter, or environment folder, that runs the model.")
+@click.option("--costs", is_flag=True, help="Print afterwards how long each quantity took.")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
 def run(
     subject: str, options: tuple[str, ...], arguments: str, out: str | None, overwrite: bool, debug: bool, **given: Any
@@ -73,6 +74,9 @@ def run(
     tell_checkpoint(run_and_report(load, request, debug, python), debug)
     tell_unshown(target)
     say(f"{target}: {summary_of(target)}", err=True)
+    if given["costs"]:
+        for line in costs_of(target):
+            say(line, err=True)
 
 
 def _edit(text: str) -> Edit:

@@ -30,6 +30,7 @@ from inspector.records.labels import (
     ITERATION_DOMAIN,
     LAYER_DOMAIN,
     PROBLEM_DOMAIN,
+    SECONDS,
     SEQUENCE_DOMAIN,
     STATE,
     STEP_DOMAIN,
@@ -72,7 +73,7 @@ from inspector.records.sequences import SEQUENCES, data_spec, input_spec, is_dat
 
 __all__ = [
     "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "NEEDS",
-    "PROBLEM_DOMAIN", "SEQUENCES", "SEQUENCE_DOMAIN", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
+    "PROBLEM_DOMAIN", "SECONDS", "SEQUENCES", "SEQUENCE_DOMAIN", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
     "Analyse", "Axis", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison",
     "Edit", "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load", "Loaded",
     "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",

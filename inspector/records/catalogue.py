@@ -24,6 +24,7 @@ class Entry:
         order: its position among the others, small first; quantities are computed in this order.
         default, needs, cost: for a quantity: whether it is computed by default, what it needs of a model (keys of
             NEEDS), and its cost as a short text.
+        cheap: for a quantity: whether it costs no more than a few passes over what was recorded.
         options: its options.
         suffixes, magic: for a loader or an input: suffixes of its files, and their first bytes in hexadecimal.
         form: for an input: how its sequence is given: "line" (typed), "choice" (one of `choices`), "file", "example",
@@ -40,6 +41,7 @@ class Entry:
     order: int = 50
     needs: tuple[str, ...] = ()
     cost: str = ""
+    cheap: bool = False
     options: tuple[Option, ...] = ()
     suffixes: tuple[str, ...] = ()
     magic: tuple[str, ...] = ()

@@ -54,13 +54,15 @@ class Run:
     quantities are computed and those in `also`; with `only` these instead of the default ones. Both name keys of the
     registry of quantities, with options after `@` ("gradient/vectors@0:5", see options.py). With `edits` there are two
     frames: the run as it is, and with the changes. `states`: place of a hand-written recurrence → the variables of the
-    user's code that are its state, to correct what was found.
+    user's code that are its state, to correct what was found. With `now` only those of them are computed in the run;
+    the others are left to `Analyse` requests, unless the run is too large to be stored for these.
     """
 
     path: str
     input: InputSpec = field(default_factory=InputSpec)
     also: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+    now: tuple[str, ...] | None = None
     edits: tuple[Edit, ...] = ()
     states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     seed: int = 0
@@ -189,8 +191,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A run's end as reported on the pipe; the capture has the same RunStop."""
+    """A run's end as reported on the pipe; the capture has the same RunStop.
+
+    `costs`: for quantities that are not computed and can be, from what is stored: about how many seconds each takes.
+    """
 
     path: str
     stop: RunStop
+    costs: Mapping[str, float] = field(default_factory=dict)
     generation: int = 0

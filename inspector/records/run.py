@@ -142,11 +142,16 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class RunStop:
-    """How a run ended. Only a capture with this record counts as finished."""
+    """How a run ended. Only a capture with this record counts as finished.
+
+    `left`: requests for quantities that were chosen and are not computed (yet), small ones first. Later analysis of the
+    run writes another record, with fewer of them; `seconds` are those of the run and of all analyses since.
+    """
 
     status: Status
     message: str = ""
     seconds: float = 0.0
+    left: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

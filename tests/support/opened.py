@@ -46,4 +46,5 @@ def finish(window: Window, qtbot: Any) -> None:
     qtbot.waitUntil(
         lambda: not window.session.running and window.session.sentence.partition(" ")[0] not in waiting, timeout=60_000
     )
+    qtbot.waitUntil(lambda: window.session.background.idle, timeout=60_000)
     qtbot.wait(60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from inspector.engine.registries import QUANTITIES, quantity_of
 from inspector.engine.trace.emitter import Emitter, Sink
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
-from inspector.records import Log, split_request
+from inspector.records import SECONDS, Log, split_request
 
 
 def chosen_quantities(options: RunOptions) -> list[str]:
@@ -30,12 +31,15 @@ def chosen_quantities(options: RunOptions) -> list[str]:
 
 
 def analyse(trace: Trace, emit: Emitter, requests: Sequence[str]) -> None:
-    """Compute the quantities of these requests and write them. Raises CancelledError between two of them."""
+    """Compute the quantities of these requests and write them, with the seconds that each took, as its last record.
+    Raises CancelledError between two of them."""
     total = len(requests) + 1.0
     for done, request in enumerate(requests):
         emit.check()
         emit.progress(done + 1.0, total, quantity_of(request)[0].summary)
+        began = time.perf_counter()
         _compute(request, trace, emit)
+        emit.scalar(f"{SECONDS}{split_request(request)[0]}", time.perf_counter() - began)
     emit.progress(total, total, "done")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inspector.engine.pipeline.kept_trace import KeptTrace
+from inspector.engine.trace.trace import Trace
 
 Progress = Callable[[float, float, str], None]
 
@@ -19,6 +20,11 @@ def _let_go(_kept: KeptTrace) -> None:
     """Do not store the trace for later analysis."""
 
 
+def _no_room(_trace: Trace) -> bool:
+    """There is no room for the trace."""
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """Options of one run.
@@ -26,6 +32,8 @@ class RunOptions:
     Attributes:
         also: quantities beyond the default ones, or beyond `only`: keys, with options after `@`.
         only: quantities instead of the default ones; empty for the default ones.
+        now: of these quantities, those that are computed in the run, by key or request; None for all. The others are
+            left to later analysis where there is `room` for the trace, else they are computed in the run too.
         seed: of everything random while the model runs.
         states: place of a hand-written recurrence → the variables that the user declares to be its state.
         only_selected: record inner values of the selected sample only; quantities that average then average over that
@@ -33,11 +41,13 @@ class RunOptions:
         probes: keys of the probes to attach; empty for all.
         places, editor: of edited runs (see Trace); `places` is None in a run without edits.
         cancelled: called between pages; progress: called with (done, total, text).
+        room: whether the trace of a frame will be stored for later analysis; asked only where something is left.
         keep: called with the trace of every frame that was run to its end, for later analysis.
     """
 
     also: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+    now: tuple[str, ...] | None = None
     seed: int = 0
     states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     only_selected: bool = False
@@ -46,6 +56,7 @@ class RunOptions:
     editor: Any = None
     cancelled: Callable[[], bool] = lambda: False
     progress: Progress = _nothing
+    room: Callable[[Trace], bool] = _no_room
     keep: Callable[[KeptTrace], None] = _let_go
 
 

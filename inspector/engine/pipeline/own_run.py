@@ -28,10 +28,13 @@ from inspector.engine.registries import PROBES, quantity_of
 from inspector.engine.trace.emitter import Emitter, Sink
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import counted
-from inspector.records import Frame
+from inspector.records import Frame, Log, split_request
 
 PARAMETER_BYTES = 2 << 30
 """Most memory that the gradients of the parameters may take."""
+NO_ROOM = (
+    "This run is too large to be stored in memory, so all quantities are computed in it, not when they are looked at."
+)
 CLIPPING = "parameters:clipping"
 
 
@@ -54,11 +57,25 @@ def perform(
     options.progress(0, len(keys) + 1.0, "the model runs")
     with unchanged(subject.model, options.seed):
         failure = _run(trace, emit, options)
-    analyse(trace, emit, keys)
+    first = _at_once(keys, options)
+    analyse(trace, emit, first)
+    rest = [key for key in keys if key not in first]
+    if rest and (failure is not None or not options.room(trace)):  # nothing will be stored to compute them from
+        if failure is None:
+            sink.write(Log(NO_ROOM, "info", "engine"))
+        analyse(trace, emit, rest)
+        first = keys
     if failure is not None:
         raise failure
-    options.keep(KeptTrace(trace, emit, frozenset(keys)))
+    options.keep(KeptTrace(trace, emit, frozenset(first)))
     return trace
+
+
+def _at_once(keys: list[str], options: RunOptions) -> list[str]:
+    """Those of the chosen quantities that are computed in the run."""
+    if options.now is None:
+        return keys
+    return [key for key in keys if key in options.now or split_request(key)[0] in options.now]
 
 
 def _run(trace: Trace, emit: Emitter, options: RunOptions) -> ModelError | None:

@@ -8,6 +8,7 @@ stays open between frames; forward and backward passes are the caller's.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,22 +21,37 @@ from inspector.engine.pipeline.options import DEFAULTS, RunOptions
 from inspector.engine.pipeline.starting import start_of
 from inspector.engine.pipeline.watched_call import WatchedCall, batch_of
 from inspector.engine.wording import error_text
-from inspector.records import Frame, Labels, Log, RunStart, RunStop
+from inspector.records import SECONDS, Frame, Labels, Log, RunStart, RunStop, Scalar, split_request
 
 
 class Recording:
     """A capture that is being written, as a context manager; leaving it records how the run ended, and closes it.
 
     `stop` has that too, with a note where nothing was written to the folder. `ended`: the stop record of the run to
-    whose capture is added; it remains the capture's own.
+    whose capture is added; it remains the capture's own, with what was computed since taken off `left`.
     """
 
     def __init__(self, writer: Writer, ended: RunStop | None = None) -> None:
         self.writer, self.ended = writer, ended
+        self._chosen: tuple[str, ...] = () if ended is None else ended.left
         self.frames = 0
         self.stop: RunStop | None = None
         self._began = time.monotonic()
+        self.seconds: dict[str, float] = {}
+        """What the quantities that were computed took, by key, all frames together."""
         self._labelled: set[Labels] = set()
+        self._expected: dict[str, int] = {}
+
+    def expect(self, requests: Iterable[str], frames: int = 1) -> None:
+        """These requests will be computed, in so many frames each: what is missing at the end is `left`."""
+        self._expected |= {split_request(request)[0]: frames for request in requests}
+        if self.ended is None:
+            self._chosen += tuple(requests)
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """Requests that were chosen and are not computed in all their frames."""
+        return tuple(request for request in self._chosen if self._expected.get(split_request(request)[0], 1) > 0)
 
     @property
     def path(self) -> Path:
@@ -50,6 +66,10 @@ class Recording:
             self._labelled.add(record)
         if isinstance(record, Frame):
             self.frames = max(self.frames, record.index + 1)
+        if isinstance(record, Scalar) and record.name.startswith(SECONDS):
+            key = record.name.removeprefix(SECONDS)
+            self._expected[key] = self._expected.get(key, 1) - 1  # it is the last record of each quantity and frame
+            self.seconds[key] = self.seconds.get(key, 0.0) + record.value
         self.writer.write(record)
 
     def call(
@@ -84,10 +104,13 @@ class Recording:
         if details:
             with suppress(CaptureError):
                 self.write(Log(details, "error", "model"))
-        self.write(stop if self.ended is None else replace(self.ended, seconds=self.ended.seconds + stop.seconds))
+        stop = replace(stop, left=self.left)
+        if self.ended is not None:
+            self.ended = replace(self.ended, seconds=self.ended.seconds + stop.seconds, left=stop.left)
+        self.write(stop if self.ended is None else self.ended)
         self.writer.flush()
         nothing = "" if self.writer.begun else f"Nothing was captured; {self.path} is as it was."
-        self.stop = RunStop(stop.status, f"{stop.message} {nothing}".strip(), stop.seconds)
+        self.stop = replace(stop, message=f"{stop.message} {nothing}".strip())
 
 
 def record(

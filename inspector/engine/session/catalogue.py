@@ -42,8 +42,8 @@ def described(key: str, entry: Any) -> Entry:
     said = {
         name: getattr(entry, name)
         for name in (
-            "title", "summary", "default", "order", "needs", "cost", "options", "suffixes", "form", "reads", "prompt",
-            "choices",
+            "title", "summary", "default", "order", "needs", "cost", "cheap", "options", "suffixes", "form", "reads",
+            "prompt", "choices",
         )
         if getattr(entry, name, None) is not None
     }  # fmt: skip

@@ -78,6 +78,7 @@ def run_here(
     plan = _plan(opened.subject, batch, edits, options) if edits else None
     start = run_start(opened, batch.title, subject=_named(subject, opened), seed=seed, device=where)
     recording = record(folder, start, overwrite=overwrite)
+    recording.expect(chosen_quantities(options), 2 if plan is not None else 1)
     _to_the_end(recording, lambda: perform_with_edits(opened.subject, batch, recording, plan, options))
     return open_capture(folder)
 

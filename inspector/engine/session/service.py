@@ -18,6 +18,7 @@ from inspector.engine.opening.open_subject import Opened, open_subject, places
 from inspector.engine.opening.user_code import NotAgreedError, UserCode
 from inspector.engine.pipeline import DEFAULTS, KeptTrace, Recording, RunOptions, chosen_quantities, record, run_start
 from inspector.engine.session.batches import batch_of_spec
+from inspector.engine.session.costs import Costs
 from inspector.engine.session.data_set_runs import ManySequences, is_data_set
 from inspector.engine.session.later import KeptRun, NeedsRunError
 from inspector.records import (
@@ -61,6 +62,7 @@ class Service:
         self.opened: Opened | None = None
         self._load: Load | None = None
         self._kept = KeptRun()
+        self._costs = Costs()
         self._received = self._served = self._cancelled = 0
         """Numbers of requests received and begun, and the one up to which all are cancelled."""
         self._reported_at = 0.0
@@ -137,10 +139,11 @@ class Service:
         self._kept.let_go()
         subject, frames = self.opened.subject, list[KeptTrace]()
         options = RunOptions(
-            also=request.also, only=request.only, seed=request.seed, states=request.states, cancelled=self.cancelled,
-            progress=self._reporter(request.generation), keep=frames.append,
+            also=request.also, only=request.only, now=request.now, seed=request.seed, states=request.states,
+            cancelled=self.cancelled, progress=self._reporter(request.generation), room=self._kept.room,
+            keep=frames.append,
         )  # fmt: skip
-        chosen_quantities(options)
+        chosen = chosen_quantities(options)
         if is_data_set(request.input):
             self._run_many(request, options)
             return
@@ -157,10 +160,16 @@ class Service:
         recording = record(
             request.path, start, overwrite=request.overwrite
         )  # a folder that cannot be used is bad input
+        recording.expect(chosen, 2 if plan is not None else 1)
         self._perform(recording, lambda: perform_with_edits(subject, batch, recording, plan, options, frame))
+        assert recording.stop is not None
+        whole = recording.stop.status == "done"
+        if whole and recording.left:
+            self._kept.keep(recording, start, frames)
+        self._costs.learn(recording.seconds, [kept.trace for kept in frames])
         self._report_end(request, recording)
-        if recording.stop is not None and recording.stop.status == "done":
-            self._kept.keep(recording, start, frames)  # goes through everything that was recorded, so it comes last
+        if whole and not recording.left:  # goes through everything that was recorded: nobody waits for it
+            self._kept.keep(recording, start, frames)
 
     def _run_many(self, request: Run, options: RunOptions) -> None:
         """Run every sequence of a data set. Raises InputError where the source cannot be read."""
@@ -199,7 +208,9 @@ class Service:
         assert recording.stop is not None
         refusal = self.code.refusal() if self.code is not None else None
         if refusal is None or recording.stop.status == "done":
-            self.send(Finished(path=request.path, stop=recording.stop, generation=request.generation))
+            costs = self._costs.estimate(self._kept.missing(), self._kept.traces)
+            finished = Finished(path=request.path, stop=recording.stop, costs=costs, generation=request.generation)
+            self.send(finished)
         if refusal is not None:
             raise refusal
 
@@ -207,11 +218,18 @@ class Service:
         """Compute more quantities on the trace of the last run. Raises NeedsRunError where that cannot be."""
         keys = self._kept.asked(Path(request.path), request.quantities)
         if not keys:
-            stop = RunStop("done", f"{', '.join(request.quantities)}: computed in this run already.")
+            left = self._kept.stop.left if self._kept.stop is not None else ()
+            stop = RunStop("done", f"{', '.join(request.quantities)}: computed in this run already.", left=left)
             self.send(Finished(path=request.path, stop=stop, generation=request.generation))
             return
         recording, compute = self._kept.question(keys, self.cancelled, self._reporter(request.generation))
-        self._perform(recording, compute)
+        try:
+            self._perform(recording, compute)
+        except CaptureLostError:
+            self._kept.let_go()  # the capture takes nothing more
+            raise
+        self._kept.stop = recording.ended
+        self._costs.learn(recording.seconds, self._kept.traces)
         self._report_end(request, recording)
 
     def _is_up_to_date(self, generation: int) -> bool:

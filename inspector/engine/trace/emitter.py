@@ -47,9 +47,8 @@ class Emitter:
     """Place → step axis of its channels, where that is not the input's (engine/trace/target_steps.py)."""
     axes: set[str] = field(default_factory=set)
     """Names of the axes that were described."""
-
-    refused: set[str] = field(default_factory=set)
-    """Names of the channels whose absence was reported."""
+    refused: set[tuple[str, str]] = field(default_factory=set)
+    """(channel, reason) of what is missing: what was interrupted and is computed again gives it only once."""
 
     def channel(self, channel: Channel) -> None:
         """Declare a channel once; a second declaration of the same name is ignored."""
@@ -94,8 +93,10 @@ class Emitter:
         self.sink.write(Scalar(name, self.frame, value))
 
     def refuse(self, name: str, reason: str) -> None:
-        """Report why a channel is missing."""
-        self.refused.add(name)
+        """Report why a channel is missing, once."""
+        if (name, reason) in self.refused:
+            return
+        self.refused.add((name, reason))
         self.sink.write(Refusal(name, reason, self.frame))
 
     def check(self) -> None:

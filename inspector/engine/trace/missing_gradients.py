@@ -43,7 +43,7 @@ def say_why(trace: Trace, emit: Emitter) -> None:
 def _say(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
     place = recurrence.place
     if recurrence.delta is None:
-        if f"{place}:gradient" not in emit.refused:
+        if f"{place}:gradient" not in {name for name, _ in emit.refused}:
             own = list(_weights(trace, place))
             frozen = bool(own) and not any(own)
             for signal in ("gradient/state_norm", *SPLIT):

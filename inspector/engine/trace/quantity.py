@@ -18,6 +18,7 @@ from inspector.engine.cells.base import StepBlock
 from inspector.engine.errors import NotApplicable, Unsupported
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import KEPT_STEPS, Recurrence, Trace
+from inspector.engine.trace.work import CHEAP_ORDER, OfRecurrence, OfRun, over_each
 from inspector.records import Channel, Comparison, Option
 from inspector.records.catalogue import RECURRENCE
 
@@ -40,6 +41,7 @@ class Quantity:
         options: what can be set.
         function: the decorated function.
         parameter_gradients: whether the one backward pass also gives Trace.parameter_gradients.
+        work: its work in multiplications, counted before it is done (see work.py); None where it is not known.
     """
 
     summary: str
@@ -51,6 +53,12 @@ class Quantity:
     options: tuple[Option, ...] = ()
     function: Callable[..., Any] | None = None
     parameter_gradients: bool = False
+    work: OfRun | None = None
+
+    @property
+    def cheap(self) -> bool:
+        """Whether it is a few passes over what was recorded: small results come first, and larger ones declare work."""
+        return self.work is None and self.default and self.order < CHEAP_ORDER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +101,7 @@ def per_step(
     needs: tuple[str, ...] = (),
     cost: str = "",
     options: tuple[Option, ...] = (),
+    work: OfRecurrence | None = None,
 ) -> Callable[[Callable[..., Tensor]], Quantity]:
     """A quantity `f(block, **options) -> (t, b)`: one number a step, of every recurrence, for the selected sample.
 
@@ -112,7 +121,7 @@ def per_step(
 
         return Quantity(
             summary=summary, order=order, default=default, needs=(RECURRENCE, *needs), cost=cost, options=options,
-            function=function, run=_each_recurrence(signal, one),
+            function=function, work=over_each(work), run=_each_recurrence(signal, one),
         )  # fmt: skip
 
     return wrap
@@ -133,13 +142,14 @@ def per_recurrence(
     needs: tuple[str, ...] = (),
     cost: str = "",
     options: tuple[Option, ...] = (),
+    work: OfRecurrence | None = None,
 ) -> Callable[[Callable[..., None]], Quantity]:
     """A quantity `f(recurrence, emit, sample, **options)` that declares and writes its own channels."""
 
     def wrap(function: Callable[..., None]) -> Quantity:
         return Quantity(
             summary=summary, order=order, default=default, needs=(RECURRENCE, *needs), cost=cost, options=options,
-            function=function, run=_each_recurrence(signal, function),
+            function=function, work=over_each(work), run=_each_recurrence(signal, function),
         )  # fmt: skip
 
     return wrap
@@ -154,13 +164,14 @@ def per_run(
     cost: str = "",
     options: tuple[Option, ...] = (),
     parameter_gradients: bool = False,
+    work: OfRun | None = None,
 ) -> Callable[[Callable[..., None]], Quantity]:
     """A quantity `f(trace, emit, **options)` of the whole run."""
 
     def wrap(function: Callable[..., None]) -> Quantity:
         return Quantity(
             summary=summary, order=order, default=default, needs=needs, cost=cost, options=options, function=function,
-            run=function, parameter_gradients=parameter_gradients,
+            run=function, parameter_gradients=parameter_gradients, work=work,
         )  # fmt: skip
 
     return wrap

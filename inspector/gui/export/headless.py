@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inspector.capture import CaptureError, DamagedError, open_capture, summary, write_atomically
+from inspector.capture import CaptureError, DamagedError, not_computed, open_capture, summary, write_atomically
 from inspector.gui.runtime.display import has_display
 from inspector.transport.terminal import say
 
@@ -71,6 +71,15 @@ def export_panel(
     return Path(to), lost
 
 
+def lacks(path: Path | str, panel_key: str) -> str:
+    """What the run has not computed of what a panel shows, as one sentence, or ""."""
+    from inspector.gui.panel.registry import PANELS
+
+    panel = PANELS[key_of(panel_key)]
+    with open_capture(path) as capture:
+        return not_computed(capture, {*panel.shows, *panel.extra})
+
+
 def _draw(panel: Panel, target: Path, *, damaged: bool) -> str:
     """Write a panel's figure; returns what it lacks, as one line, or "". Raises DamagedError or CaptureError."""
     from inspector.gui.export.figure_files import figure_bytes
@@ -81,7 +90,8 @@ def _draw(panel: Panel, target: Path, *, damaged: bool) -> str:
         lost = summary([one for one in panel.capture.damage if one.anywhere])
         if lost and not damaged:
             raise DamagedError(f"{panel.title} has nothing to show, perhaps because of damaged data: {lost}")
-        raise CaptureError(f"{panel.title} has nothing to show in this capture: {panel.hint}")
+        lacking = not_computed(panel.capture, {*panel.shows, *panel.extra})
+        raise CaptureError(f"{panel.title} has nothing to show in this capture: {panel.hint} {lacking}".rstrip())
     figure = figure_bytes(panel, target)
     lost = summary(damage_in(panel))
     if lost and not damaged:

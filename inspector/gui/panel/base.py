@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy.typing as npt
 from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter
+from PySide6.QtGui import QFocusEvent, QPainter
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -25,9 +25,11 @@ from inspector.gui.panel.axis_choice import AxisChoice
 from inspector.gui.panel.edit_trigger import EditHere
 from inspector.gui.panel.empty_page import EmptyPage
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
+from inspector.gui.panel.key_moves import KeyMoves
 from inspector.gui.panel.missing import MissingLine, why_empty
 from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, filled, readable
+from inspector.gui.state.background import NOTHING, Rest
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.step_range import AxisRange, StepRange
 from inspector.gui.widgets.controls import caption, chooser, measured, number, reserve_space, set_options
@@ -37,10 +39,9 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel, Entry
 
 Array = npt.NDArray[Any]
-KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 
-class Panel(QWidget):
+class Panel(KeyMoves):
     """Base of all panels. A subclass declares what it accepts and implements `update_contents`, which may raise."""
 
     key: ClassVar[str] = ""
@@ -56,14 +57,19 @@ class Panel(QWidget):
     """Keys of quantities, not computed by default, that fill this panel; its empty page offers to compute them."""
     of_recurrences: ClassVar[bool] = False
     """Whether a recurrence that was seen and is not shown would have been shown here."""
+    shows: ClassVar[tuple[str, ...]] = ()
+    """Keys of the quantities computed by default whose channels are shown here: while the panel is visible, they are
+    computed before others."""
     needs_height: ClassVar[int] = 180
     """Pixels of height below which the figure scrolls instead of shrinking."""
     wanted = Signal(tuple)
-    """The user asks for `extra`."""
+    """The user asks for `extra`, or for what the run has left."""
     editing = Signal(str)
     """The user wants to clamp the unit under the cursor, from its step on, in the channel of this name."""
     opening = Signal(int)
     """The user wants to run one sequence of a data set alone: its number."""
+    remaining_changed = Signal()
+    """`remaining` has changed."""
     drawn = Signal()
     """The figure has changed, and so have the numbers under the cursor."""
 
@@ -82,6 +88,8 @@ class Panel(QWidget):
         """What each of `extra` needs of a model (keys of records.NEEDS), as soon as the worker has reported it."""
         self.computed = False
         """Whether `extra` was requested for the run that is shown."""
+        self.remaining = NOTHING
+        """What of `shows` and `extra` the run that is shown has not computed."""
         self.setObjectName(f"panel-{self.key}")
         self.setAccessibleName(self.title)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -120,7 +128,7 @@ class Panel(QWidget):
     def _make_pages(self) -> None:
         """The empty page, the figure and the error page, below the controls."""
         self._empty = EmptyPage(self.hint)
-        self._empty.asked.connect(lambda: self.wanted.emit(self.extra))
+        self._empty.asked.connect(lambda: self.wanted.emit(self.remaining.offered or self.extra))
         self._error = QPlainTextEdit()
         self._error.setReadOnly(True)
         self.stack = QStackedWidget()
@@ -306,10 +314,19 @@ class Panel(QWidget):
             if self.state == "empty":
                 self._show_empty()
 
+    def say_remaining(self, rest: Rest) -> None:
+        """Note what the run that is shown has not computed of what belongs here."""
+        if rest != self.remaining:
+            self.remaining = rest
+            self.remaining_changed.emit()
+            if self.state == "empty":
+                self._show_empty()
+
     def _show_empty(self) -> None:
         self.control_row.setVisible(False)
         reasons, offer = why_empty(self)
         self._empty.show_reasons(self.hint, reasons, offer=offer)
+        self._empty.show_seconds(self.remaining.seconds, len(self.remaining.offered) > 1)
         self._missing.tell(None)
         self.stack.setCurrentIndex(0)
 
@@ -346,25 +363,6 @@ class Panel(QWidget):
         for plot in self.plots:
             if plot.steps is not None:
                 plot.show_cursor(step)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Left and right move by steps (with Shift by ten), Home and End jump, up and down change the unit."""
-        key, many = Qt.Key(event.key()), 10 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
-        if key in KEYS:
-            self.looking.advance(KEYS[key] * many)
-        elif key == Qt.Key.Key_Home:
-            self.looking.move(step=0)
-        elif key == Qt.Key.Key_End:
-            self.looking.move(step=max(0, self.looking.length - 1))
-        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
-            self.move_by(-many if key == Qt.Key.Key_Up else many)
-        else:
-            super().keyPressEvent(event)
-
-    def move_by(self, rows: int) -> None:
-        """Up and down: the next unit, unless a subclass uses them otherwise."""
-        unit = self.looking.position.unit
-        self.looking.move(unit=max(0, (unit if unit is not None else 0) + rows))
 
     # -- appearance and export
 

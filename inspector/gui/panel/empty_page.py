@@ -41,6 +41,10 @@ class EmptyPage(QWidget):
         """Show the cost of the computation on the button."""
         self.button.setToolTip(tooltip(f"{WHAT}. Cost: {cost}" if cost else WHAT))
 
+    def show_seconds(self, seconds: float, many: bool) -> None:
+        """Show on the button about how long it takes, where that is known."""
+        self.button.setText(compute_text(seconds, many))
+
     def text(self) -> str:
         """The text that is shown."""
         return self.label.text()
@@ -49,6 +53,21 @@ class EmptyPage(QWidget):
         """The hint, then the reasons why channels are missing; `offer` shows the button."""
         self.label.setText("\n\n".join([hint, *map(clean, reasons)]))
         self.button.setVisible(offer)
+
+
+def compute_text(seconds: float, many: bool = False) -> str:
+    """What a button says that computes one quantity, or many: an estimate of its seconds says "about"."""
+    what = "Compute them" if many else "Compute it"
+    if not seconds:
+        return what
+    return f"{what} (less than 1 s)" if seconds < 1 else f"{what} (about {duration(seconds)})"
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, rounded as an estimate is."""
+    if seconds < 90:
+        return f"{seconds:.0f} s" if seconds < 10 else f"{5 * round(seconds / 5)} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"
 
 
 def refused(refusals: Iterable[Refusal]) -> list[str]:

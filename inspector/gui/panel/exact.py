@@ -24,7 +24,7 @@ def exact(capture: Capture, name: str, frame: int, region: tuple[slice, ...]) ->
         extent = capture.extent(name, frame)
         cuts = (*region, *[slice(None)] * (len(extent) - len(region)))
         bounds = tuple(cut.indices(size)[:2] for cut, size in zip(cuts, extent, strict=True))
-        missing = COMING if capture.stop is None else ABSENT
+        missing = _missing(capture)
         for word, boxes in ((missing, holes.missing), (DAMAGED, holes.damaged)):
             for box in boxes:
                 cut = inside(box, bounds)
@@ -43,9 +43,14 @@ def why_not_known(capture: Capture, name: str, frame: int) -> str:
     holes = capture.holes(name, frame)
     if holes.damaged:
         return DAMAGED
-    return "" if not holes else COMING if capture.stop is None else ABSENT
+    return _missing(capture) if holes else ""
 
 
 def or_why(value: Any, capture: Capture, name: str, frame: int) -> Any:
     """A number computed from a channel; where it is NaN and something of the channel is not known, the word."""
     return (why_not_known(capture, name, frame) or value) if np.isnan(value) else value
+
+
+def _missing(capture: Capture) -> str:
+    """The word for what no page brought; what a run has left may be on its way."""
+    return COMING if capture.stop is None or capture.stop.left else ABSENT

@@ -7,6 +7,7 @@ from typing import ClassVar, Protocol
 from inspector.capture import Capture
 from inspector.gui.panel.availability import why_not
 from inspector.gui.panel.empty_page import refused
+from inspector.gui.state.background import Rest
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import tooltip
 
@@ -22,6 +23,7 @@ class Concerned(Protocol):
     extra: ClassVar[tuple[str, ...]]
     needs: tuple[tuple[str, ...], ...]
     computed: bool
+    remaining: Rest
     of_recurrences: ClassVar[bool]
 
     def concerns(self, name: str) -> bool:
@@ -35,7 +37,15 @@ def reasons_for(panel: Concerned) -> list[str]:
 
 
 def why_empty(panel: Concerned) -> tuple[list[str], bool]:
-    """The reasons for the empty page of a panel, and whether it offers to compute its quantities."""
+    """What the empty page of a panel says, a line each, and whether it offers to compute something."""
+    reasons, offer = _missing(panel)
+    rest = panel.remaining
+    said = [rest.sentence] if rest.sentence else []
+    return [*reasons, *said], bool(rest.offered) or (offer and not (rest.present or rest.waiting))
+
+
+def _missing(panel: Concerned) -> tuple[list[str], bool]:
+    """The reasons why a panel is empty, and whether what it shows on request may still be computed."""
     reasons, capture = reasons_for(panel), panel.capture
     if capture is None or not panel.extra:
         return reasons, False

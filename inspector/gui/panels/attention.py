@@ -13,8 +13,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox
 
-from inspector.gui.panel.base import KEYS, Panel, caption, chooser, measured, set_options
+from inspector.gui.panel.base import Panel, caption, chooser, measured, set_options
 from inspector.gui.panel.exact import exact_at
+from inspector.gui.panel.key_moves import KEYS
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.atlas import Atlas, thumbnail
@@ -43,6 +44,15 @@ class Attention(Panel):
     tab_order, tab_row = 60, "upper"
     key, title = "attention", "Attention"
     hint = "Attention maps of every head of every layer, and their entropy and distance. Needs a model with attention."
+    shows = (
+        "attention/maps",
+        "attention/distance",
+        "attention/entropy",
+        "attention/entropy_normalised",
+        "attention/largest_weight",
+        "attention/sink_mass",
+        "attention/sink_mass_4",
+    )
 
     needs_height = 220
 

@@ -50,7 +50,7 @@ class Clipping(Panel):
         "The gradient of every parameter and the effect of clipping it, by norm or by value, in this run. The model "
         "needs a loss for it; the share of clipped training steps needs a history.json beside the checkpoint."
     )
-
+    shows = ("clipping",)
     needs_height = 300
 
     @classmethod

@@ -104,7 +104,7 @@ class Depth(Panel):
         "Gradients and states from layer to layer. Needs two or more recurrent layers in series, or, for the gradients "
         "of the parameters, any model with a loss."
     )
-
+    shows = ("depth",)
     extra = ("depth/parameters",)
 
     @classmethod

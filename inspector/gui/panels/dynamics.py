@@ -44,7 +44,7 @@ class Dynamics(Panel):
         "Lyapunov exponents and the trajectory of the state in its principal components, with its fixed points "
         "where they are computed. Needs a recurrent layer."
     )
-
+    shows = ("trajectory", "lyapunov")
     extra = ("fixed_points",)
     needs_height = 320
 

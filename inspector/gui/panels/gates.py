@@ -41,7 +41,7 @@ class Gates(Panel):
     key, title = "gates", "Gates"
     of_recurrences = True
     hint = "Gates and candidates of gated layers (LSTM, GRU), unit by step, and their saturation."
-
+    shows = ("gates",)
     needs_height = 300
 
     @classmethod

@@ -15,6 +15,7 @@ class Gradients(CurvePanel):
     key, title = "gradients", "Gradients"
     of_recurrences = True
     hint = "Norms of the gradient of the loss at every state, from one backward pass. The model needs a loss for it."
+    shows = ("gradients", "gradients/embedding")
     axis = "gradient norm"
 
     @classmethod

@@ -29,7 +29,7 @@ class Health(Panel):
     tab_order = 190
     key, title = "health", "Health"
     hint = "Counts of −∞, negative, zero, positive, +∞ and NaN in every captured tensor. Run a model to see them."
-
+    shows = ("health",)
     by_steps = False
 
     @classmethod

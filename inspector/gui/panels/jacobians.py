@@ -15,6 +15,14 @@ class Jacobians(CurvePanel):
     key, title = "jacobians", "Jacobians"
     of_recurrences = True
     hint = "Norms of the Jacobian of each step of a recurrent layer: above 1 a step stretches, below 1 it shrinks."
+    shows = (
+        "jacobian/frobenius_norm",
+        "jacobian/frobenius_norm_scaled",
+        "jacobian/carousel_norm",
+        "jacobian/bound",
+        "jacobian/spectral_norm",
+        "jacobian/spectral_radius",
+    )
     axis, mark_one = "norm of ∂sₜ/∂sₜ₋₁", True
 
     @classmethod

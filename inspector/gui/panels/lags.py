@@ -44,7 +44,7 @@ class Lags(Panel):
     key, title = "lags", "Lags"
     of_recurrences = True
     hint = "Norms of products of step Jacobians by lag: how far back a state has an effect. Needs a recurrent layer."
-
+    shows = ("jacobian/lag", "gradient/lag_map")
     needs_height = 300
 
     @classmethod

@@ -53,7 +53,7 @@ class Openers(Panel):
         "Which inputs open each gate, what a unit retains over a span of steps, its memory timescale, and runs of "
         "long-term memory. Needs a gated layer (LSTM, GRU, or gates of your own)."
     )
-
+    shows = ("gates", "saturation", "timescale", "memory", "openers")
     needs_height = 480
 
     @classmethod

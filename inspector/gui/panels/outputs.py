@@ -34,7 +34,7 @@ class Outputs(Panel):
     tab_order, tab_row = 70, "upper"
     key, title = "outputs", "Outputs"
     hint = "Loss and surprise by step, and the most probable outputs. Needs a model with a loss or a vocabulary."
-
+    shows = ("output/loss", "output/probabilities")
     needs_height = 260
 
     @classmethod

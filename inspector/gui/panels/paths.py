@@ -52,6 +52,7 @@ class Paths(Panel):
         "What a step copies past its nonlinearities (an LSTM's carousel, a GRU's z) against what goes through them, "
         "and which units of a ReLU layer are open. Needs a gated layer, or a ReLU layer of torch (nn.RNN, nn.RNNCell)."
     )
+    shows = ("paths", "masks", "paths/lag")
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

@@ -56,6 +56,7 @@ class Training(Panel):
         "Loss, gradient norm and whatever else training logged in a history.json beside the checkpoint, over the "
         "training iterations. A dashed line marks this checkpoint."
     )
+    shows = ("training",)
     by_steps = False
 
     @classmethod

@@ -20,6 +20,8 @@ class Answers:
 
     def take(self, event: Any, changes: Changes) -> None:
         """One record."""
+        if self.work.background.takes(event, changes):
+            return
         newest = getattr(event, "generation", self.work.generation) == self.work.generation
         changes.state = True
         if isinstance(event, Catalog):
@@ -63,6 +65,7 @@ class Answers:
             self._needs_consent(event, changes)
             return
         self.models.load, self.models.loaded, changes.loaded = load, event, event
+        self.work.background.lost()
         if not newest:
             return
         cancelled, then = work.cancelling, self.models.then
@@ -98,6 +101,7 @@ class Answers:
         if event.stop.status == "done" and self.work.question:
             self.work.shown.later += self.work.question
             changes.computed = True
+        self.work.background.ended(event)
         self.work.finish(event.stop.message or f"Done in {event.stop.seconds:.1f} s.")
         if event.stop.status == "failed":
             changes.failure = Failure(message=event.stop.message, kind="model")
@@ -110,6 +114,7 @@ class Answers:
             changes.not_opened = self.work.not_opened(said)
             return
         if event.kind == "needs run":
+            self.work.background.lost()
             changes.needs_run = event.message
             changes.lines.append(Log(event.message))
             self.work.finish(event.message)
@@ -136,6 +141,7 @@ class Answers:
         if ended.expected:
             return
         self.work.connection.state, self.models.loaded = "ended", None
+        self.work.background.lost()
         changes.not_opened = self.work.not_opened(ended.sentence)
         changes.failure = Failure(message=ended.sentence, kind="worker")
         changes.lines.append(Log(ended.sentence, "error"))

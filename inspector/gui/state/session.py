@@ -137,9 +137,16 @@ class Session(Work):
             self.sentence = f"That was a run of {made.subject}, which is no longer open."
 
     def analyse(self, keys: tuple[str, ...]) -> None:
-        """Compute quantities for the run that is shown, without a new run where that is possible."""
+        """Compute quantities for the run that is shown, without a new run where that is possible.
+
+        What is being computed for it already is asked for once more, together with these.
+        """
         made = self.again_possible
-        if made is None or self.busy or not self.connection.alive or self.loaded is None:
+        if made is not None and self.question and not self.cancelling:
+            keys = tuple(dict.fromkeys((*self.question, *keys)))
+            self.interrupt()
+            self.begin_question(made, keys)
+        elif made is None or self.busy or not self.connection.alive or self.loaded is None:
             self.again()
         else:
             self.begin_question(made, keys)
@@ -186,7 +193,9 @@ class Session(Work):
         """Keys of quantities beyond the default ones that were requested for the shown run, then or later."""
         made = self.shown.current
         requests = (*made.request.also, *self.shown.later) if made is not None else ()
-        return tuple(split_request(request)[0] for request in requests)
+        stop = self.capture.stop if self.capture is not None else None
+        left = stop.left if stop is not None else ()
+        return tuple(split_request(request)[0] for request in requests if request not in left)
 
     # -- the tick
 
@@ -204,6 +213,7 @@ class Session(Work):
             self.sentence = f"{changes.needs_run} {self.sentence}"
         self._watch_cancel(changes)
         self.shown.watch(changes)
+        self.background.go_on()
         changes.lines[:0] = self.connection.lines()
         changes.begun = self.connection.begun()
         self.log.extend(changes.lines)

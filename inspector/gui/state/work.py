@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from inspector.capture import Capture
+from inspector.gui.state.background import Background
 from inspector.gui.state.connection import Connection
 from inspector.gui.state.exchange import Make, Worker
 from inspector.gui.state.opening import Opening, Wanted
@@ -32,6 +33,7 @@ class Work:
         """The variables that the user named as the states of a subject's hand-written cells."""
         self.question: tuple[str, ...] = ()
         """The quantities that are being computed for the run that is shown; () during any other activity."""
+        self.background = Background(self)
         self._started_at = self._seconds = 0.0
 
     # -- the present state
@@ -119,8 +121,9 @@ class Work:
         """Ask the worker for a run of the model that is open."""
         request = Run(
             path=str(self.shown.next_path()), input=wanted.input, edits=wanted.edits, generation=self.generation,
-            also=self._also(), states=dict(self.states_of(self.subject)),
+            also=self._also(), now=self._now(), states=dict(self.states_of(self.subject)),
         )  # fmt: skip
+        self.background.forget()
         self.shown.ask(Made(request, self.subject))
         self.running, self.progress, self.cancelled_at = True, None, None
         self._started_at = time.monotonic()
@@ -129,6 +132,7 @@ class Work:
 
     def begin_question(self, made: Made, keys: tuple[str, ...]) -> None:
         """Ask the worker for quantities of a run that has ended, from its stored trace."""
+        self.background.stop()
         self.generation += 1
         self.running, self.progress, self.cancelled_at = True, None, None
         self._started_at = time.monotonic()
@@ -140,8 +144,13 @@ class Work:
         known = {entry.key for entry in self.catalog.quantities} if self.catalog is not None else set()
         return tuple(request for request in self.also if split_request(request)[0] in known)
 
+    def _now(self) -> tuple[str, ...] | None:
+        """What a run computes before it ends: what is recorded and what is cheap; the rest is left to `background`."""
+        return tuple(entry.key for entry in self.catalog.quantities if entry.cheap) if self.catalog else None
+
     def interrupt(self) -> None:
         """Tell the worker to stop the present activity."""
+        self.background.stop()
         if self.busy:
             self.connection.send(Cancel())
 

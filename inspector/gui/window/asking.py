@@ -43,6 +43,7 @@ class Asking(Showing):
         self._waiting_path = ""
         """A file that waits for the worker's catalogue before it is opened."""
         session.also = self.compute_menu.wanted
+        session.background.budget = float(settings.text("budget", str(session.background.budget)))
         session.states_of = lambda subject: remembered_states(settings, subject)
         self.compute_menu.chosen.connect(self._also)
         self.opener.sample_chosen.connect(self.open_sample)
@@ -177,13 +178,21 @@ class Asking(Showing):
 
     @Slot(tuple)
     def compute_also(self, keys: tuple[str, ...]) -> None:
-        """Compute more from now on, and run again."""
-        self.compute_menu.switch_on(keys)
+        """Compute more for the run that is shown; what is not computed by default, from now on."""
+        catalog = self.session.catalog
+        default = {entry.key for entry in catalog.quantities if entry.default} if catalog is not None else set()
+        self.compute_menu.switch_on([key for key in keys if key not in default])
         if self.session.can_run_again:
             self.session.analyse(keys)
         else:
             self.fail("Open the model of this capture and run it: what is missing will be computed in that run.")
         self.show_state()
+
+    def choose_budget(self, seconds: float) -> None:
+        """How long a quantity may take that is computed without being asked for."""
+        self.session.background.budget = seconds
+        self.settings.set_text("budget", str(seconds))
+        self.say_what_remains()
 
     def _also(self, keys: tuple[str, ...]) -> None:
         self.session.also = keys

@@ -83,8 +83,10 @@ class Docking:
     def put(self, key: str, panel: Panel) -> None:
         """A panel that has been made comes into its dock, its controls into the bar, and a line for damage into it."""
         from inspector.gui.panel.damaged import PanelNote
+        from inspector.gui.panel.remaining import RemainingNote
 
         PanelNote(panel)
+        RemainingNote(panel)
         self.bars[key].set_controls(panel.control_row)
         self._places[key].put(panel)
         self._places[key].seen = key in self.seen
@@ -210,7 +212,7 @@ class Docking:
                     continue
                 key, kind = titled[bar.tabText(i)]
                 tabbed.add(key)
-                nothing = panels.source is not None and not panels.has_data(key)
+                nothing = panels.source is not None and not panels.has_data(key) and not panels.expects(key)
                 bar.setTabToolTip(i, tooltip(kind.hint))
                 bar.setTabTextColor(i, QColor(self._theme.muted if nothing else self._theme.text))
         for key, dock_bar in self.bars.items():
@@ -219,7 +221,7 @@ class Docking:
     def raise_useful(self) -> None:
         """Where the panel on top of a group of tabs is empty, one that is not comes to the top."""
         for key, panel in (self._panels.made if self._panels is not None else {}).items():
-            if key not in self.seen or panel.state != "empty":
+            if key not in self.seen or panel.state != "empty" or panel.remaining.sentence:
                 continue
             panel.redraw()  # what cannot apply to the model is known only when its run has ended
             full = self._full_beside(key) if panel.state == "empty" and not self.docks[key].isFloating() else ""

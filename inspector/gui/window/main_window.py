@@ -58,6 +58,7 @@ class Window(Asking):
             return
         made = key in self.panels.made
         panel = self.panels.get(key)
+        self.say_what_remains()
         if panel is not None and made:  # a new one has been drawn
             panel.redraw()
 
@@ -93,14 +94,16 @@ class Window(Asking):
             self.new_capture()
         elif changes.channels:
             self.grown(changes.channels)
-        if changes.computed:
+        if changes.computed or changes.state:
             self.say_what_was_computed()
+        if changes.state or changes.channels or changes.another_capture or self.session.background.present:
+            self.say_what_remains()
         if changes.state:
             self._know(self.session.catalog)
         if changes.loaded is not None and not changes.loaded.needs_consent:
             self.input.set_loaded(changes.loaded)
             self.input.show_spec(self.session.spec)
-        if changes.state or self.session.busy:
+        if changes.state or self.session.busy or self.session.background.present:
             self.show_state()
         if changes.state and not self.session.busy:
             self.docking.raise_useful()

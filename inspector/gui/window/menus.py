@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from inspector.gui.dialogs.dialogs import NAME, Palette, show_keys
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.model_opening import OpenDialog
-from inspector.gui.window.saving import export_all, save_panel
+from inspector.gui.window.saving import complete, export_all, save_panel
 from inspector.gui.window.states_choice import choose_states
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 Standard = QKeySequence.StandardKey
 OPENS = "a capture, a packed one, a model, a checkpoint or a sequence"
+BUDGETS = {
+    "What takes up to 1 s": 1.0, "What takes up to 10 s": 10.0, "What takes up to a minute": 60.0,
+    "Everything": math.inf,
+}  # fmt: skip
 WHOLE = "The whole sequence, and every plot as it was"
 BACK = "Back to the data set from which a sequence was opened"
 ENLARGE = "One panel gets the room of all, or all again"
@@ -68,10 +73,21 @@ class Menus:
         self.add(menu, "&Run again", window.run_again, "F5", "Run again, or what was typed")
         self.add(menu, "&Edit and run…", window.edit, "Ctrl+E")
         menu.addMenu(window.compute_menu)
+        self._budget(menu.addMenu("Compute by &itself"))
         self.add(menu, "&States of hand-written cells…", lambda: choose_states(window))
         self.add(menu, "&Cancel", window.session.cancel, "Esc", "Cancel the run, or the opening of a model")
         self.add(menu, "&Back to the sequences", window.back_to_sequences, "Alt+Left", BACK)
         self.add(menu, "&Play the steps", window.play)
+
+    def _budget(self, menu: QMenu) -> None:
+        """How long a quantity may take that is computed without being asked for."""
+        group = QActionGroup(self.window)
+        for text, seconds in BUDGETS.items():
+            action = self.add(menu, text, lambda seconds=seconds: self.window.choose_budget(seconds))  # type: ignore[misc]
+            action.setProperty(NAME, f"Compute by itself: {text.lower()}")
+            action.setCheckable(True)
+            action.setChecked(self.window.session.background.budget == seconds)
+            group.addAction(action)
 
     def view(self) -> None:
         """The view and its appearance."""
@@ -174,6 +190,8 @@ def save_as(window: Asking) -> None:
     if capture is None or not capture.path.is_dir():
         window.fail("There is no capture to save yet; run a model first.")
         return
+    if not complete(window, "This capture"):
+        return
     path, _ = QFileDialog.getSaveFileName(window, "Save capture as", f"run{SUFFIX}", f"Capture (*{SUFFIX})")
     if path:
         target = Path(path if path.endswith(SUFFIX) else path + SUFFIX)
@@ -190,6 +208,8 @@ def pack_as(window: Asking) -> None:
     capture = window.session.capture
     if capture is None or not capture.path.is_dir():
         window.fail("There is no capture to pack yet; run a model first.")
+        return
+    if not complete(window, "This capture"):
         return
     path, _ = QFileDialog.getSaveFileName(window, "Pack capture", "run.inspect.zip", "Packed capture (*.inspect.zip)")
     if path:

@@ -29,6 +29,8 @@ class Panels(Mapping[str, "Panel"]):
         """What the panels show: a capture, the difference of two of its frames, or None."""
         self.kinds: Mapping[str, type[Panel]] = {}
         """The class of every panel that has a dock, also of those that could not be made."""
+        self.left: frozenset[str] = frozenset()
+        """Keys of the quantities that the run that is shown has not computed."""
         self._made: dict[str, Panel] = {}
         self._broken: set[str] = set()
         self._make: Make = lambda _key, _kind: None
@@ -56,6 +58,10 @@ class Panels(Mapping[str, "Panel"]):
             return has_data_for(self.kinds[key], self.source, self.cursor.position.frame)
         except Exception:  # noqa: BLE001 - a failure of one panel must not affect the window
             return True
+
+    def expects(self, key: str) -> bool:
+        """Whether a panel may still get something to show of the run that is shown."""
+        return not self.left.isdisjoint(self.kinds[key].shows)
 
     def __getitem__(self, key: str) -> Panel:
         if key in self._broken:

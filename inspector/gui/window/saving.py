@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
-from inspector.capture import CaptureError, Damage, summary
+from inspector.capture import CaptureError, Damage, left_of, summary
 from inspector.gui.widgets.plain_text import plain_box
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from inspector.gui.window.asking import Asking
 
 LEFT = "Save what is left"
+FIRST, WITHOUT = "Compute it first", "Save without it"
 
 
 def save_panel(window: Asking, panel: Panel, key: str, save: Callable[..., Path], kinds: str) -> None:
@@ -29,6 +30,8 @@ def save_panel(window: Asking, panel: Panel, key: str, save: Callable[..., Path]
     if not Path(path).suffix:
         path += chosen.partition("(*")[2].partition(")")[0]
     try:
+        if not complete(window, panel.title, {*panel.shows, *panel.extra}):
+            return
         lost = _lost(panel)
         if lost and not agreed(window, panel.title, lost):
             _say(window, f"{panel.title} was not saved: some of it is damaged.")
@@ -48,6 +51,8 @@ def export_all(window: Asking) -> None:
 
     folder = QFileDialog.getExistingDirectory(window, "Folder for the figures")
     if not folder:
+        return
+    if not complete(window, "What the panels show"):
         return
     full = {key: panel for key, panel in window.panels.all().items() if panel.state == "figure"}
     lost = list(dict.fromkeys(one for panel in full.values() for one in damage_in(panel)))
@@ -72,6 +77,22 @@ def agreed(window: Asking, what: str, lost: Iterable[Damage]) -> bool:
     left = box.addButton(LEFT, QMessageBox.ButtonRole.AcceptRole)
     box.exec()
     return box.clickedButton() is left
+
+
+def complete(window: Asking, what: str, among: Collection[str] | None = None) -> bool:
+    """Whether to go on with saving: what the run has not computed is named, and can be computed first."""
+    capture = window.session.capture
+    left = left_of(capture, among) if capture is not None else ()
+    if not left:
+        return True
+    box = plain_box(window, "inspector", f"{what} lacks what this run has not computed: {', '.join(left)}.")
+    box.setStandardButtons(QMessageBox.StandardButton.Cancel)
+    first = box.addButton(FIRST, QMessageBox.ButtonRole.ActionRole)
+    without = box.addButton(WITHOUT, QMessageBox.ButtonRole.AcceptRole)
+    box.exec()
+    if box.clickedButton() is first:
+        window.compute_also(left)
+    return box.clickedButton() is without
 
 
 def _lost(panel: Panel) -> list[Damage]:

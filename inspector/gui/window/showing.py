@@ -16,7 +16,7 @@ from inspector.gui.state.step_axes import lengths_of
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.parts import Parts
-from inspector.records import Place
+from inspector.records import Place, split_request
 
 READOUT_MS = 60
 
@@ -32,6 +32,7 @@ class Showing(Parts):
         self._places: tuple[Place, ...] = ()
         """The tree of the model that is shown: a new run of the same model keeps the cursor position."""
         self._player = Player(self.looking, self)
+        session.background.looked_at = self.looked_at
         self.looking.moved.connect(self._moved)
         self.frames.chosen.connect(self._choose_frame)
         self.tree.place_chosen.connect(lambda place: self.looking.move(place=self._captured_place(place)))
@@ -53,12 +54,27 @@ class Showing(Parts):
         for panel in self.panels.made.values():
             panel.set_capture(capture)
         self.say_what_was_computed()
+        self.say_what_remains()
         self.grown(frozenset(capture.channels) if capture is not None else frozenset())
 
     def say_what_was_computed(self) -> None:
         """Tell the panels that offer to compute more whether it was computed."""
         for panel in self.panels.made.values():
             panel.say_computed(self.has_computed(panel.extra))
+
+    def say_what_remains(self) -> None:
+        """Tell the panels what the run that is shown has not computed of theirs."""
+        stop = self.session.capture.stop if self.session.capture is not None else None
+        self.panels.left = frozenset(split_request(request)[0] for request in (stop.left if stop is not None else ()))
+        made = list(self.panels.made.values())
+        rests = self.session.background.rests([((*panel.shows, *panel.extra), panel.extra) for panel in made])
+        for panel, rest in zip(made, rests, strict=True):
+            panel.say_remaining(rest)
+
+    def looked_at(self) -> set[str]:
+        """Keys of the quantities that the panels on screen show."""
+        kinds = self.panels.kinds
+        return {quantity for key in self.docking.seen if key in kinds for quantity in kinds[key].shows}
 
     def has_computed(self, keys: Collection[str]) -> bool:
         """Whether some quantities, one at least, were computed for the run that is shown."""

@@ -15,6 +15,8 @@ class StatusRow:
     def __init__(self, status: QStatusBar, session: Session) -> None:
         self.session = session
         self.sentence, self.elapsed, self.worker = CutLabel(), plain_label(), plain_label()
+        self.background = plain_label()
+        self.background.setEnabled(False)  # quiet: nobody waits for it
         self.bar = QProgressBar()
         self.bar.setMaximumWidth(180)
         self.bar.setTextVisible(False)
@@ -24,7 +26,7 @@ class StatusRow:
         for hidden in (self.bar, self.stop, self.restart):
             hidden.hide()
         status.addWidget(self.sentence, 1)
-        for widget in (self.elapsed, self.bar, self.stop, self.restart, self.worker):
+        for widget in (self.elapsed, self.bar, self.stop, self.restart, self.background, self.worker):
             status.addPermanentWidget(widget)
 
     def show_state(self) -> None:
@@ -41,6 +43,8 @@ class StatusRow:
             self.bar.setValue(round(1000 * progress.done / progress.total))
         else:
             self.bar.setRange(0, 0)
+        behind = session.background
+        self.background.setText(f"in the background: {behind.present}, {behind.count} left" if behind.present else "")
         torch = f"torch {session.catalog.torch}" if session.catalog is not None else ""
         words = {"starting": "torch is loading …", "ready": f"{torch}, ready", "ended": "worker ended"}
         self.worker.setText(clean(words.get(session.worker_state, session.worker_state)))

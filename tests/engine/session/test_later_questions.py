@@ -8,105 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asked_later import KINDS, SPEC, Asked, held
 
-from inspector.capture import Capture, Writer, open_capture
+from inspector.capture import Writer, open_capture
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.session import later
 from inspector.engine.session import service as module
-from inspector.engine.session.service import Service
-from inspector.records import Analyse, Edit, Failure, Finished, InputSpec, Load, Loaded, Run, RunStop
-
-SUBJECTS = """
-import torch
-from types import SimpleNamespace
-from torch import nn
-
-class Fused(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.rnn, self.head = nn.LSTM(3, 5, 2, batch_first=True, bidirectional=True), nn.Linear(10, 4)
-    def forward(self, x):
-        calls.append(1)
-        return self.head(self.rnn(x)[0])
-
-class Attending(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer, self.head = nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True), nn.Linear(4, 4)
-    def forward(self, x):
-        calls.append(1)
-        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1])
-        return self.head(self.layer(x, src_mask=mask, is_causal=True))
-
-class Loop(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner, self.outer, self.head = nn.Linear(3, 4), nn.Linear(4, 4), nn.Linear(4, 4)
-    def forward(self, x):
-        calls.append(1)
-        h, out = x.new_zeros(len(x), 4), []
-        for t in range(x.shape[1]):
-            z = torch.sigmoid(self.inner(x[:, t]) - h)
-            h = z * h + (1 - z) * torch.tanh(self.outer(h) + self.inner(x[:, t]))
-            out.append(h)
-        return self.head(torch.stack(out, 1))
-
-calls = []
-
-def make(kind):
-    torch.manual_seed(2)
-    model = {"fused": Fused, "attention": Attending, "loop": Loop}[kind]()
-    width = 4 if kind == "attention" else 3
-    def loss(output, batch):
-        return output.square().sum(-1)
-    return SimpleNamespace(model=model, width=width, kind="vectors", loss=loss, calls=calls)
-"""
-KINDS = ("fused", "attention", "loop")
-SPEC = InputSpec(kind="generated", value="noise", options={"steps": 9})
-
-
-class Asked:
-    """A service with a model open, and what it said."""
-
-    def __init__(self, folder: Path, kind: str) -> None:
-        self.said: list[Any] = []
-        self.folder = folder
-        (folder / "m.py").write_text(SUBJECTS)
-        self.service = Service(self.said.append)
-        self.open(kind)
-
-    def open(self, kind: str) -> None:
-        load = Load(subject=f"{self.folder / 'm.py'}:make", arguments={"kind": kind}, trusted=True)
-        self.service.serve(load)
-        assert isinstance(self.said[-1], Loaded), self.said[-1]
-
-    def run(self, name: str, *quantities: str, edits: tuple[Edit, ...] = ()) -> Path:
-        path = self.folder / f"{name}.inspect"
-        self.service.serve(Run(path=str(path), input=SPEC, only=quantities, edits=edits, seed=4))
-        assert isinstance(self.said[-1], Finished) and self.said[-1].stop.status == "done", self.said[-1]
-        return path
-
-    def ask(self, path: Path, *quantities: str) -> Any:
-        self.service.serve(Analyse(path=str(path), quantities=quantities, generation=5))
-        assert self.said[-1].generation == 5
-        return self.said[-1]
-
-    @property
-    def calls(self) -> int:
-        """How often the model was called."""
-        assert self.service.opened is not None
-        return len(self.service.opened.subject.model.forward.__globals__["calls"])
-
-
-def held(capture: Capture) -> dict[tuple[str, int], tuple[tuple[int, ...], bytes]]:
-    """The bytes of every channel in every frame."""
-    found = {}
-    for name in capture.channels:
-        for frame in capture.frames:
-            if capture.revision(name, frame.index):
-                array = np.ma.getdata(capture.array(name, frame.index))
-                found[name, frame.index] = (array.shape, array.tobytes())
-    return found
+from inspector.records import Edit, Failure, Finished, Run, RunStop
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -221,7 +129,31 @@ def test_a_question_that_is_cancelled_leaves_the_run_done(tmp_path: Path, monkey
     with open_capture(path) as capture:
         assert capture.status == "done" and "rnn.l0:gate/forget" in capture.channels and not capture.damage
         assert "rnn.l0:jacobian/lag" not in capture.channels
-    assert "No run" in needs_run(asked.ask(path, "jacobian/lag"))
+
+
+def test_what_a_cancel_cut_short_is_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked(tmp_path, "fused")
+    whole = asked.run("whole", "states", "gates", "jacobian/lag")
+    path = asked.run("a", "states")
+    gates = QUANTITIES["gates"]
+
+    def stopped(trace: Any, emit: Any) -> None:
+        gates.run(trace, emit)
+        emit.refuse("rnn.l0:nothing", "It is said once.")
+        asked.service.cancel()
+        emit.check()
+
+    monkeypatch.setitem(QUANTITIES._entries, "gates", module.replace(gates, run=stopped))
+    asked.service.received()
+    for _ in range(2):
+        assert asked.ask(path, "jacobian/lag", "gates").stop.status == "cancelled"
+        asked.service.received()
+    monkeypatch.setitem(QUANTITIES._entries, "gates", gates)
+    answer = asked.ask(path, "jacobian/lag", "gates")
+    assert isinstance(answer, Finished) and answer.stop.status == "done", "what was cut short is computed again"
+    with open_capture(whole) as first, open_capture(path) as second:
+        assert held(first) == held(second) and not second.damage
+        assert [refusal.channel for refusal in second.refusals].count("rnn.l0:nothing") == 1
 
 
 def test_a_run_that_was_replaced_on_disk_is_not_added_to(tmp_path: Path) -> None:

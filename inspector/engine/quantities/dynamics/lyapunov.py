@@ -14,6 +14,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.engine.trace.work import CALL
 
 BUDGET, MOST_COST = 5e9, 2e11
 """Multiplications (steps × S² × exponents) spent on one layer, a few seconds; and the number above which a layer is
@@ -28,7 +29,10 @@ FORMULA = (
 
 
 @QUANTITIES.register("lyapunov")
-@per_recurrence(signal="lyapunov", summary="Lyapunov exponents by QR, with their convergence", order=75)
+@per_recurrence(
+    signal="lyapunov", summary="Lyapunov exponents by QR, with their convergence", order=75,
+    work=lambda size: 4 * min(BUDGET, size.steps * float(size.state) ** 3) + 20 * CALL * size.steps,
+)  # fmt: skip
 def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `lyapunov/exponents` (exponent,), `lyapunov/running` (step, exponent), in nats a step, and their scalars;
     `lyapunov/errors` (statistic, exponent): standard errors over segments of the run and over starting bases.

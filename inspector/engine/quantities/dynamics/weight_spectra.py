@@ -22,7 +22,7 @@ SOURCE = "Pascanu, Mikolov & Bengio 2013; Arjovsky, Shah & Bengio 2016; Henrici 
 @QUANTITIES.register("weight/spectrum")
 @per_recurrence(
     signal="weight", summary="singular values and eigenvalues of every recurrent weight, ‖WᵀW − I‖, non-normality",
-    order=30,
+    order=30, work=lambda size: 60.0 * min(size.row * size.state, BUDGET),
 )  # fmt: skip
 def weight_spectra(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write, for every matrix, `weight/NAME/singular_values` (rank,) and `weight/NAME/eigenvalues` (eigenvalue, part).

@@ -26,6 +26,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.engine.trace.work import CALL
 from inspector.records.catalogue import LOSS
 
 LONGEST = 4096
@@ -46,6 +47,7 @@ LAG = "‖Σ_t a_tᵀ J_{t:t−ℓ} ∂⁺s_{t−ℓ}/∂θ‖_F (norm of the su
     default=False,
     needs=(LOSS,),
     cost="time and memory grow with the square of the steps; up to 4,096 steps",
+    work=lambda size: size.steps * (27.0 * size.steps * size.row + 20 * CALL) if size.steps <= LONGEST else 0.0,
 )
 def bptt(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write, for each parameter θ, `bptt/θ` (step, source), `bptt/θ/lag` (statistic, lag) and its scalars.

@@ -12,6 +12,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.engine.trace.work import CALL, Size, every_product
 from inspector.records.catalogue import LOSS
 
 BUDGET = 4e11
@@ -31,6 +32,7 @@ ABOUT = Describe(
     summary="how far back the gradient of each step's loss reaches (step × step)",
     order=80,
     needs=(LOSS,),
+    work=lambda size: counted(size),
 )
 def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `gradient/lag_map`, (step, source): row t, column k ≤ t. Without a loss there is nothing to write."""
@@ -39,7 +41,7 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     if recurrence.arriving is None:
         return
     length, s = recurrence.length(sample), recurrence.cell.state_size
-    if float(length) ** 2 * s * s * 2 > BUDGET:
+    if too_long(length, s):
         raise Unsupported(
             f"The map of {length} × {length} steps with {s} state entries takes too long; use a shorter sequence."
         )
@@ -52,6 +54,18 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     name = f"{recurrence.place}:gradient/lag_map"
     shape = (length, length)
     emit.array(ABOUT.channel(name, ("step", "source"), shape, dtype_name(result), module=recurrence.module), result)
+
+
+def too_long(length: int, s: int) -> bool:
+    """Whether the map is refused."""
+    return float(length) ** 2 * s * s * 2 > BUDGET
+
+
+def counted(size: Size) -> float:
+    """Its multiplications; none where it is refused."""
+    if too_long(size.steps, size.state):
+        return 0.0
+    return size.jacobians + every_product(size, size.steps) / size.state + 14 * CALL * size.steps
 
 
 def _norms(recurrence: Recurrence, emit: Emitter, sample: int, own: int) -> Tensor:

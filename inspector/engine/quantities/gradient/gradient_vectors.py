@@ -19,6 +19,7 @@ Bounds = tuple[int | None, int | None]
 @per_recurrence(
     signal="gradient/h", summary="∂L/∂hₜ and ∂L/∂cₜ, entry by entry, at chosen steps", order=84, default=False,
     needs=(LOSS,), cost="no further pass; as many numbers as the states of those steps have", options=(STEPS,),
+    work=lambda size: float(size.steps * size.state),
 )  # fmt: skip
 def gradient_vectors(recurrence: Recurrence, emit: Emitter, sample: int, steps: Bounds = (None, None)) -> None:
     """Write `gradient/h` (step, unit), for an LSTM `gradient/c` too: δ[t, h] = ∂L/∂s_t[h], L = Σ_t ℓ_t of the sample.

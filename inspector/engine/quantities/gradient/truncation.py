@@ -27,6 +27,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.engine.trace.work import CALL
 from inspector.records.catalogue import LOSS
 
 BAND_BYTES = 256 << 20
@@ -49,6 +50,7 @@ ADAPTIVE = "smallest K with ‖g_{t,K} − g_t‖ ≤ tolerance · ‖g_t‖, g_
 @per_recurrence(
     signal="truncation", summary="truncated backpropagation: error, cosine and cost by K", order=91, default=False,
     needs=(LOSS,), cost="a backward sweep for each K that is tried, up to some 20 s",
+    work=lambda size: min(size.steps * (75.0 * size.steps * size.row + 20 * CALL), 8e11),
 )  # fmt: skip
 def truncation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `truncation/θ` and `truncation/all`, (statistic, truncation), their scalars, and `truncation/adaptive`.

@@ -15,6 +15,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.engine.trace.work import CALL
 
 SMALL, LARGEST = 64, 2048
 """State entries up to which all eigenvalues cost no more than Arnoldi's method; and the limit."""
@@ -28,7 +29,10 @@ TOGETHER, TOGETHER_BUILT = 256, 16
 
 
 @QUANTITIES.register("jacobian/spectral_radius")
-@per_recurrence(signal="jacobian/spectral_radius", summary="largest eigenvalue modulus of the step Jacobian", order=60)
+@per_recurrence(
+    signal="jacobian/spectral_radius", summary="largest eigenvalue modulus of the step Jacobian", order=60,
+    work=lambda size: size.jacobians + counted(size.steps, size.state, size.row),
+)  # fmt: skip
 def spectral_radius(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `jacobian/spectral_radius` (step,), max |λ(J_t)|; NaN where J holds a NaN or infinity.
 
@@ -40,8 +44,7 @@ def spectral_radius(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     length, s = recurrence.length(sample), recurrence.cell.state_size
     if s > LARGEST:
         raise Unsupported(f"Spectral radii of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries.")
-    cost = length * float(s) ** 3 / FULL_BUDGET if s <= SMALL else length * float(s) / BUDGET
-    every = max(1, math.ceil(cost))
+    every = stride(length, s)
     found = _full(recurrence, emit, sample, every) if s <= SMALL else _iterated(recurrence, emit, sample, every)
     about = Describe(
         kind="jacobian", compare="ratio", title="spectral radius ρ", formula="ρ(∂s_t/∂s_{t−1}) = max |λ|", scale="log",
@@ -52,6 +55,18 @@ def spectral_radius(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     name = f"{recurrence.place}:jacobian/spectral_radius"
     emit.scalar(f"{name}_every", every)
     emit.array(about.channel(name, ("step",), (length,), dtype_name(values), module=recurrence.module), values)
+
+
+def stride(length: int, s: int) -> int:
+    """n: the spectral radii of every n-th of `length` Jacobians (s, s) fit their budget."""
+    cost = length * float(s) ** 3 / FULL_BUDGET if s <= SMALL else length * float(s) / BUDGET
+    return max(1, math.ceil(cost))
+
+
+def counted(length: int, s: int, row: int) -> float:
+    """Multiplications of all eigenvalues of small Jacobians, of Arnoldi's products with larger ones."""
+    one = 60 * float(s) ** 3 + 5 * CALL if s <= SMALL else 280 * row + 22 * CALL
+    return length / stride(length, s) * one
 
 
 @dataclass(frozen=True, slots=True)

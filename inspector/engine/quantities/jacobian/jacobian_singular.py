@@ -7,13 +7,14 @@ import math
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.spaced_steps import singular_stride, spaced_blocks, write_spaced
+from inspector.engine.analyses.spaced_steps import SINGULAR_BUDGET, singular_stride, spaced_blocks, write_spaced
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.cells.spectral import ACCEPTED, largest
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.engine.trace.work import CALL
 
 FULL = 1024
 """State entries up to which all singular values are computed, of evenly spaced steps where they are large; beyond, only
@@ -26,8 +27,9 @@ SOURCE = "Pennington, Schoenholz & Ganguli 2017; Chen, Pennington & Schoenholz 2
 
 @QUANTITIES.register("jacobian/singular_values")
 @per_recurrence(
-    signal="jacobian/singular_values", summary="singular values of the step Jacobian, largest to smallest", order=62
-)
+    signal="jacobian/singular_values", summary="singular values of the step Jacobian, largest to smallest", order=62,
+    work=lambda size: 20 * min(size.steps * float(size.state) ** 3, SINGULAR_BUDGET) + 2 * CALL * size.steps,
+)  # fmt: skip
 def singular_values(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `jacobian/singular_values`, (step, rank): σ₁ first. Labels of `rank` are the ranks that are written.
 

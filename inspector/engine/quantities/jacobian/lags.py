@@ -15,6 +15,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.engine.trace.work import CALL, every_product
 
 LONGEST = 512
 BUDGET = 3e10
@@ -26,7 +27,10 @@ FORMULA = "‖∂s_{k+ℓ}/∂s_k‖_F / √S = ‖J_{k+ℓ} … J_{k+1}‖_F / 
 
 
 @QUANTITIES.register("jacobian/lag")
-@per_recurrence(signal="jacobian/lag", summary="norms of the products of Jacobians by lag, with the horizon", order=70)
+@per_recurrence(
+    signal="jacobian/lag", summary="norms of the products of Jacobians by lag, with the horizon", order=70,
+    work=lambda size: size.jacobians + min(BUDGET / 2, every_product(size, LONGEST)) + 15 * CALL * size.steps,
+)  # fmt: skip
 def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `jacobian/lag` (statistic, lag), `jacobian/lag_dead` (lag,), `jacobian/lag_map` (start, lag), and
     `jacobian/lag_horizon`, a scalar.

@@ -6,12 +6,13 @@ import torch
 from torch import Tensor
 
 from inspector.engine.analyses.lag_statistics import OVER_STARTS, STATISTICS
-from inspector.engine.analyses.path_products import CURVES, PathProducts, path_products
+from inspector.engine.analyses.path_products import BUDGET, CURVES, LONGEST, PathProducts, path_products
 from inspector.engine.errors import NotApplicable
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.engine.trace.work import CALL, every_product
 
 SOURCE = "Hochreiter & Schmidhuber 1997; Pascanu, Mikolov & Bengio 2013"
 TITLES = {
@@ -26,7 +27,10 @@ TITLES = {
 
 
 @QUANTITIES.register("paths/lag")
-@per_recurrence(signal="path/lag", summary="the carousel's products by lag against those of all paths", order=72)
+@per_recurrence(
+    signal="path/lag", summary="the carousel's products by lag against those of all paths", order=72,
+    work=lambda size: size.jacobians + min(4 * BUDGET, every_product(size, LONGEST)) + 40 * CALL * size.steps,
+)  # fmt: skip
 def path_lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `path/lag_direct`, `path/lag_whole`, `path/lag_difference` (statistic, lag), and the retention by unit.
 

@@ -1,0 +1,79 @@
+"""Each panel names the quantities whose channels it shows: every quantity alone, on samples of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from kept import Kept
+from models import OnlyOutput
+from torch import nn
+
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.opening.open_subject import open_subject
+from inspector.engine.pipeline import KeptTrace, RunOptions, analyse, perform
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.session.batches import batch_of_spec
+from inspector.gui.panel.registry import ordered
+from inspector.records import Channel, InputSpec, Load
+
+SAMPLES = ("char_gru", "ladder_lstm", "char_transformer", "elman_relu", "deep_highway", "adding_elman", "")
+SLOW = {"bptt", "truncation", "influence", "fixed_points"}
+"""What is computed on request is run on one sample: each of these belongs to one panel alone."""
+
+
+def stack() -> tuple[Subject, Batch]:
+    """Two recurrent layers, one above the other."""
+    torch.manual_seed(0)
+    model = OnlyOutput(nn.GRU(3, 4, 2, batch_first=True)).eval()
+    subject = Subject(model=model, kind="vectors", width=3, loss=lambda out, _batch: out.square().sum(-1))
+    return subject, Batch(torch.randn(1, 9, 3), torch.tensor([9]))
+
+
+def recorded(sample: str) -> KeptTrace:
+    kept: list[KeptTrace] = []
+    if sample:
+        subject = open_subject(Load(subject=sample, trusted=True)).subject
+        batch = batch_of_spec(subject, InputSpec(), 0)
+    else:
+        subject, batch = stack()
+    perform(subject, batch, Kept(), RunOptions(only=("states", "clipping"), keep=kept.append))
+    return kept[0]
+
+
+def channels(kept: KeptTrace, key: str) -> Iterator[Channel]:
+    """What one quantity writes, alone."""
+    sink = Kept()
+    emit = replace(kept.emit, sink=sink, declared=set(), axes=set(), refused=set())
+    analyse(kept.trace, emit, [key])
+    return iter(sink.of(Channel))
+
+
+@pytest.fixture(scope="module")
+def shown() -> dict[str, set[str]]:
+    """By panel, the quantities of which it accepts a channel."""
+    found: dict[str, set[str]] = {key: set() for key, _ in ordered()}
+    for sample in SAMPLES:
+        kept = recorded(sample)
+        for quantity in QUANTITIES:
+            if quantity in SLOW and sample != "adding_elman":
+                continue
+            for channel in channels(kept, quantity):
+                for key, panel in ordered():
+                    if panel.accepts(channel):
+                        found[key].add(quantity)
+    return found
+
+
+def test_a_panel_names_every_quantity_that_it_shows(shown: dict[str, set[str]]) -> None:
+    declared = {key: {*panel.shows, *panel.extra} for key, panel in ordered()}
+    assert {key: own - declared[key] for key, own in shown.items() if own - declared[key]} == {}
+
+
+def test_a_panel_names_no_other_quantity(shown: dict[str, set[str]]) -> None:
+    named = {key: {*panel.shows, *panel.extra} - shown[key] for key, panel in ordered()}
+    assert {key: own for key, own in named.items() if own} == {}
+    for key, panel in ordered():
+        assert all(QUANTITIES[one].default for one in panel.shows), key
