@@ -135,3 +135,48 @@ def test_the_last_step_is_the_default_and_too_many_are_refused() -> None:
     kept = Kept()
     perform(subject, batch, kept, RunOptions(only=("gradient/state_derivatives@0:30",)))
     assert not kept.names() and "16 at most" in kept.reasons()[0]
+
+
+CUT = 4
+
+
+class Chunks(nn.Module):
+    """A module, a cell in a loop or steps by hand, with the state detached before step CUT."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.rnn, self.cell = kind, nn.RNN(WIDTH, HIDDEN, batch_first=True), nn.RNNCell(WIDTH, HIDDEN)
+        self.u, self.w = nn.Linear(WIDTH, HIDDEN), nn.Linear(HIDDEN, HIDDEN)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.kind == "rnn":
+            first, h = self.rnn(x[:, :CUT])
+            return torch.cat([first, self.rnn(x[:, CUT:], h.detach())[0]], 1)
+        h, out = x.new_zeros(len(x), HIDDEN), []
+        for t in range(x.shape[1]):
+            h = h.detach() if t == CUT else h
+            h = self.cell(x[:, t], h) if self.kind == "cell" else torch.tanh(self.u(x[:, t]) + self.w(h))
+            out.append(h)
+        return torch.stack(out, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "own"),
+    [
+        ("rnn", "weight_hh", "rnn.weight_hh_l0"),
+        ("cell", "weight_hh", "cell.weight_hh"),
+        ("model", "w.weight", "w.weight"),
+    ],
+)
+def test_the_derivative_of_a_state_ends_where_the_model_detached_it(kind: str, name: str, own: str) -> None:
+    torch.manual_seed(5)
+    model, x, kept = Chunks(kind).double(), torch.randn(1, T, WIDTH, dtype=torch.float64), Kept()
+    subject = Subject(model=model, kind="vectors", width=WIDTH, loss=lambda out, _: out.square().sum(-1))
+    perform(subject, Batch(x, torch.tensor([T])), kept, RunOptions(only=("gradient/state_derivatives",)))
+    weight = dict(model.named_parameters())[own]
+    last = model(x)[0, -1]
+    rows = torch.stack([torch.autograd.grad(one, weight, retain_graph=True)[0] for one in last])
+    (full,) = [channel for channel in kept.names() if channel.endswith(f"state_derivative/{name}/{T - 1}")]
+    assert kept.scalar(f"{full}/norm") == pytest.approx(float(rows.norm()), rel=1e-9)
+    assert (kept.array(full)[:CUT] == 0).all() and (kept.array(full)[CUT:] > 0).all()
+    assert kept.scalar(f"{full}/check_error") < 1e-10
