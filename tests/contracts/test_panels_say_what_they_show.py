@@ -20,7 +20,7 @@ from inspector.gui.panel.registry import ordered
 from inspector.records import Channel, InputSpec, Load
 
 SAMPLES = ("char_gru", "ladder_lstm", "char_transformer", "elman_relu", "deep_highway", "adding_elman", "")
-SLOW = {"bptt", "truncation", "influence", "fixed_points"}
+SLOW = {"bptt", "truncation", "influence", "fixed_points", "gradient/state_derivatives"}
 """What is computed on request is run on one sample: each of these belongs to one panel alone."""
 
 
@@ -46,7 +46,7 @@ def recorded(sample: str) -> KeptTrace:
 def channels(kept: KeptTrace, key: str) -> Iterator[Channel]:
     """What one quantity writes, alone."""
     sink = Kept()
-    emit = replace(kept.emit, sink=sink, declared=set(), axes=set(), refused=set())
+    emit = replace(kept.emit, sink=sink, declared={}, axes=set(), refused=set())
     analyse(kept.trace, emit, [key])
     return iter(sink.of(Channel))
 

@@ -11,6 +11,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.engine.trace.work import CALL
 from inspector.records import Option
 
 MOST = 16
@@ -32,6 +33,7 @@ Bounds = tuple[int | None, int | None]
     default=False,
     cost="for each chosen step t as many gradients back through t steps as there are units",
     options=(STEPS,),
+    work=lambda size: size.steps * (2.0 * size.state * size.row + 20 * CALL),
 )
 def derivatives(recurrence: Recurrence, emit: Emitter, sample: int, steps: Bounds = (None, None)) -> None:
     """Write `state_derivative/θ/T` (step,) for every chosen step T and parameter θ: ‖J_{T:k} ∂⁺s_k/∂θ‖_F at step k.
