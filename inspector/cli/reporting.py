@@ -13,6 +13,9 @@ from inspector.transport.run_client import Outcome, run_and_wait
 from inspector.transport.terminal import pass_on, say, say_details
 
 PROGRESS_WIDTH = 58
+SEEN = ("h", "c", "gradient/past_cuts", "gradient/state_norm")
+"""Signals under which it is reported that a whole recurrence, or its gradients, are not shown."""
+MOST_UNSHOWN = 8
 
 
 def run_and_report(load: Load, request: Run, debug: bool, python: str | None = None) -> Outcome:
@@ -57,3 +60,16 @@ def summary_of(target: Path) -> str:
         refused = f", {len(capture.refusals)} refused" if capture.refusals else ""
         seconds = capture.stop.seconds if capture.stop is not None else 0.0
         return f"{len(capture.channels)} channels{refused}, {capture.status} in {seconds:.1f} s"
+
+
+def tell_unshown(target: Path) -> None:
+    """What was seen in the model and is not shown, a line for each reason."""
+    with open_capture(target) as capture:
+        places: dict[str, list[str]] = {}
+        for refusal in capture.refusals:
+            if refusal.channel.rpartition(":")[2] in SEEN:
+                places.setdefault(refusal.reason, []).append(refusal.channel.rpartition(":")[0])
+    for reason, own in list(places.items())[:MOST_UNSHOWN]:
+        say(f"  not shown ({', '.join(dict.fromkeys(own))}): {reason}", err=True)
+    if len(places) > MOST_UNSHOWN:
+        say(f"  … and {len(places) - MOST_UNSHOWN} more; inspector list {target} has all.", err=True)

@@ -11,7 +11,7 @@ import click
 
 from inspector.capture import SUFFIX, check_target
 from inspector.cli.fault import Fault
-from inspector.cli.reporting import run_and_report, summary_of, tell_checkpoint
+from inspector.cli.reporting import run_and_report, summary_of, tell_checkpoint, tell_unshown
 from inspector.records import Edit, InputSpec, Load, Run, data_spec, input_spec, is_data_set, parse_edit, requests_in
 from inspector.transport.terminal import say
 
@@ -71,6 +71,7 @@ def run(
     )  # fmt: skip
     python = given["python"] or click.get_current_context().find_object(str)
     tell_checkpoint(run_and_report(load, request, debug, python), debug)
+    tell_unshown(target)
     say(f"{target}: {summary_of(target)}", err=True)
 
 

@@ -12,7 +12,7 @@ import pytest
 from panel_captures import channel, write_frames
 
 from inspector.capture import Capture, CaptureError, Writer, export_channel, open_capture
-from inspector.capture.tables import safe_cell
+from inspector.capture.tables import csv_bytes, safe_cell
 from inspector.records import Channel, Frame, Labels, Page, RunStart, RunStop
 
 VALUES = np.array([[1.5, -2.0], [np.nan, np.inf], [0.25, 3.0]], np.float32)
@@ -107,3 +107,4 @@ def test_unknown_suffix_and_channel_say_what_exists(capture: Capture, tmp_path: 
 )
 def test_safe_cell(cell: str, safe: str) -> None:
     assert safe_cell(cell) == safe
+    assert csv_bytes([["x", cell]]) == f"x,{safe}\r\n".encode()

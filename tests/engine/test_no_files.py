@@ -37,7 +37,9 @@ def test_in_the_place_of_a_sequence(tmp_path: Path, kind: str, name: str) -> Non
 @pytest.mark.parametrize("suffix", ["safetensors", "pt", "ckpt", "bin"])
 def test_in_the_place_of_a_checkpoint(tmp_path: Path, kind: str, suffix: str) -> None:
     put(kind, tmp_path / f"x.{suffix}")
-    with pytest.raises(InputError, match=SAID[kind]):
+    with pytest.raises(
+        InputError, match="is a folder; there is no checkpoint in it" if kind == "folder" else SAID[kind]
+    ):
         read_checkpoint(tmp_path / f"x.{suffix}")
 
 

@@ -228,9 +228,11 @@ def test_a_guessed_width_that_is_wrong_is_said() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.cell(torch.cat((x[:, 0], x[:, 0]), -1))
 
-    with pytest.raises(ModelError, match="has 5 numbers a step because the first layer has; give a sequence"):
+    with pytest.raises(ModelError, match=r"has 5 numbers a step because cell \(GRUCell\), the first layer"):
         perform(adopt(Fed()), Batch(torch.zeros(1, 2, 5), torch.tensor([2])), Kept())
-    with pytest.raises(ModelError, match="has 4 numbers a step; the first layer of the model reads 5"):
+    with pytest.raises(
+        ModelError, match=r"has 4 numbers a step; cell \(GRUCell\), the first layer that states a width, takes 5"
+    ):
         perform(adopt(Fed()), Batch(torch.zeros(1, 2, 4), torch.tensor([2])), Kept())
     with pytest.raises(ModelError, match="RuntimeError") as caught:
         perform(adopt(Subject(model=Fed(), width=5)), Batch(torch.zeros(1, 2, 5), torch.tensor([2])), Kept())

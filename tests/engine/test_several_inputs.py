@@ -188,8 +188,21 @@ def test_equal_lengths_are_told_apart_by_the_modules(said: dict[str, Any]) -> No
     assert not sink.of(Log)
 
 
-def test_equal_lengths_without_a_word_are_said_to_be_alike() -> None:
+def test_equal_lengths_are_told_apart_by_what_is_read() -> None:
     _, sink = run(translation(), {"src": "abc", "tgt": "ABC"})
+    assert sink.channel("decoder.l0:h").step_domain == "tgt" and sink.channel("encoder.l0:h").step_domain == "step"
+    assert sink.labels("tgt") == tuple("ABC") and not sink.labels(ANSWER_DOMAIN) and not sink.of(Log)
+
+
+class Unrecorded(GruTranslator):
+    """Its steps cannot be followed: they are in the order of their values."""
+
+    def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
+        return super().forward(torch.sort(src, 1)[0], torch.sort(tgt, 1)[0])
+
+
+def test_equal_lengths_without_a_word_are_said_to_be_alike() -> None:
+    _, sink = run(translation(Unrecorded), {"src": "abc", "tgt": "ABC"})
     assert sink.channel("decoder.l0:h").step_domain == "step" and sink.channel("input.tgt:token").step_domain == "tgt"
     assert sink.labels("tgt") == tuple("ABC") and not sink.labels(ANSWER_DOMAIN)
     assert ["src and tgt have as many steps" in log.text for log in sink.of(Log)] == [True]
@@ -263,9 +276,10 @@ def test_a_hand_written_loop_begins_at_the_state_that_it_is_given(forward: Any) 
 def test_steps_that_are_nobodys_are_not_drawn_over_the_source() -> None:
     forward = lambda model, batch: model(batch["src"], batch["tgt"][:, :-1])  # noqa: E731
     _, sink = run(translation(forward=forward), {"src": "abcdef", "tgt": "ABCD"})
-    assert (
-        sink.channel("decoder.l0:h").step_domain == "position" and "`answer`" in sink.refusals()["output:probability"]
-    )
+    assert sink.channel("decoder.l0:h").step_domain == "tgt" and sink.channel("decoder.l0:h").shape[0] == 3
+    assert "`answer`" in sink.refusals()["output:probability"]
+    _, sink = run(translation(Unrecorded, forward=forward), {"src": "abcdef", "tgt": "ABCD"})
+    assert sink.channel("decoder.l0:h").step_domain == "position"
     answer = lambda _out, batch: batch["tgt"][:, 1:].masked_fill(~batch.mask("tgt")[:, 1:], -1)  # noqa: E731
     values = {"src": ["abcdef", "ab"], "tgt": ["ABCD", "AB"]}
     _, sink = run(translation(forward=forward, answer=answer), values)

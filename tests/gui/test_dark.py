@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 
 from inspector.gui.widgets.heatmap import Heatmap
 from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme, colour_table
 
 
@@ -69,3 +70,16 @@ def test_what_is_masked_is_told_from_the_lowest_number_on_a_dark_ground(scale: s
     item.paint(painter, QStyleOptionGraphicsItem())
     painter.end()
     assert {image.pixelColor(x, y).name() for x in (5, 15) for y in (5, 15)} >= {DARK.masked, lowest.name()}
+
+
+def test_an_axis_takes_another_theme_and_another_label(qapp: QApplication) -> None:
+    plot = StepPlot(None, LIGHT, label="<b>")
+    axes = [plot.getAxis("left"), plot.getAxis("bottom")]
+    for theme in (LIGHT, DARK, LIGHT):
+        plot.set_theme(theme)
+        for axis in axes:
+            assert axis.pen().color().name() == theme.grid and axis.textPen().color().name() == theme.muted
+            assert f"color: {theme.muted}" in axis.labelString()
+    assert "&lt;b>" in axes[0].labelString()
+    plot.label_left("norm")
+    assert "norm" in axes[0].labelString() and "step" in axes[1].labelString()

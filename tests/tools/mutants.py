@@ -320,12 +320,19 @@ class Trial:
                 return Outcome(fault, True, diff)
             finally:
                 module.write_text(before)
-            broken = self._failed(failed) if failed else ()
+            broken = self._by_themselves(failed)
             if not broken:
                 return Outcome(fault, bool(failed), diff)
             say(f"These fail without any fault, and are left out: {' '.join(broken)}")
             self.failing.update(broken)
         return Outcome(fault, None, diff)
+
+    def _by_themselves(self, failed: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of the failed tests that fail without the fault too, or of files that cannot be collected."""
+        files = tuple(one for one in failed if "::" not in one)
+        tests = tuple(one for one in failed if "::" in one)
+        broken = self._failed(tests) if tests else ()
+        return broken + (self._failed((*files, "--collect-only")) if files else ())
 
     def _failed(self, tests: tuple[str, ...]) -> tuple[str, ...]:
         """Node ids of the tests that fail in the tree as it is now; files that cannot be collected by their paths.
@@ -345,7 +352,7 @@ class Trial:
             run.wait()
             raise
         listed = cache / "v" / "cache" / "lastfailed"
-        failed = tuple(json.loads(listed.read_text())) if listed.is_file() else ()
+        failed = tuple(filter(None, json.loads(listed.read_text()))) if listed.is_file() else ()
         return () if code == 0 else failed or tuple(test for test in tests if not test.startswith("--"))
 
 

@@ -18,6 +18,7 @@ from inspector.engine.model.batch import INPUT, Batch, InputKind, to_device
 from inspector.engine.model.call import arguments, takes_batch
 from inspector.engine.model.declared_inputs import DeclaredInput, declare, primary_of
 from inspector.engine.model.model_output import LOGITS, candidates, loss_in, may_return_loss
+from inspector.engine.model.uncompiled import original
 from inspector.engine.wording import text_of
 from inspector.records import CLASS_DOMAIN, VOCABULARY_DOMAIN
 
@@ -59,6 +60,8 @@ class Subject:
     """In a view of one input (see `view`): the declaration of that input."""
     guessed: bool = False
     """True where the width was not declared: it is that of the first layer, which may not be the model's input."""
+    guessed_from: str = ""
+    """The layer whose width that is, by name and class."""
     checkpoint: str = ""
     """The file that the weights are from; the training log beside it (history.json) is read."""
 
@@ -165,6 +168,7 @@ def adopt(thing: Any, name: str = "") -> Subject:
             f"{name or 'The callable'} returned a {type(thing).__name__}; expected a torch.nn.Module, or an object "
             "with a `model` attribute that is one."
         )
+    subject.model = original(subject.model)
     subject.name = text_of(subject.name or name or type(subject.model).__name__)
     if subject.forward is not None:
         takes_batch(subject.forward, subject.name)
@@ -207,15 +211,15 @@ def _settle_kind(subject: Subject) -> None:
     if subject.kind is None:
         subject.kind = "tokens" if subject.vocabulary is not None or embedding is not None else "vectors"
     if subject.kind == "vectors" and subject.width is None:
-        subject.width = _first_width(subject.model)
+        subject.width, subject.guessed_from = _first_width(subject.model)
         subject.guessed = subject.width is not None and sequence_family(subject.model) is None
 
 
-def _first_width(model: nn.Module) -> int | None:
-    """The input width of the first module that has one."""
-    for module in model.modules():
+def _first_width(model: nn.Module) -> tuple[int | None, str]:
+    """The input width of the first module that has one, in the order of their definition, and its name and class."""
+    for name, module in model.named_modules():
         for attribute in ("input_size", "in_features", "d_model", "embed_dim"):
             width = getattr(module, attribute, None)
             if isinstance(width, int):
-                return width
-    return None
+                return width, f"{name} ({type(module).__name__})" if name else type(module).__name__
+    return None, ""

@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -20,10 +20,12 @@ from inspector.capture.regular import in_words, open_regular, regular_stat
 from inspector.engine.contracts import Loader, State
 from inspector.engine.errors import InputError, ModelError, model_error
 from inspector.engine.model.subject import Subject, adopt
+from inspector.engine.model.uncompiled import unwrap_
 from inspector.engine.opening.checkpoint_matching import fit
 from inspector.engine.opening.refused_formats import by_content, by_name
 from inspector.engine.opening.user_code import UserCode
 from inspector.engine.registries import LOADERS
+from inspector.engine.wording import counted
 from inspector.records import CheckpointReport, Load, Place
 from inspector.workspace.samples import OWN, Sample, find_sample, list_samples
 
@@ -54,6 +56,7 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
         subject = _named(load, code)
         path = Path(load.checkpoint).expanduser() if load.checkpoint else None
         title = subject.name
+    subject.model = unwrap_(subject.model)
     _check_ready(subject)
     subject.model.eval()
     opened = Opened(subject, title, str(path or ""))
@@ -99,6 +102,18 @@ def _check_ready(subject: Subject) -> None:
                 "before it returns it."
             )
 
+    empty = [name for name, value in _values(subject.model) if value.is_meta]
+    if empty:
+        raise InputError(
+            f"{subject.name} has {counted(len(empty), 'tensor')} without values, on the device 'meta' (the first: "
+            f"{empty[0]}); make the model on the CPU, or load its weights before the callable returns it."
+        )
+
+
+def _values(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    yield from model.named_parameters()
+    yield from model.named_buffers()
+
 
 def _move(subject: Subject, device: str) -> None:
     if device == "cpu":
@@ -132,6 +147,8 @@ def _named(load: Load, code: UserCode | None) -> Subject:
 
 def _unknown(subject: str) -> str:
     suffix = Path(subject).suffix
+    if Path(subject).expanduser().is_dir():
+        return _folder(Path(subject))
     names = ", ".join(sample.name for sample in list_samples()) or "none installed"
     if suffix in _suffixes():
         held = _held(read_checkpoint(Path(subject).expanduser())) if os.path.lexists(subject) else ""
@@ -145,6 +162,38 @@ def _unknown(subject: str) -> str:
     if suffix == ".py":
         return f"{subject} is a Python file; say which callable in it makes the model: {subject}:NAME."
     return f"There is no sample {subject!r}; expected file.py:callable, module:callable, or one of the samples {names}."
+
+
+def _folder(path: Path) -> str:
+    """Why a folder is not a subject, and what to give in its place."""
+    held = _checkpoints_in(path.expanduser())
+    if _of_transformers(path.expanduser()):
+        return (
+            f"{path} is a folder of Hugging Face's: it holds weights and a config.json, not the code of the model; "
+            f"write a file.py whose callable returns AutoModel.from_pretrained({str(path)!r}), and give "
+            "file.py:callable."
+        )
+    if held:
+        with_it = f"--checkpoint {path / held[0]}" if len(held) == 1 else f"one of {_few(held)} as --checkpoint"
+        many = counted(len(held), "checkpoint")
+        return f"{path} is a folder with {many}; name the model, file.py:callable, and {with_it}."
+    return f"{path} is a folder; name the file in it that makes the model, and the callable: file.py:callable."
+
+
+def _of_transformers(path: Path) -> bool:
+    return (path / "config.json").is_file()
+
+
+def _checkpoints_in(path: Path) -> list[str]:
+    """Names of the files of a folder that end as checkpoints do."""
+    try:
+        return sorted(one.name for one in path.iterdir() if one.suffix.lower() in _suffixes() and one.is_file())
+    except OSError:
+        return []
+
+
+def _few(names: Sequence[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
 
 
 def _held(state: State) -> str:
@@ -288,6 +337,12 @@ def _suffixes() -> tuple[str, ...]:
 
 def _head(path: Path) -> bytes:
     """The first 4096 bytes. Raises InputError."""
+    if path.is_dir():
+        held = _checkpoints_in(path)
+        one = (
+            f"the checkpoint in it is {path / held[0]}" if len(held) == 1 else f"the checkpoints in it are {_few(held)}"
+        )
+        raise InputError(f"{path} is a folder; {one if held else 'there is no checkpoint in it'}.")
     try:
         with open_regular(path) as file:
             return file.read(4096)

@@ -40,7 +40,7 @@ FORMATS = (
     Format("an HDF5 file", (".h5", ".hdf5"), (b"\x89HDF\r\n\x1a\n",)),
     Format("a Keras file", (".keras",)),
     Format("an ONNX graph", (".onnx",)),
-    Format("a TorchScript program", member="constants.pkl", advice=CODE),
+    Format("a TorchScript program", (".jit", ".torchscript", ".ptl"), member="constants.pkl", advice=CODE),
     Format("a torch.export program", (".pt2",), member="archive_format", advice=CODE),
     Format("a torch.export program", member="model_weights_config.json", advice=CODE),
     Format("a torch.package program", member="extern_modules", advice=CODE),

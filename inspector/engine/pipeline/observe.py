@@ -10,16 +10,30 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from inspector.capture import CaptureError
 from inspector.engine.contracts import Probe
 from inspector.engine.errors import CancelledError
+from inspector.engine.model.uncompiled import original, uncompiled
 from inspector.engine.pipeline.analyse import refuse_failed
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.missing_gradients import say_why
 from inspector.engine.trace.target_steps import settle
 from inspector.engine.trace.trace import Trace
+from inspector.records import Log
+
+MOST_NAMES = 4
+UNCOMPILED = (
+    "What torch.compile compiled ({}) runs uncompiled here, since compiled code cannot be watched: the same function, "
+    "up to rounding."
+)
+SCRIPTED = (
+    "{} is TorchScript (torch.jit.script or torch.jit.trace), which no hook can watch, so nothing inside it is shown; "
+    "open the Python module that it was made from."
+)
 
 
 class Observation:
@@ -29,16 +43,22 @@ class Observation:
     """
 
     def __init__(self, model: nn.Module, trace: Trace, emit: Emitter, probes: Sequence[Probe]) -> None:
-        self.model, self.trace, self.emit, self.probes = model, trace, emit, probes
+        self.model, self.trace, self.emit, self.probes = original(model), trace, emit, probes
         self.output: Any = None
         """What the model returned, where the whole model was called."""
         self._root: RemovableHandle | None = None
+        self._uncompiled = uncompiled(model)
 
     def __enter__(self) -> Observation:
+        names = self._uncompiled.__enter__()
+        if names:
+            self.emit.sink.write(Log(UNCOMPILED.format(", ".join(names[:MOST_NAMES])), "info", "engine"))
         try:
             for probe in self.probes:
                 probe.attach(self.model, self.trace, self.emit)
-            self._root = self.model.register_forward_hook(lambda _model, _given, output: self._keep(output))
+            self._refuse_scripted()
+            if not isinstance(self.model, torch.jit.ScriptModule):  # these take no hooks
+                self._root = self.model.register_forward_hook(lambda _model, _given, output: self._keep(output))
         except BaseException:
             self._detach()
             raise
@@ -50,6 +70,13 @@ class Observation:
         self._detach()
         if fault is not None and not isinstance(fault, Exception):
             self.trace.forget_requests()  # `finish` will not be called
+
+    def _refuse_scripted(self) -> None:
+        """Name the outermost parts that are TorchScript."""
+        found = [name for name, module in self.model.named_modules() if isinstance(module, torch.jit.ScriptModule)]
+        for name in found:
+            if not any(name.startswith(f"{outer}.".lstrip(".")) for outer in found if outer != name):
+                self.emit.refuse(f"{name or 'model'}:h", SCRIPTED.format(name or "The model"))
 
     def _keep(self, output: Any) -> None:
         self.output = output
@@ -70,6 +97,7 @@ class Observation:
             self._root = None
         for probe in self.probes:
             probe.detach()
+        self._uncompiled.__exit__(None, None, None)
 
     def finish(self) -> None:
         """Distribute the gradients that were computed, and put what the probes recorded into the trace."""
@@ -77,6 +105,7 @@ class Observation:
         for probe in self.probes:
             self._finish(probe)
         settle(self.trace, self.emit)
+        say_why(self.trace, self.emit)
         self.trace.forget_requests()
 
     def _finish(self, probe: Probe) -> None:

@@ -87,8 +87,10 @@ def _forward(trace: Trace, emit: Emitter, watched: Observation) -> None:
     watched.returned()
     keep_output(trace, output, emit)
     loss = loss_of(trace, output, emit)
+    trace.loss_given = loss is not None
     if loss is not None and loss.requires_grad:
         assert trace.loss_carried is not None
+        trace.backward_ran = True
         _backward(trace, torch.where(trace.loss_carried, loss, 0.0).sum(), emit)
 
 
@@ -135,10 +137,11 @@ def _with_hint(error: ModelError, trace: Trace) -> ModelError:
     if not trace.subject.guessed or trace.batch.inputs.dim() != 3:
         return error
     width, first = trace.batch.inputs.shape[-1], trace.subject.width
-    many = counted(width, "number")
-    hint = f"The sequence has {many} a step; the first layer of the model reads {first}."
+    many, layer = counted(width, "number"), trace.subject.guessed_from
+    hint = f"The sequence has {many} a step; {layer}, the first layer that states a width, takes {first}."
     if width == first:
-        hint = f"The input has {many} a step because the first layer has; give a sequence, or a `width`."
+        hint = f"The input has {many} a step because {layer}, the first layer that states a width, takes as many"
+        hint += "; if another one reads the sequence, give the subject a `width`, or give a sequence."
     return ModelError(f"{error} {hint}", error.details)
 
 

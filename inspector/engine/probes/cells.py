@@ -74,6 +74,8 @@ class _Recorder(CallRecorder):
             rows = chain.alive
         else:
             chain.linked = chain.linked and chain.same(given)
+            if not any(one.requires_grad for one in given) and any(one.requires_grad for one, _ in chain.newest):
+                chain.cuts.append(len(chain.states))
         step = len(chain.states)
         chain.step(x, made, rows)
         for number, part in enumerate(made):

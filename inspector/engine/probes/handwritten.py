@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Sequence
+from itertools import chain
 from types import CodeType
 
+import numpy as np
+import numpy.typing as npt
 from torch import nn
 
 from inspector.engine.cells.family import is_opaque, sequence_family, step_family
@@ -22,23 +25,28 @@ from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, correcte
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
-from inspector.engine.recurrent.traced.layer_names import layer_names
+from inspector.engine.recurrent.traced.layer_names import layer_names, within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot, analyse
+from inspector.engine.recurrent.traced.loops.cuts import cut_steps
 from inspector.engine.recurrent.traced.loops.detection import find_loops, loops_inside
 from inspector.engine.recurrent.traced.loops.loop import Loop, where_of
 from inspector.engine.recurrent.traced.loops.sequences import is_sequence
 from inspector.engine.recurrent.traced.loops.state_choice import states
+from inspector.engine.recurrent.traced.loops.unshown import unshown
 from inspector.engine.recurrent.traced.program.gates import leading_to, steps_of
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
+from inspector.engine.recurrent.traced.reads.of_loops import LoopRead, cells_read, record_reads
+from inspector.engine.recurrent.traced.reads.tracking import FollowedLoop
 from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.record.op_table import Table
+from inspector.engine.recurrent.traced.record.operation import Call
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
-from inspector.records import CARRIED, LAYER_DOMAIN, STATE, Labels, place_name
+from inspector.records import CARRIED, LAYER_DOMAIN, STATE, Labels, Log, place_name
 
 FULL = (
     "The model makes more operations than are recorded, so loops after the first {:,} are missed; a shorter sequence "
@@ -55,6 +63,13 @@ MOST_RUNS = 32
 """Runs of one loop that are shown, each as a recurrence of its own. Counter-example: of a stack of more than 32 layers
 that is written with functions and weights by index, the first 32 layers are shown."""
 MANY_RUNS = "{} runs {} times; its first {} runs are shown."
+TRANSFORMED = (
+    "{}(), line {}, runs inside a transform of torch.func (vmap, grad, jvp), where tensors cannot be stored, so no "
+    "loop in it is shown; call it without the transform, on the whole batch or on one sequence."
+)
+UNFOLLOWED = (
+    "Which steps of the inputs the loops read could not be found ({}); axes are chosen by their numbers of steps."
+)
 DEEPEST_STATE = 1024
 """A stack of layers is shown as a recurrence over depth when its signal has no more entries a sample: pictures and
 sequences that pass through layers have more. Counter-example: a plain deep net 2,000 units wide is not shown so."""
@@ -72,6 +87,7 @@ class Handwritten:
         self._found: list[tuple[ReplayRecurrence | GraphRecurrence, Wanted]] = []
         self._refused: dict[str, str] = {}
         self._looked = False
+        self._followed: list[LoopRead] = []
         self._fused: list[bool] = []
         self._names: dict[int, str] = {}
         self._made: Container[int] = ()
@@ -86,7 +102,7 @@ class Handwritten:
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
         self._names = {**{id(module): name for name, module in model.named_modules()}, **trace.places}
-        self._claimed = {
+        self._claimed = {} if trace.places else {  # with places, modules of families are written out as loops
             id(module): name for name, module in model.named_modules()
             if not is_opaque(module) and (sequence_family(module) or step_family(module)) is not None
         }  # fmt: skip
@@ -133,10 +149,14 @@ class Handwritten:
             emit.refuse(f"{place}:h", reason)
         if recorder.full:
             emit.refuse("model:h", FULL.format(len(recorder)))
+        if recorder.transformed is not None:
+            name, line = recorder.transformed
+            emit.refuse("model:h", TRANSFORMED.format(name.rpartition("<locals>.")[2], line))
         if recorder.broken:
             emit.refuse("model:h", f"Recording the model's operations failed ({recorder.broken}).")
         recorder.forget()
         self._found.clear()
+        self._followed.clear()
         self._made = ()
 
     def _look(self, trace: Trace, emit: Emitter) -> None:
@@ -156,21 +176,45 @@ class Handwritten:
         assert self._recorder is not None
         if len(self._recorder) > MANY:
             emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
-        table, lost = resolved(self._recorder.table())
+        written = self._recorder.table()
+        table, lost = resolved(written)
         self._made = _Origins(table, trace)
         if trace.editing:
             trace.findings.of(RecordedLoops).operations = table.ops()
         search = find_loops(table, frozenset(map(id, trace.subject.model.buffers())))
+        explained = np.zeros(len(table), dtype=bool)
         loop = next(search, None)
         while loop is not None:
             emit.check()
             useful = self._contained(loop, trace, emit)
+            if useful:
+                explained[list(chain.from_iterable(loop.iterations.numbers))] = True
             try:
                 loop = search.send(useful)
             except StopIteration:
                 loop = None
         if lost and not self._found:
             self._refused.setdefault("model", BUFFER)
+        self._follow(table, written.calls, trace, emit)
+        self._list_unshown(table, explained)
+
+    def _list_unshown(self, table: Table, explained: npt.NDArray[np.bool_]) -> None:
+        """Say of every other loop that carries something that it is not shown, and why."""
+        for one in unshown(table, explained):
+            owners = {self._names.get(id(table.op(n).owner), "") for n in one.calls[:256]}
+            place = within(owners - {""}) or ROOT
+            shown = [found.place for found, _ in self._found]
+            number = sum(taken == place or taken.startswith(f"{place}#") for taken in (*self._refused, *shown))
+            self._refused[f"{place}#{number + 1}" if number else place] = one.sentence
+
+    def _follow(self, table: Table, written: Sequence[Call], trace: Trace, emit: Emitter) -> None:
+        """What the loops and fused modules read of the inputs: where it cannot be followed, as many steps decide."""
+        try:
+            record_reads(self._followed, table, written, trace, self._modules())
+        except CancelledError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - reported; the recurrences themselves are not affected
+            emit.sink.write(Log(UNFOLLOWED.format(error_text(fault)), "warning", "engine"))
 
     def _contained(self, loop: Loop, trace: Trace, emit: Emitter) -> bool:
         """`_open` or `_one_by_one`; a fault in one loop is reported and does not end the search."""
@@ -207,6 +251,7 @@ class Handwritten:
             return False
         loop.steps |= steps_of(flow, state)
         if "" in cells or of_a_cell(flow, state) or theirs:  # these have probes of their own
+            self._followed.append(LoopRead(FollowedLoop(flow, state), names=cells_read(flow, state, self._owned())))
             return True
         if loop.depth and not (_regular(loop) and _a_stack(state, trace)):
             return False
@@ -223,11 +268,14 @@ class Handwritten:
             what = f"stack of {len(loop.iterations)} layers" if loop.depth else "recurrence"
             self._refused[place] = f"The {what} in {place} is not shown: {reason}."
             return True
+        recurrence.cut_before = cut_steps(flow, state)
         trace.cells_within |= cells | within
         trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
         wanted = Wanted(flow, state, cut)
         wanted.ask(trace)
         self._found.append((recurrence, wanted))
+        if not loop.depth:
+            self._followed.append(LoopRead(FollowedLoop(flow, state), recurrence))
         if loop.depth:
             recurrence.domain, recurrence.names = LAYER_DOMAIN, layer_names(flow, state, self._modules())
         recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
@@ -242,6 +290,10 @@ class Handwritten:
     def _modules(self) -> dict[int, str]:
         """Ids of modules and of parameters → the module's name."""
         return {**{number: name.rpartition(".")[0] for number, name in self._parameters.items()}, **self._names}
+
+    def _owned(self) -> dict[int, str]:
+        """Ids of the modules of known families, and of the parameters of every module → the module's name."""
+        return {**{number: name.rpartition(".")[0] for number, name in self._parameters.items()}, **self._claimed}
 
     def _one_by_one(self, loop: Loop, trace: Trace) -> bool:
         """True for a loop over the sequences of the batch, each with a loop over its steps inside: it is reported."""

@@ -35,6 +35,7 @@ class CellCallChain:
         alive: (b,) sequences that have continued from step to step so far; counts: (b,) their steps.
         newest: what the cell returned last, with versions (−1 where torch counts none), and a copy of it.
         linked: True while every state given was the very tensor returned before (gradients flow through it).
+        cuts: steps that were given a state without a gradient although the one returned before has one (detached).
         asked: outputs whose gradient was requested, with their versions.
     """
 
@@ -51,6 +52,7 @@ class CellCallChain:
     newest: list[tuple[Tensor, int]] = field(default_factory=list)
     copied: tuple[Tensor, ...] = ()
     linked: bool = True
+    cuts: list[int] = field(default_factory=list)
     x: list[Tensor] = field(default_factory=list)
     states: list[tuple[Tensor, ...]] = field(default_factory=list)
     asked: list[tuple[Tensor, int]] = field(default_factory=list)
@@ -130,6 +132,7 @@ def recurrence_of(chain: CellCallChain, lengths: Tensor) -> Recurrence:
     found = Recurrence(
         chain.place, type(chain.module).__name__, cell, x, states, real.clone(), check=check, base=chain.base
     )
+    found.cut_before = tuple(step for step in chain.cuts if step < steps)
     if chain.gradients and not chain.gradients_lost() and cell.feeds_parts() is not None:
         found.delta = _delta(chain, found)
         if chain.linked:

@@ -42,18 +42,28 @@ class Emitter:
     cancelled: Callable[[], bool] = lambda: False
     progress: Callable[[float, float, str], None] = lambda _done, _total, _text: None
     copies: bool = False
-    declared: set[str] = field(default_factory=set)
+    declared: dict[str, Channel] = field(default_factory=dict)
     step_domains: dict[str, str] = field(default_factory=dict)
     """Place → step axis of its channels, where that is not the input's (engine/trace/target_steps.py)."""
     axes: set[str] = field(default_factory=set)
     """Names of the axes that were described."""
 
+    refused: set[str] = field(default_factory=set)
+    """Names of the channels whose absence was reported."""
+
     def channel(self, channel: Channel) -> None:
         """Declare a channel once; a second declaration of the same name is ignored."""
         if channel.name not in self.declared:
-            self.declared.add(channel.name)
+            self.declared[channel.name] = channel
             domain = self.step_domains.get(channel.place)
             self.sink.write(channel if domain is None else channel.over(domain))
+
+    def moved_to_axes(self) -> None:
+        """Describe again the channels that were written while the model ran, whose step axis is known only now."""
+        for channel in self.declared.values():
+            domain = self.step_domains.get(channel.place)
+            if domain is not None and channel.step_domain not in ("", domain):
+                self.sink.write(channel.over(domain))
 
     def page(self, name: str, offset: Sequence[int], values: Tensor | npt.NDArray[Any]) -> None:
         """Write one block of a declared channel at `offset`. Raises CancelledError when the user has cancelled."""
@@ -85,6 +95,7 @@ class Emitter:
 
     def refuse(self, name: str, reason: str) -> None:
         """Report why a channel is missing."""
+        self.refused.add(name)
         self.sink.write(Refusal(name, reason, self.frame))
 
     def check(self) -> None:

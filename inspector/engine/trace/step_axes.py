@@ -79,6 +79,16 @@ def axes_beside(trace: Trace) -> list[StepAxis]:
     return found
 
 
+def axis_of_input(trace: Trace, name: str) -> StepAxis | None:
+    """The axis along which the steps of an input lie; None where it has none, or there is no such input."""
+    one = trace.batch.named.get(name)
+    if one is None or not one.axis:
+        return None
+    if trace.answer is not None and trace.answer.source == name:
+        return next((axis for axis in axes_beside(trace) if axis.domain == ANSWER_DOMAIN), None)
+    return StepAxis(one.axis, one.steps, one.lengths, trace.subject.modules_over(name), one.grid)
+
+
 def names_in(names: str | Sequence[str]) -> tuple[str, ...]:
     """One name or several as a tuple."""
     return (names,) if isinstance(names, str) else tuple(names)
@@ -87,13 +97,18 @@ def names_in(names: str | Sequence[str]) -> tuple[str, ...]:
 def axis_at(trace: Trace, place: str, steps: int) -> StepAxis | None:
     """The axis of a place that runs over so many steps; None for the primary input's, and where it is not known."""
     axes = axes_beside(trace)
-    for axis in axes:
-        if trace.subject.lies_in(place, axis.modules):
-            return axis
+    declared = declared_axis(trace, place)
+    if declared is not None:
+        return declared
     if of_primary(trace, steps):
         return None
     fitting = [axis for axis in axes if axis.steps == steps and not axis.modules]
     return fitting[0] if len(fitting) == 1 else None
+
+
+def declared_axis(trace: Trace, place: str) -> StepAxis | None:
+    """The axis among whose `modules` the subject lists a place; None where it lists it nowhere."""
+    return next((axis for axis in axes_beside(trace) if trace.subject.lies_in(place, axis.modules)), None)
 
 
 def of_primary(trace: Trace, steps: int) -> bool:

@@ -20,7 +20,16 @@ from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.axis_records import name_layers, write_axes
 from inspector.engine.trace.emitter import Emitter
-from inspector.engine.trace.step_axes import UNKNOWN, StepAxis, axes_beside, axis_at, of_primary
+from inspector.engine.trace.own_axes import assign_reads, give_own_axis
+from inspector.engine.trace.step_axes import (
+    StepAxis,
+    axes_beside,
+    axis_at,
+    axis_of_input,
+    declared_axis,
+    of_primary,
+)  # fmt: skip
+from inspector.engine.trace.time_major import warn_of_time_major
 from inspector.engine.trace.trace import Attention, Recurrence, Trace
 from inspector.records import ANSWER_DOMAIN, LAYER_DOMAIN, STEP_DOMAIN, Log, place_name
 
@@ -109,6 +118,7 @@ def output_steps(output: Any, scores: Tensor | None, size: int) -> int | None:
 def settle(trace: Trace, emit: Emitter) -> None:
     """Assign step axes and labels to whatever runs over the output, another input or layers; describe every axis."""
     _lay_out_all(trace, emit)
+    warn_of_time_major(trace, emit)
     name_layers(trace, emit)
     write_axes(trace, emit)
 
@@ -121,21 +131,51 @@ def _lay_out_all(trace: Trace, emit: Emitter) -> None:
         if not answer.length(trace.look_at):
             emit.refuse("output:answer", EMPTY)
     _name_inputs(trace, emit)
-    if not axes_beside(trace):
-        return
-    if trace.recurrences or trace.attentions:
+    assign_reads(trace)
+    if axes_beside(trace) and (trace.recurrences or trace.attentions):
         _report_equal_lengths(trace, emit)
     for recurrence in trace.recurrences:
-        if recurrence.domain == LAYER_DOMAIN:
-            continue
-        axis = axis_at(trace, recurrence.place, recurrence.steps)
-        if axis is not None:
-            _lay_out(recurrence, axis)
-            emit.step_domains[place_name(recurrence.place)] = axis.domain
-        elif trace.batch.others() and not of_primary(trace, recurrence.steps):
-            emit.step_domains[place_name(recurrence.place)] = recurrence.domain = UNKNOWN
-    for attention in trace.attentions:
+        if recurrence.domain != LAYER_DOMAIN:
+            _lay_out_recurrence(trace, recurrence, emit)
+    emit.moved_to_axes()
+    for attention in trace.attentions if axes_beside(trace) else ():
         _lay_out_attention(trace, attention)
+
+
+def _lay_out_recurrence(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
+    """The axis that the subject declares, that of the input whose steps were read, or that of as many steps."""
+    reads = recurrence.reads
+    if reads is not None and not reads.nothing:
+        axis = declared_axis(trace, recurrence.place) or _axis_read(trace, recurrence)
+    else:
+        axis = axis_at(trace, recurrence.place, recurrence.steps)
+        axis = axis if axis is not None or reads is None else _axis_of_output(trace, recurrence.steps)
+        if axis is None and reads is None and of_primary(trace, recurrence.steps):
+            return
+    if axis is None:
+        give_own_axis(trace, recurrence, emit)
+    elif axis.domain != STEP_DOMAIN:
+        _lay_out(recurrence, axis)
+        emit.step_domains[place_name(recurrence.place)] = axis.domain
+
+
+def _axis_read(trace: Trace, recurrence: Recurrence) -> StepAxis | None:
+    """The axis of the input whose steps were read in their order, or each one late; None for another order."""
+    reads = recurrence.reads
+    axis = None if reads is None else axis_of_input(trace, reads.input)
+    if reads is None or axis is None or not (reads.in_order(axis.steps) or reads.one_late(axis.steps)):
+        return None
+    own = _axis_of_output(trace, recurrence.steps) if reads.input != trace.batch.primary else None
+    return own or axis  # a decoder reads its target, and has as many steps as the output
+
+
+def _axis_of_output(trace: Trace, steps: int) -> StepAxis | None:
+    """The axis of the output for a loop that reads no input and has as many iterations as the output has steps.
+
+    Counter-example: a loop that refines its state as often as the output happens to have steps.
+    """
+    axes = axes_beside(trace)
+    return next((axis for axis in axes if axis.domain == ANSWER_DOMAIN and axis.steps == steps), None)
 
 
 def _name_inputs(trace: Trace, emit: Emitter) -> None:
@@ -151,9 +191,12 @@ def _name_inputs(trace: Trace, emit: Emitter) -> None:
 
 
 def _report_equal_lengths(trace: Trace, emit: Emitter) -> None:
-    """Report inputs with as many steps as the primary input and no declared layers:
-    their layers cannot be distinguished."""
+    """Report inputs with as many steps as the primary input and no declared layers: their layers cannot be
+    distinguished, except for those of which it was recorded what they read."""
     answer, subject, batch = trace.answer, trace.subject, trace.batch
+    unknown = [one for one in trace.recurrences if one.reads is None and one.domain != LAYER_DOMAIN]
+    if not unknown and not trace.attentions:
+        return
     if answer is not None and not answer.source and of_primary(trace, answer.steps) and not subject.decoder:
         emit.sink.write(Log(AMBIGUOUS, "warning", "engine"))
     for name, one in batch.others():

@@ -19,6 +19,7 @@ from inspector.engine.cells.base import Cell, Check, StepBlock
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.findings import Findings
+from inspector.engine.trace.reads import Reads
 from inspector.records import STEP_DOMAIN
 
 KEPT_BYTES = 256 << 20
@@ -67,6 +68,10 @@ class Recurrence:
     """The axis of these steps: the input's, another input's, the output's, or the layers of a stack."""
     names: tuple[str, ...] = ()
     """Names of the steps where they are the layers of a stack, if their modules give them."""
+    reads: Reads | None = None
+    """Which steps of an input the steps read, in the order of the sequence given to it; None where not recorded."""
+    cut_before: tuple[int, ...] = ()
+    """Processing steps whose state passes no gradient on to the state before them: the model detached it."""
     _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
 
     @property
@@ -236,6 +241,10 @@ class Trace:
 
     parameter_gradients: dict[str, Tensor] | None = None
     """∂L/∂θ of every parameter by name, L the sum of the loss, where a quantity requests them; else None."""
+    loss_given: bool = False
+    """The subject or the output gave a loss."""
+    backward_ran: bool = False
+    """The loss needed a gradient, and the backward pass was made."""
     loss_carried: Tensor | None = None
     """True at the entries of the loss that carry one, also where the model made NaN of it; in the loss's shape."""
     loss_terms: int = 0

@@ -21,11 +21,11 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Capture, CaptureError, Difference
-from inspector.gui.panel.availability import why_not
 from inspector.gui.panel.axis_choice import AxisChoice
 from inspector.gui.panel.edit_trigger import EditHere
-from inspector.gui.panel.empty_page import EmptyPage, refused
+from inspector.gui.panel.empty_page import EmptyPage
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
+from inspector.gui.panel.missing import MissingLine, why_empty
 from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, filled, readable
 from inspector.gui.state.cursor import Cursor, Looking, Position
@@ -54,6 +54,8 @@ class Panel(QWidget):
     """Whether channels over different step axes are separated: never two of them on one axis of a plot."""
     extra: ClassVar[tuple[str, ...]] = ()
     """Keys of quantities, not computed by default, that fill this panel; its empty page offers to compute them."""
+    of_recurrences: ClassVar[bool] = False
+    """Whether a recurrence that was seen and is not shown would have been shown here."""
     needs_height: ClassVar[int] = 180
     """Pixels of height below which the figure scrolls instead of shrinking."""
     wanted = Signal(tuple)
@@ -129,6 +131,8 @@ class Panel(QWidget):
         layout.setSpacing(0)
         layout.addWidget(self.control_row)
         layout.addWidget(self.stack, 1)
+        self._missing = MissingLine()
+        layout.addWidget(self._missing)
 
     # -- what subclasses provide
 
@@ -273,6 +277,7 @@ class Panel(QWidget):
             with self.capture.noting() as self.read:  # type: ignore[union-attr]
                 self.update_contents()
             self.stack.setCurrentIndex(1)
+            self._missing.tell(self)
             position = self.looking.position
             self.follow(position, position)
             self._show_cursor(position.step)
@@ -302,16 +307,10 @@ class Panel(QWidget):
                 self._show_empty()
 
     def _show_empty(self) -> None:
-        refusals = self.capture.refusals if self.capture is not None else ()
-        reasons = refused(refusal for refusal in refusals if self.concerns(refusal.channel))
         self.control_row.setVisible(False)
-        if self.capture is not None and self.extra and not reasons:
-            why = why_not(self.capture, self.needs)
-            done = "It was computed in this run, but nothing in this model is of that kind." if self.computed else ""
-            reasons = [reason for reason in (why or done,) if reason]
-        self._empty.show_reasons(
-            self.hint, reasons, offer=self.capture is not None and bool(self.extra) and not reasons
-        )
+        reasons, offer = why_empty(self)
+        self._empty.show_reasons(self.hint, reasons, offer=offer)
+        self._missing.tell(None)
         self.stack.setCurrentIndex(0)
 
     def know(self, entries: Sequence[Entry]) -> None:

@@ -30,6 +30,8 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 UNBOUNDED = 16_777_215.0
+BEYOND = 60
+"""Pixels by which a text may pass the end of its axis before it is turned."""
 LABEL, LETTER = 26.0, 7.0
 """Pixels of the label below an axis and the space around it, and of a letter that is written downwards."""
 
@@ -223,6 +225,8 @@ class Attention(Panel):
         if height != self._height:
             self._height = height
             axis.setHeight(height)
+            # pyqtgraph leaves out a text that passes the axis' end before it is turned; the first and the last would
+            axis.setStyle(hideOverlappingLabels=BEYOND if turned else True)
 
     def _gaps_of_all(self, maps: list[Channel]) -> dict[tuple[int, int], tuple[Gaps, tuple[int, int]]]:
         """(layer, head) → (what is not known of the map, its numbers of keys and queries), where there is something."""

@@ -40,6 +40,7 @@ class Bptt(Panel):
 
     tab_order = 120
     key, title = "bptt", "BPTT"
+    of_recurrences = True
     hint = (
         "Backpropagation through time, itemised: what each step's loss contributes to each step's use of a parameter. "
         "Needs a recurrent layer and a loss."

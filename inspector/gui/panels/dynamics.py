@@ -39,6 +39,7 @@ class Dynamics(Panel):
 
     tab_order, tab_row = 50, "upper"
     key, title = "dynamics", "Dynamics"
+    of_recurrences = True
     hint = (
         "Lyapunov exponents and the trajectory of the state in its principal components, with its fixed points "
         "where they are computed. Needs a recurrent layer."

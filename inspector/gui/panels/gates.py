@@ -39,6 +39,7 @@ class Gates(Panel):
 
     tab_order, tab_row = 30, "upper"
     key, title = "gates", "Gates"
+    of_recurrences = True
     hint = "Gates and candidates of gated layers (LSTM, GRU), unit by step, and their saturation."
 
     needs_height = 300

@@ -13,6 +13,7 @@ class Gradients(CurvePanel):
 
     tab_order = 140
     key, title = "gradients", "Gradients"
+    of_recurrences = True
     hint = "Norms of the gradient of the loss at every state, from one backward pass. The model needs a loss for it."
     axis = "gradient norm"
 

@@ -13,6 +13,7 @@ class Jacobians(CurvePanel):
 
     tab_order = 80
     key, title = "jacobians", "Jacobians"
+    of_recurrences = True
     hint = "Norms of the Jacobian of each step of a recurrent layer: above 1 a step stretches, below 1 it shrinks."
     axis, mark_one = "norm of ∂sₜ/∂sₜ₋₁", True
 

@@ -42,6 +42,7 @@ class Lags(Panel):
 
     tab_order = 100
     key, title = "lags", "Lags"
+    of_recurrences = True
     hint = "Norms of products of step Jacobians by lag: how far back a state has an effect. Needs a recurrent layer."
 
     needs_height = 300

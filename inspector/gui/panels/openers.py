@@ -48,6 +48,7 @@ class Openers(Panel):
 
     tab_order, tab_row = 40, "upper"
     key, title = "openers", "Gate openers"
+    of_recurrences = True
     hint = (
         "Which inputs open each gate, what a unit retains over a span of steps, its memory timescale, and runs of "
         "long-term memory. Needs a gated layer (LSTM, GRU, or gates of your own)."

@@ -47,6 +47,7 @@ class Paths(Panel):
 
     tab_order = 110
     key, title = "paths", "Paths"
+    of_recurrences = True
     hint = (
         "What a step copies past its nonlinearities (an LSTM's carousel, a GRU's z) against what goes through them, "
         "and which units of a ReLU layer are open. Needs a gated layer, or a ReLU layer of torch (nn.RNN, nn.RNNCell)."

@@ -40,6 +40,7 @@ class Spectra(Panel):
 
     tab_order = 90
     key, title = "spectra", "Spectra"
+    of_recurrences = True
     hint = "Singular values and eigenvalues of step Jacobians and recurrent weights. Needs a recurrent layer."
 
     needs_height = 320

@@ -30,6 +30,7 @@ class States(Panel):
 
     tab_order, tab_row = 10, "upper"
     key, title = "states", "States"
+    of_recurrences = True
     hint = "Hidden and cell states of recurrent layers, unit by step. Run a model with a recurrent layer to see them."
 
     needs_height = 260

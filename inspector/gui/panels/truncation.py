@@ -38,6 +38,7 @@ class Truncation(Panel):
 
     tab_order = 130
     key, title = "truncation", "Truncation"
+    of_recurrences = True
     hint = (
         "The error of truncated backpropagation through time, where each loss goes back only K − 1 steps. Needs a "
         "recurrent layer and a loss."

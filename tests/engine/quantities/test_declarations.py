@@ -83,6 +83,7 @@ TOLD = {
     r"path/direct_share": ("path", "1", "sequential", SHARE, "step"),
     r"path/(lag_difference|lag_direct|lag_whole|retention_band)": ("path", "1", "log", None, "statistic lag"),
     r"path/retention": ("path", "1", "sequential", None, "lag unit"),
+    rf"state_derivative/{PARAMETER}/\d+": ("state_derivative", "1", "log", None, "step"),
     r"loss": ("output", "nat", "sequential", None, "step"),
     r"entropy": ("output", "nat", "sequential", None, "step"),
     r"probability": ("output", "1", "sequential", SHARE, "step rank"),
@@ -133,5 +134,7 @@ def test_every_channel_says_what_it_is() -> None:
 
 def test_what_is_computed_without_being_asked_for() -> None:
     asked_for = {key for key, quantity in QUANTITIES.items() if not quantity.default}
-    assert asked_for == {"bptt", "depth/parameters", "fixed_points", "gradient/vectors", "influence", "truncation"}
+    assert asked_for == {
+        "bptt", "depth/parameters", "fixed_points", "gradient/state_derivatives", "gradient/vectors", "influence", "truncation",
+    }  # fmt: skip
     assert [key for key, quantity in QUANTITIES.items() if quantity.parameter_gradients] == ["clipping"]

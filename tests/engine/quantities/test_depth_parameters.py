@@ -68,7 +68,7 @@ def test_frozen_models_are_refused_in_a_sentence() -> None:
     perform(
         Subject(model=model, kind="vectors", width=3, loss=loss), batch, kept, RunOptions(only=("depth/parameters",))
     )
-    assert "No parameter is connected" in next(r.reason for r in kept.records if isinstance(r, Refusal))
+    assert any("No parameter is connected" in r.reason for r in kept.records if isinstance(r, Refusal))
 
 
 def test_a_loss_over_other_steps_than_the_input_has() -> None:

@@ -134,13 +134,28 @@ def test_only_the_most_frequent_tokens_are_told_apart(monkeypatch: pytest.Monkey
     np.testing.assert_allclose(kept.array("rnn.l0:gate/update/by_token")[0], np.mean(expected, axis=0), rtol=1e-10)
 
 
-def test_a_layer_that_runs_over_other_steps_is_refused_with_the_reason() -> None:
-    class Halved(OnlyOutput):
-        def forward(self, x: Tensor) -> Tensor:
-            return super().forward(x[:, ::2])
+class Halved(OnlyOutput):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x[:, ::2])
 
+
+class Averaged(OnlyOutput):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.unflatten(1, (-1, 2)).mean(2))
+
+
+def test_a_layer_that_skips_steps_is_correlated_with_those_that_it_read() -> None:
+    x, kept = torch.randn(1, 10, 2), Kept()
+    trace = perform(Subject(model=Halved(nn.GRU(2, 3, batch_first=True)), kind="vectors", width=2),
+                    Batch(x, torch.tensor([10])), kept, RunOptions(only=("openers",)))  # fmt: skip
+    gate = trace.recurrences[0].block(0, 5).gates["gate/update"][:, 0]
+    expected = np.corrcoef(x[0, ::2].T, gate.numpy().T)[:2, 2:]
+    np.testing.assert_allclose(kept.array("rnn.l0:gate/update/by_feature"), expected, atol=1e-5)
+
+
+def test_a_layer_that_runs_over_other_steps_is_refused_with_the_reason() -> None:
     kept = Kept()
-    perform(Subject(model=Halved(nn.GRU(2, 3, batch_first=True)), kind="vectors", width=2),
+    perform(Subject(model=Averaged(nn.GRU(2, 3, batch_first=True)), kind="vectors", width=2),
             Batch(torch.randn(1, 10, 2), torch.tensor([10])), kept, RunOptions(only=("openers",)))  # fmt: skip
     assert [r.channel for r in kept.refusals()] == ["rnn.l0:gate/openers"]
     assert "other steps than the input" in kept.refusals()[0].reason

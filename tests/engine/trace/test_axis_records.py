@@ -149,7 +149,7 @@ def test_layers_are_an_axis_of_their_own(steps: int) -> None:
     assert axes(sink)["step"].length == steps
     assert sink.labels("layer") == tuple(f"layers.{i}" for i in range(5))
     over = {c.name: c.step_domain for c in sink.of(Channel) if c.place == "model" and c.step_domain}
-    assert "model:h" in over and set(over.values()) == {"layer", "start"}
+    assert "model:x" in over and set(over.values()) == {"layer", "start"}
     assert sink.channel("input:value").step_domain == sink.channel("read.l0:h").step_domain == "step"
 
 
@@ -157,7 +157,7 @@ def test_two_stacks_have_an_axis_each() -> None:
     sink = deep(lambda: Deep(4, 4), 1)
     stacks = {name: axis for name, axis in axes(sink).items() if axis.layout == "layers"}
     assert list(stacks) == ["layer", "layer of model#2"] and {axis.title for axis in stacks.values()} == {"layer"}
-    assert sink.channel("model#2:h").step_domain == "layer of model#2"
+    assert sink.channel("model#2:x").step_domain == "layer of model#2"
     assert sink.labels("layer of model#2") == tuple(f"above.{i}" for i in range(4))
 
 

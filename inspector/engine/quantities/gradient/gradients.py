@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+
+import torch
+from torch import Tensor
 
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -32,12 +36,20 @@ def gradients(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     if recurrence.delta is None:
         return
     length = recurrence.length(sample)
-    values = recurrence.delta[:length, sample - recurrence.base]
+    values = drawn(recurrence, recurrence.delta[:length, sample - recurrence.base])
     for part, entries in recurrence.cell.parts.items():
         norms = recurrence.in_order(values[:, entries].norm(dim=1), sample)
         name = f"{recurrence.place}:{SIGNALS.get(part, f'gradient/state_norm/{part}')}"
         about = DESCRIBE.get(part, _other(part))
         emit.array(about.channel(name, ("step",), (length,), dtype_name(norms), module=recurrence.module), norms)
+
+
+def drawn(recurrence: Recurrence, values: Tensor) -> Tensor:
+    """Gradients (t, s) by step, NaN where there is none because the model cut it later: not a 0 that was computed."""
+    if not recurrence.cut_before:
+        return values
+    before = torch.arange(len(values), device=values.device) < max(recurrence.cut_before)
+    return values.masked_fill((before & ~values.any(1))[:, None], math.nan)
 
 
 def _other(part: str) -> Describe:

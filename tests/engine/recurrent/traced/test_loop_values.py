@@ -141,6 +141,7 @@ def test_a_gradient_that_is_cut_hides_neither_the_dynamics_nor_that_it_is_cut(na
 
     found = compare(model, torch.randn(2, T, X, dtype=D), equations)
     assert found.delta is not None and found.arriving is None
+    assert found.cut_before == tuple(range(2, T, 3))
     block = found.block(0, T)
     torch.testing.assert_close(block.direct(), block.gates["gate/z"])
 

@@ -18,6 +18,7 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, GraphStep, no_way_back
 from inspector.engine.recurrent.traced.cells.replayed import ReplayBlock, ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.loops.cuts import before_cut
 from inspector.engine.recurrent.traced.program.slicing import Slicer
 from inspector.engine.trace.trace import Trace
 
@@ -34,7 +35,8 @@ class Wanted:
     """The gradients of one recurrence's states: requested before the backward pass, arranged by step after it."""
 
     def __init__(self, flow: Flow, state: Sequence[Slot], cut: bool) -> None:
-        self.flow, self.state, self.cut = flow, list(state), cut
+        self.flow, self.cut = flow, cut
+        self.state = [before_cut(flow, slot) for slot in state]
         self.found: dict[tuple[int, int], Tensor] = {}
         self.graph = False
         self.slicers: dict[tuple[int, int], Slicer] = {}

@@ -33,7 +33,7 @@ def part_starts(twins: Twins, begun: Sequence[tuple[Carried, Tensor]], reads: Ca
     for variable, given in begun:
         first = variable.values[0]
         readers = [(i, j, n, reads(twins.loop.iterations.labels[i][j], n)) for i, j, n in twins.readers(given)]
-        if first is given and id(given) not in taken and all(one is not None for *_, one in readers):
+        if first is given and id(given) not in taken and not _is_input(twins, readers):
             taken.add(id(given))
             continue
         own = given.detach() if first is given else first
@@ -41,3 +41,16 @@ def part_starts(twins: Twins, begun: Sequence[tuple[Carried, Tensor]], reads: Ca
         for i, j, n, one in readers:
             if one is variable:
                 twins.give((i, j), n, own)
+
+
+def _is_input(twins: Twins, readers: Sequence[tuple[int, int, int, object]]) -> bool:
+    """Whether the tensor is also read where no value of a variable ever is: there it is an input of the steps.
+
+    In a list of states that grows with every step it is the first of them, and no input.
+    """
+    sizes: dict[Label, set[int]] = {}
+    for i, j, _, one in readers:
+        if one is None:
+            label, op = twins.loop.iterations[i][j]
+            sizes.setdefault(label, set()).add(len(op.inputs))
+    return any(len(own) == 1 for own in sizes.values())

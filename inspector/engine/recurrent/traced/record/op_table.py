@@ -130,6 +130,10 @@ class Table:
             return True
         return not any(n in self._random or (n in self._quiet and self._custom(n)) for n in numbers.tolist())
 
+    def without_gradient(self, n: int) -> bool:
+        """Whether a call ran with autograd off, outside of a function of the user's own."""
+        return n in self._quiet and not self._custom(n)
+
     def _custom(self, n: int) -> bool:
         return any(one.requires_grad for one in results_of(self.calls[n][3]))
 

@@ -50,6 +50,7 @@ MAY_BE_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_
 RUN = Subject.run.__code__
 _getframe = sys._getframe
 _task = torch._C._current_graph_task_id
+_transform = torch._C._functorch.peek_interpreter_stack
 
 
 class Editing(Protocol):
@@ -76,6 +77,8 @@ class OperationRecorder(SwitchedMode):
     def __init__(self, editor: Editing | None = None) -> None:
         super().__init__()
         self.listening, self.full, self.broken = True, False, ""
+        self.transformed: tuple[str, int] | None = None
+        """The first function, and line, that ran inside a torch.func transform (vmap, grad, jvp)."""
         self.editor = editor
         self.bytes = 0
         self._calls: list[Call] = []
@@ -174,8 +177,8 @@ class OperationRecorder(SwitchedMode):
                 self._inner = None if frame.f_code.co_flags & MAY_BE_RESUMED else frame
                 break
             frame = frame.f_back
-        if frame is None or _task() != -1:  # a backward pass may run parts of the model again
-            return False
+        if frame is None or _task() != -1 or (_transform() is not None and self._leave_out(frame)):
+            return False  # a backward pass may run parts of the model again
         calls = self._calls
         if self.bytes > MOST_BYTES or len(calls) >= MOST_OPS:
             self.full, self.listening = True, False
@@ -186,6 +189,11 @@ class OperationRecorder(SwitchedMode):
         if args and type(args[0]) is list:  # the user's list of states, which may still grow or change
             args = (args[0][:], *args[1:])
         calls.append((func, args, kwargs, out, self._where, frame.f_lasti))
+        return True
+
+    def _leave_out(self, frame: FrameType) -> bool:
+        """True: inside a transform of torch.func tensors mean something in that transform only."""
+        self.transformed = self.transformed or (frame.f_code.co_qualname, frame.f_lineno)
         return True
 
     def _where_is(self, frame: FrameType) -> Where:

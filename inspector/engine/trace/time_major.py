@@ -1,0 +1,34 @@
+"""Recurrent modules that go along the sequences of a batch instead of along their steps: batch_first was forgotten."""
+
+from __future__ import annotations
+
+from inspector.engine.cells.family import sequence_family
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.own_axes import RecordedReads
+from inspector.engine.trace.trace import Trace
+from inspector.engine.wording import class_name, counted
+
+ACROSS = (
+    "{} has batch_first=False and was given its input as (batch, step, …), so it goes along the {} as if they were "
+    "steps, and not along the {}; make it with batch_first=True, or give it the input transposed."
+)
+
+
+def warn_of_time_major(trace: Trace, emit: Emitter) -> None:
+    """Say of every such module what it does, under its states, where one looks for them."""
+    first = trace.batch.first
+    recorded = trace.findings.get(RecordedReads)
+    names = dict.fromkeys(recorded.across if recorded is not None else ())
+    model = trace.subject.model
+    if _alone(trace):
+        names[class_name(model).lower()] = None
+    for name in names:
+        many = counted(trace.batch.size, "sequence")
+        emit.refuse(f"{name}:h", ACROSS.format(name, many, counted(first.steps, "step")))
+
+
+def _alone(trace: Trace) -> bool:
+    """Whether the whole model is such a module: then none of its operations is recorded."""
+    model, first = trace.subject.model, trace.batch.first
+    plain = sequence_family(model) is not None and trace.subject.forward is None and not first.batch_dim
+    return plain and getattr(model, "batch_first", None) is False and first.steps > 1 and not trace.observed

@@ -1,0 +1,74 @@
+"""What a panel cannot show of a run: the reasons of its empty page, and the line under a figure that shows the rest."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+from inspector.capture import Capture
+from inspector.gui.panel.availability import why_not
+from inspector.gui.panel.empty_page import refused
+from inspector.gui.widgets.cut_label import CutLabel
+from inspector.gui.widgets.plain_text import tooltip
+
+COMPUTED = "It was computed in this run, but nothing in this model is of that kind."
+STATE = "h"
+"""Signal under which a whole recurrence that was seen and is not shown is reported."""
+
+
+class Concerned(Protocol):
+    """The parts of a panel that are used here."""
+
+    capture: Capture | None
+    extra: ClassVar[tuple[str, ...]]
+    needs: tuple[tuple[str, ...], ...]
+    computed: bool
+    of_recurrences: ClassVar[bool]
+
+    def concerns(self, name: str) -> bool:
+        """Whether a channel that could not be computed would have been shown there."""
+
+
+def reasons_for(panel: Concerned) -> list[str]:
+    """Why channels of a panel are missing: its own, and for a panel of recurrences all of those that are not shown."""
+    refusals = panel.capture.refusals if panel.capture is not None else ()
+    return refused(one for one in refusals if panel.concerns(one.channel) or _recurrence(panel, one.channel))
+
+
+def why_empty(panel: Concerned) -> tuple[list[str], bool]:
+    """The reasons for the empty page of a panel, and whether it offers to compute its quantities."""
+    reasons, capture = reasons_for(panel), panel.capture
+    if capture is None or not panel.extra:
+        return reasons, False
+    if reasons:
+        return reasons, not panel.computed and _others(panel, capture)
+    why = why_not(capture, panel.needs) or (COMPUTED if panel.computed else "")
+    return ([why] if why else []), not why
+
+
+def _others(panel: Concerned, capture: Capture) -> bool:
+    """Whether there are recurrences of which nothing says that they cannot be shown."""
+    refused_places = {one.channel.rpartition(":")[0] for one in capture.refusals if panel.concerns(one.channel)}
+    shown = {channel.place for channel in capture.channels.values() if channel.kind == "state"}
+    return panel.of_recurrences and bool(shown - refused_places)
+
+
+def _recurrence(panel: Concerned, name: str) -> bool:
+    return panel.of_recurrences and name.rpartition(":")[2] == STATE
+
+
+class MissingLine(CutLabel):
+    """One line under a figure: what it would also show, and why it does not. Hidden where there is nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("missing")
+        self.setContentsMargins(8, 2, 8, 2)
+        self.hide()
+
+    def tell(self, panel: Concerned | None) -> None:
+        """Show the reasons of a panel, all of them in the tooltip; None for no reasons."""
+        reasons = reasons_for(panel) if panel is not None else []
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        self.show_text(f"Not shown: {reasons[0]}{more}" if reasons else "")
+        self.setToolTip(tooltip("\n\n".join(reasons)))
+        self.setVisible(bool(reasons))

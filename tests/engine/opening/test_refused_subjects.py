@@ -1,0 +1,57 @@
+"""Things that are no subject and no checkpoint: each is told what it is, and what to give in its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from inspector.engine.errors import InputError
+from inspector.engine.opening.open_subject import open_subject, read_checkpoint
+from inspector.records import Load
+
+
+def weights(path: Path, *names: str) -> Path:
+    path.mkdir()
+    for name in names:
+        torch.save({"w": torch.ones(2)}, path / name)
+    return path
+
+
+def refused(subject: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        open_subject(Load(subject=str(subject), trusted=True))
+    return str(caught.value)
+
+
+def test_a_folder_of_hugging_faces(tmp_path: Path) -> None:
+    folder = weights(tmp_path / "gpt", "pytorch_model.bin")
+    (folder / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
+    told = refused(folder)
+    assert "Hugging Face" in told and "from_pretrained" in told and "file.py:callable" in told
+
+
+def test_a_folder_with_one_checkpoint(tmp_path: Path) -> None:
+    folder = weights(tmp_path / "one", "last.pt")
+    assert f"--checkpoint {folder / 'last.pt'}" in refused(folder)
+    with pytest.raises(InputError, match=r"is a folder; the checkpoint in it is .*last\.pt"):
+        read_checkpoint(folder)
+
+
+def test_a_folder_with_several_checkpoints_or_none(tmp_path: Path) -> None:
+    two, none = weights(tmp_path / "two", "a.pt", "b.pt"), weights(tmp_path / "none")
+    assert "a folder with 2 checkpoints" in refused(two) and "a.pt, b.pt" in refused(two)
+    assert "name the file in it that makes the model" in refused(none)
+    with pytest.raises(InputError, match=r"the checkpoints in it are a\.pt, b\.pt"):
+        read_checkpoint(two)
+    with pytest.raises(InputError, match="there is no checkpoint in it"):
+        read_checkpoint(none)
+
+
+@pytest.mark.parametrize("suffix", [".jit", ".torchscript", ".ptl"])
+def test_a_torchscript_program(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"model{suffix}"
+    path.write_bytes(b"PK\x03\x04")
+    assert "TorchScript program, which cannot be opened; give file.py:callable" in refused(path)

@@ -1,0 +1,53 @@
+"""A recurrent module without batch_first that is given (batch, step): it says what it goes along, and what to do."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from listed import Listed
+from torch import Tensor, nn
+
+from inspector.engine.model.subject import Batch, adopt
+from inspector.engine.pipeline import RunOptions, perform
+
+OPTIONS = RunOptions(only=("states",))
+
+
+class Model(nn.Module):
+    """ids (b, t) → states, time-major or batch-first, given as they are or transposed."""
+
+    def __init__(self, *, batch_first: bool, turned: bool) -> None:
+        super().__init__()
+        self.embedding, self.rnn = nn.Embedding(9, 3), nn.LSTM(3, 4, batch_first=batch_first)
+        self.turned = turned
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embedding(ids)
+        found: Tensor = self.rnn(x.transpose(0, 1) if self.turned else x)[0]
+        return found
+
+
+def run(model: nn.Module, batch: Tensor) -> Listed:
+    sink = Listed()
+    perform(adopt(model), Batch(batch, torch.full((len(batch),), batch.shape[1])), sink, OPTIONS)
+    return sink
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_steps_taken_for_a_batch_are_told(size: int) -> None:
+    sink = run(Model(batch_first=False, turned=False), torch.arange(size * 6).view(size, 6) % 9)
+    reason = sink.refusals()["rnn:h"]
+    assert "batch_first=True" in reason and f"the {size} sequence" in reason and "6 steps" in reason
+
+
+def test_a_module_alone_is_told_too() -> None:
+    assert "lstm has batch_first=False" in run(nn.LSTM(3, 4), torch.randn(1, 6, 3)).refusals()["lstm:h"]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("first", [True, False])
+def test_the_right_layout_is_not_told(size: int, first: bool) -> None:
+    ids = torch.arange(size * 6).view(size, 6) % 9
+    sink = run(Model(batch_first=first, turned=not first), ids)
+    assert not sink.refusals() and sink.array("rnn.l0:h").shape == (6, 4)
+    assert not run(nn.LSTM(3, 4, batch_first=True), torch.randn(size, 6, 3)).refusals()
