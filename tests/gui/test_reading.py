@@ -16,6 +16,7 @@ from typing import Any
 
 import cases_gradients
 import cases_runs
+import cases_sequences
 import cases_units
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.registry import ordered
 from inspector.records import Scalar
 
-CASES = (*cases_units.CASES, *cases_gradients.CASES, *cases_runs.CASES)
+CASES = (*cases_units.CASES, *cases_gradients.CASES, *cases_runs.CASES, *cases_sequences.CASES)
 
 
 def test_every_panel_has_a_case() -> None:
