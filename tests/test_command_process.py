@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the capture of a run."""
     folder = tmp_path_factory.mktemp("shell")
     ran = apart("run", "char-gru", "--text", "Alice", "--only", "states,gates,health", "--out", "a.inspect", cwd=folder)
-    assert ran.stdout == "" and ran.stderr.splitlines()[-1].startswith("a.inspect: 13 channels, done in")
+    assert ran.stdout == "" and ran.stderr.splitlines()[-1].startswith("a.inspect: 14 channels, done in")
     return folder
 
 

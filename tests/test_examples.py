@@ -23,7 +23,9 @@ FOLDER = ROOT / "docs" / "examples"
 QUANTITIES = ("input", "states", "gates", "output/loss", "output/probabilities", "gradients", "attention/maps")
 EXPECTED = {
     "own_model": {"input:token", "rnn.l0:gate/forget", "output:loss", "rnn.l0:gradient/state_norm"},
-    "hand_written_cell": {"input:value", "model:gate/forget", "model:candidate", "output:loss", "model:gradient/state_norm"},
+    "hand_written_cell": {
+        "input:value", "model:gate/forget", "model:candidate", "output:loss", "model:gradient/state_norm/state",
+    },
     "translator": {
         "input:token", "input.tgt:token", "input.src_padding:mask", "output:loss", "output:surprise",
         "transformer.decoder.layers.0.multihead_attn:attention",

@@ -51,6 +51,10 @@ def step_unit(place: str = "rnn.l0") -> dict[str, Any]:
 
 L0 = "rnn.l0"
 AIMS: dict[str, tuple[Aim, ...]] = {
+    "sequences": (
+        Aim(lambda p: p.distribution.plot, (4.2, 0.5), row=("mean loss", of("sequences:loss", 4)), hovered=False),
+    ),
+    "state_derivatives": (Aim(lambda p: p.curves.plot, (41, -1), {"step": 41}),),
     "states": (
         Aim(lambda p: p.row.plot, (117, 5), step_unit(), ("h[117, 5]  rnn.l0", of("rnn.l0:h", 117, 5))),
         Aim(lambda p: p.trace, (44.2, 0), {"step": 44}),

@@ -16,6 +16,7 @@ from sample_models.base import seeded
 Array = npt.NDArray[np.float64]
 INPUTS, HIDDEN, STEPS, BATCH = 3, 5, 7, 2
 PHI = {
+    "identity": lambda a: a,
     "tanh": np.tanh,
     "relu": lambda a: np.maximum(a, 0),
     "hardtanh": lambda a: np.clip(a, -1, 1),
@@ -79,7 +80,7 @@ def test_elman_is_torchs_where_torch_has_it(activation: str) -> None:
 
 
 def test_an_unknown_activation_is_refused() -> None:
-    with pytest.raises(ValueError, match="no activation 'sine'; there are tanh, relu"):
+    with pytest.raises(ValueError, match="no activation 'sine'; there are identity, tanh, relu"):
         cells.ElmanCell(1, 2, "sine")
 
 

@@ -38,7 +38,7 @@ def _nans(capture: Capture, name: str, frame: int) -> int | None:
     """How many NaN were counted; None where that is not known."""
     counts = _read(capture, name, frame)
     row = None if counts is None else find_row(capture.channels[name], "nan", "count")
-    return None if counts is None or row is None else int(counts[row])
+    return None if counts is None or row is None or row >= len(counts) else int(counts[row])  # described, not yet there
 
 
 def _read(capture: Capture, name: str, frame: int) -> npt.NDArray[Any] | None:
