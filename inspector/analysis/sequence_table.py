@@ -196,10 +196,14 @@ def as_records(table: SequenceTable | None) -> list[dict[str, Any]]:
     it is not known, and the words "NaN", "Infinity" for what JSON lacks."""
     if table is None:
         return []
+    nan = {name: table.is_nan(name) for name in table.columns}
     return [
         {
             "sequence": number, "name": table.names[number], "problem": table.problems[number],
-            **{name: _plain(float(values[number])) for name, values in table.columns.items()},
+            **{
+                name: "NaN" if nan[name][number] else _plain(float(values[number]))
+                for name, values in table.columns.items()
+            },
         }
         for number in range(len(table))
     ]  # fmt: skip

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 import inspector
-from inspector.analysis.sequence_table import table_of
+from inspector.analysis.sequence_table import as_records, table_of
 from inspector.capture import Capture
 
 CLASSES = 7
@@ -315,6 +315,7 @@ def test_nan_of_the_model_is_a_term_of_the_loss(lengths: tuple[int, ...]) -> Non
     assert np.flatnonzero(found).tolist() == [4] and found[4] == CLASSES + 1, "a step of scores, and its loss"
     table = table_of(capture)
     assert table is not None and table.worst("sequences:loss") == [4]
+    assert as_records(table)[4]["sequences:loss"] == "NaN", "a number that is missing is None"
 
 
 def test_a_sequence_without_a_loss_is_missing_and_not_the_worst() -> None:
@@ -325,6 +326,7 @@ def test_a_sequence_without_a_loss_is_missing_and_not_the_worst() -> None:
     capture = inspector.run(made(model), data=data)
     table = table_of(capture)
     assert table is not None and capture.array("sequences:terms")[3] == 0
+    assert as_records(table)[3]["sequences:loss"] is None
     first = next(name for name in table.columns if name.endswith("gradient_first"))
     for name in ("sequences:loss", "sequences:perplexity", "sequences:gradient_norm", first):
         assert np.flatnonzero(np.isnan(table.columns[name])).tolist() == [3]
