@@ -29,7 +29,8 @@ whose gradient falls by 10⁻³ over the whole task and still learns it would wr
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Mean loss with the past as it was and with it replaced at random, and the p of the first being no better.
+    """Mean loss with the past as it was and with it replaced at random, the p of the first being no better, and how
+    many losses were left out because they are NaN or infinite.
 
     NaN where it was not measured.
     """
@@ -37,11 +38,22 @@ class Past:
     with_past: float = math.nan
     without: float = math.nan
     p: float = math.nan
+    left_out: float = math.nan
 
     @classmethod
     def read(cls, scalar: Callable[[str], float]) -> Past:
         """From a function that gives a scalar by its name."""
-        return cls(*(scalar(f"input:influence/{name}") for name in ("loss_with_past", "loss_without_past", "past_p")))
+        names = ("loss_with_past", "loss_without_past", "past_p", "past_left_out")
+        return cls(*(scalar(f"input:influence/{name}") for name in names))
+
+    @property
+    def not_finite(self) -> str:
+        """What is said of losses that are NaN or infinite; "" where none is."""
+        if self.left_out > 0:
+            many = int(self.left_out)
+            return f"{many:,} {'loss' if many == 1 else 'losses'} with a past, NaN or infinite, left out"
+        broken = math.isfinite(self.with_past) and not math.isfinite(self.without)
+        return "with another past the loss is NaN or infinite" if broken else ""
 
     @property
     def useful(self) -> bool | None:
@@ -64,9 +76,20 @@ def influence_verdict(
     "not learned", which takes the place of "natural" and "independent" where the loss is no better than without the
     past: a model that failed to learn depends on little, too. "unknown" too where too few losses decide that.
 
-    `reference` is the lag that shares refer to; `reaches` the longest lags that both reach, NaN for none.
+    `reference` is the lag that shares refer to; `reaches` the longest lags that both reach, NaN for none. Where a loss
+    is NaN or infinite, "natural" and "independent" are "unknown" as well.
     """
     verdict = _of_curves(influence, gradient, reference, reaches)
+    if not past.not_finite:
+        return _with_the_past(verdict, reaches, past)
+    if verdict.word in ("natural", "independent"):
+        verdict = Verdict("unknown", f"not known whether {verdict.sentence}", verdict.numbers)
+    verdict = _with_the_past(verdict, reaches, past)
+    return Verdict(verdict.word, f"{verdict.sentence}; {past.not_finite}", verdict.numbers)
+
+
+def _with_the_past(verdict: Verdict, reaches: tuple[float, float], past: Past) -> Verdict:
+    """The verdict on the curves, and what another past does to the loss."""
     if math.isnan(past.p):
         return verdict
     numbers = {**verdict.numbers, "past_p": past.p}
@@ -84,8 +107,15 @@ def influence_verdict(
 def _of_curves(influence: Array, gradient: Array | None, reference: int, reaches: tuple[float, float]) -> Verdict:
     """The verdict on the curves alone."""
     far, flowing = reaches
-    if not influence[reference] > 0 or math.isnan(far):
+    if not influence[reference] > 0:
+        # lag 0 is measured wherever a loss is, other lags may have no pair of steps: NaN says nothing there
+        if math.isnan(influence[reference]) or math.isnan(influence[0]):
+            return Verdict("unknown", "not known whether the loss depends on the inputs: the influence is NaN")
         return Verdict("independent", "the loss does not depend on the inputs at all")
+    if math.isnan(far):
+        unsure = "its standard error is half of it or more wherever it is a number"
+        why = "the influence is NaN" if math.isnan(influence[0]) else unsure
+        return Verdict("unknown", f"not known how far back the loss depends on the inputs: {why}")
     at, lag = f"of lag {reference}", int(far)
     felt = influence / influence[reference]
     numbers = {"influence_reach": far, "gradient_reach": flowing}

@@ -20,11 +20,11 @@ from inspector.records import PROBLEM_DOMAIN, SEQUENCE_DOMAIN, Channel, RunStart
 
 Array = npt.NDArray[Any]
 KIND = "sequences"
-NEUTRAL = ("length", "gradient_first", "gradient_reach")
+NEUTRAL = ("length", "terms", "gradient_first", "gradient_reach")
 """Numbers of which no end is bad by itself: none is marked."""
 NEVER_MISSING = ("loss", "perplexity", "gradient_norm", "gradient_first")
-"""Numbers that every sequence has that was run, where there are any: NaN is then what the model gave."""
-LENGTH = "sequences:length"
+"""Numbers that every sequence has that was run and whose loss has a term: NaN is then what the model gave."""
+LENGTH, TERMS = "sequences:length", "sequences:terms"
 LOW_IS_BAD = ("horizon",)
 MARKED = 3
 """Sequences that are marked as the worst ones of a number."""
@@ -67,10 +67,14 @@ class SequenceTable:
         return np.concatenate((known[np.argsort(signed, kind="stable")], rest[np.argsort(failed, kind="stable")]))
 
     def is_nan(self, name: str) -> npt.NDArray[np.bool_]:
-        """Where a number came out as NaN, which is not the same as not known."""
+        """Where a number came out as NaN, which is not the same as not known: a sequence without a loss has none.
+
+        A capture of an earlier version does not say how many terms a loss has: then each is taken to have some.
+        """
         values = self.columns[name]
         run = ~np.isnan(self.columns.get(LENGTH, np.zeros(len(self))))
-        return np.isnan(values) & run & (signal_of(name) in NEVER_MISSING)
+        without: npt.NDArray[np.bool_] = self.columns.get(TERMS, np.ones(len(self))) == 0
+        return np.isnan(values) & run & ~without & (signal_of(name) in NEVER_MISSING)
 
     def _ranked(self, name: str) -> Array:
         """A column with its NaN as the largest numbers."""
@@ -192,10 +196,14 @@ def as_records(table: SequenceTable | None) -> list[dict[str, Any]]:
     it is not known, and the words "NaN", "Infinity" for what JSON lacks."""
     if table is None:
         return []
+    nan = {name: table.is_nan(name) for name in table.columns}
     return [
         {
             "sequence": number, "name": table.names[number], "problem": table.problems[number],
-            **{name: _plain(float(values[number])) for name, values in table.columns.items()},
+            **{
+                name: "NaN" if nan[name][number] else _plain(float(values[number]))
+                for name, values in table.columns.items()
+            },
         }
         for number in range(len(table))
     ]  # fmt: skip

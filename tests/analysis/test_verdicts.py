@@ -26,6 +26,10 @@ def falling(rate: float, size: int = 60) -> np.ndarray:
     ("influence", "gradient", "reaches", "word"),
     [
         (np.zeros(60), falling(0.1), (NAN, 3.0), "independent"),
+        (np.full(60, NAN), falling(0.1), (NAN, 3.0), "unknown"),
+        (np.where(np.arange(60) < 1, NAN, 0.0), falling(0.1), (NAN, 3.0), "unknown"),
+        (np.where(np.arange(60) % 2, NAN, 0.0), falling(0.1), (NAN, 3.0), "independent"),
+        (falling(0.1), falling(0.1), (NAN, 29.0), "unknown"),
         (falling(0.1), None, (29.0, NAN), "unknown"),
         (falling(0.1), np.full(60, NAN), (29.0, NAN), "unknown"),
         (falling(0.05), falling(0.5), (40.0, 13.0), "vanished"),
@@ -38,6 +42,15 @@ def test_influence_beside_gradient(
     influence: np.ndarray, gradient: np.ndarray | None, reaches: tuple[float, float], word: str
 ) -> None:
     assert influence_verdict(influence, gradient, 0, reaches).word == word
+
+
+def test_an_influence_of_nan_is_not_called_none() -> None:
+    late = np.where(np.arange(60) == 4, 0.3, NAN)
+    for influence, reference in ((np.full(60, NAN), 0), (late, 4)):
+        found = influence_verdict(influence, falling(0.1), reference, (NAN, 29.0))
+        assert found.word == "unknown" and "the influence is NaN" in found.sentence
+    unsure = influence_verdict(falling(0.1), falling(0.1), 0, (NAN, 29.0)).sentence
+    assert "standard error" in unsure and "NaN" not in unsure
 
 
 def test_an_explosion_names_the_first_lag_above_a_thousand() -> None:

@@ -72,3 +72,17 @@ def test_the_panel_says_it_and_draws_shares_of_lag_0(a_capture: Path) -> None:
         _, y = panel.lines["input:influence/loss"].getData()
         np.testing.assert_allclose(10**y, np.exp(-0.1 * np.arange(60)), rtol=1e-9)
         stage.close()
+
+
+def test_losses_that_were_left_out_are_read_out(a_capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_capture(a_capture) as capture:
+        stage = Stage(capture, (900, 500))
+        panel = stage.panel("influence")
+        known = panel.scalar
+        row = ("losses with a past that are not finite", "6")
+        assert row not in panel.readout(stage.cursor.position)
+        monkeypatch.setattr(panel, "scalar", lambda name: 6.0 if name.endswith("past_left_out") else known(name))
+        assert row in panel.readout(stage.cursor.position)
+        panel.update_contents()
+        assert "6 losses with a past, NaN or infinite, left out" in panel.verdict.text
+        stage.close()

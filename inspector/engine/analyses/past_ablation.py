@@ -55,15 +55,28 @@ def without_past(trace: Trace, most_steps: int, emit: Emitter, seed: int = 23) -
     return WithoutPast(float(plain), float(replaced.mean()), rank / (DRAWS + 1))
 
 
-def _pairs(trace: Trace, most: int) -> list[Pair]:
-    """Losses with a past, evenly spaced over those of all sequences. Raises Unsupported."""
+def left_out(trace: Trace) -> int:
+    """How many losses with a past, of all sequences, are NaN or infinite: no comparison has them."""
     assert trace.loss is not None
-    there = torch.isfinite(trace.loss.detach()).cpu()
+    return int((_with_past(trace) & ~torch.isfinite(trace.loss.detach()).cpu()).sum())
+
+
+def _with_past(trace: Trace) -> Tensor:
+    """(b, t) True at the losses that have a step before them."""
+    assert trace.loss_carried is not None
+    there = trace.loss_carried.cpu().clone()
     there[:, 0] = False
-    there &= torch.arange(there.shape[1]) < trace.batch.lengths[:, None]
-    found = torch.nonzero(there)
+    return there & (torch.arange(there.shape[1]) < trace.batch.lengths[:, None])
+
+
+def _pairs(trace: Trace, most: int) -> list[Pair]:
+    """Finite losses with a past, evenly spaced over those of all sequences. Raises Unsupported."""
+    assert trace.loss is not None
+    with_past = _with_past(trace)
+    found = torch.nonzero(with_past & torch.isfinite(trace.loss.detach()).cpu())
     if not len(found) or most < 1:
-        why = "no loss has a past" if not len(found) else "the sequence is too long"
+        none = "no loss with a past is finite" if bool(with_past.any()) else "no loss has a past"
+        why = none if not len(found) else "the sequence is too long"
         raise Unsupported(f"The loss is not compared with that of another past: {why}.")
     picks = torch.linspace(0, len(found) - 1, min(most, len(found)), dtype=torch.float64).round().long()
     return [(int(sample), int(step)) for sample, step in found[picks].tolist()]

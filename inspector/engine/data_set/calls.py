@@ -125,7 +125,8 @@ def _forward_and_backward(found: Called, watched: Observation, emit: Emitter, ho
         found.reason = NO_SINGLE_LOSS
     named = trace.subject.model.named_parameters()
     parameters: dict[str, Tensor] = {name: value for name, value in named if value.requires_grad}
-    total = loss.nansum()
+    assert trace.loss_carried is not None
+    total = torch.where(trace.loss_carried, loss, 0.0).sum()
     if trace.batch.size > 1 and not found.reason:
         try:
             found.uses = uses_of(total, parameters)

@@ -56,35 +56,44 @@ def numbers_of(called: Called, visit: Visit) -> Numbers:
 
 
 def _losses(called: Called, found: Numbers) -> Tensor:
-    """Mean loss, perplexity and gradient norm; returns (b,) how many terms each loss has."""
+    """Mean loss, its terms, perplexity and gradient norm; returns (b,) how many terms each loss has.
+
+    NaN that the model made is a term like any other. Without a term all of these are NaN.
+    """
     trace = called.trace
     size = trace.batch.size
     if trace.loss is None:
         return torch.ones(size, dtype=torch.float64)
-    losses = trace.loss.double().cpu()
-    terms = (~losses.isnan()).sum(1).double()
-    mean = losses.nanmean(1)
+    assert trace.loss_carried is not None
+    carried = trace.loss_carried.cpu()
+    terms = carried.sum(1).double()
+    mean = torch.where(carried, trace.loss.double().cpu(), 0.0).sum(1) / terms
     found.values[f"{WHOLE_RUN}:loss"] = mean
+    found.values[f"{WHOLE_RUN}:terms"] = terms
     answer = trace.answer
     if trace.subject.next_token or (answer is not None and answer.ids is not None and trace.logits is not None):
         found.values[f"{WHOLE_RUN}:perplexity"] = mean.exp()
     if called.squares is not None:
         total = torch.stack([part.cpu() for part in called.squares.values()]).sum(0) if called.squares else mean * 0
-        found.values[f"{WHOLE_RUN}:gradient_norm"] = total.sqrt() / terms.clamp(min=1)
-    return terms.clamp(min=1)
+        found.values[f"{WHOLE_RUN}:gradient_norm"] = total.sqrt() / terms
+    return terms
 
 
 def _nonfinite_outputs(trace: Trace) -> Tensor:
-    """(b,) entries of output and scores that are NaN or infinite, and infinite losses."""
+    """(b,) entries of output and scores that are NaN or infinite, and losses that are."""
     size = trace.batch.size
     count = torch.zeros(size, dtype=torch.float64)
     output = trace.output if isinstance(trace.output, Tensor) else None
-    for values in (output, None if trace.logits is output else trace.logits):
+    logits = trace.logits
+    if output is not None and logits is not None and output.shape == logits.shape:
+        logits = None if output.data_ptr() == logits.data_ptr() else logits  # the output itself, detached
+    for values in (output, logits):
         fitting = values is not None and values.is_floating_point() and values.dim() and len(values) == size
         if values is not None and fitting and not _is_finite(values):
             count += (~values.detach().isfinite()).flatten(1).sum(1).double().cpu()
     if trace.loss is not None:
-        count += trace.loss.isinf().sum(1).double().cpu()
+        assert trace.loss_carried is not None
+        count += (trace.loss_carried & ~trace.loss.isfinite()).sum(1).double().cpu()
     return count
 
 

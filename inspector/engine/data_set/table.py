@@ -30,6 +30,9 @@ OWN = {
         kind="sequences", title="mean loss", unit="nat",
         formula="mean of ℓ_t over the steps of the sequence that carry a loss",
     ),
+    "terms": Describe(
+        kind="sequences", title="loss terms", unit="step", formula="steps of the sequence that carry a loss",
+    ),
     "perplexity": Describe(kind="sequences", title="perplexity", formula="exp of the mean loss", scale="log"),
     "gradient_norm": Describe(
         kind="sequences", title="gradient norm", unit="nat", scale="log",
@@ -38,7 +41,7 @@ OWN = {
     ),
     "nonfinite": Describe(
         kind="sequences", title="not finite",
-        formula="NaN and infinities in output, scores, states and their gradients, and infinite losses",
+        formula="NaN and infinities in output, scores, states and their gradients, and in the loss where there is one",
     ),
 }  # fmt: skip
 OF_LAYER = {

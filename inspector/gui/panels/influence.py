@@ -186,6 +186,8 @@ class Influence(Panel):
             value = self.scalar(f"input:{name}/reach")
             rows.append((f"{what} up to lag", number(value) if math.isfinite(value) else "none"))
         past = Past.read(self.scalar)
+        if past.left_out > 0:
+            rows.append(("losses with a past that are not finite", number(past.left_out)))
         if math.isfinite(past.p):
             rows.append(("loss with the past / without", f"{number(past.with_past)} / {number(past.without)}"))
             rows.append(("p of the past being of no use", number(past.p)))

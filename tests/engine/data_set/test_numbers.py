@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 import inspector
+from inspector.analysis.sequence_table import as_records, table_of
 from inspector.capture import Capture
 
 CLASSES = 7
@@ -284,6 +285,56 @@ def test_nan_is_told_from_what_is_missing() -> None:
     names = capture.channels["sequences:summary"].labels["statistic"]
     row = dict(zip(names, summary[numbers.index("sequences:nonfinite")], strict=True))
     assert row["at largest"] == 4 and row["count"] == 9
+
+
+class NanAt(TwoGru):
+    """Scores that are NaN where the symbol 6 was read."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        scores = super().forward(ids)
+        return torch.where((ids == 6)[..., None], torch.nan, scores)
+
+
+@pytest.mark.parametrize("lengths", [(6,), (6, 5, 4, 7, 8, 9, 10, 11, 12)], ids=["in batches", "one by one"])
+def test_nan_of_the_model_is_a_term_of_the_loss(lengths: tuple[int, ...]) -> None:
+    torch.manual_seed(1)
+    model = NanAt()
+    data = [ids.clamp(max=5) for ids in some(9, *lengths)]
+    data[4][1] = 6
+    capture = inspector.run(made(model), data=data)
+    assert ("batches" in capture.channels["sequences:loss"].method) == (len(lengths) == 1)
+    expected = [mean_loss(model, ids) for ids in data]
+    losses = [float(one.detach()) for one in expected]
+    assert [n for n, value in enumerate(losses) if math.isnan(value)] == [4]
+    assert np.allclose(capture.array("sequences:loss"), losses, rtol=1e-10, equal_nan=True)
+    assert np.isnan(capture.array("sequences:perplexity")[4])
+    norms = [gradient_norm(model, one) for one in expected]
+    assert np.allclose(capture.array("sequences:gradient_norm"), norms, rtol=1e-8, equal_nan=True)
+    assert capture.array("sequences:terms").tolist() == [len(ids) - 1 for ids in data]
+    found = capture.array("sequences:nonfinite")
+    assert np.flatnonzero(found).tolist() == [4] and found[4] == CLASSES + 1, "a step of scores, and its loss"
+    table = table_of(capture)
+    assert table is not None and table.worst("sequences:loss") == [4]
+    assert as_records(table)[4]["sequences:loss"] == "NaN", "a number that is missing is None"
+
+
+def test_a_sequence_without_a_loss_is_missing_and_not_the_worst() -> None:
+    torch.manual_seed(1)
+    model = NanAt()
+    data = [ids.clamp(max=5) for ids in some(9, 6, 5)]
+    data[3] = torch.tensor([2])
+    capture = inspector.run(made(model), data=data)
+    table = table_of(capture)
+    assert table is not None and capture.array("sequences:terms")[3] == 0
+    assert as_records(table)[3]["sequences:loss"] is None
+    first = next(name for name in table.columns if name.endswith("gradient_first"))
+    for name in ("sequences:loss", "sequences:perplexity", "sequences:gradient_norm", first):
+        assert np.flatnonzero(np.isnan(table.columns[name])).tolist() == [3]
+        assert not table.is_nan(name).any() and 3 not in table.worst(name)
+        assert table.order(name, descending=True)[-1] == 3
+    assert table.worst("sequences:loss") == [int(np.nanargmax(table.columns["sequences:loss"]))]
+    there = [gradient_norm(model, mean_loss(model, ids)) for ids in data if len(ids) > 1]
+    assert table.spread("sequences:gradient_norm").startswith(f"{np.mean(there):.4g} ±")
 
 
 class Transformer(nn.Module):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -94,6 +96,47 @@ def test_without_a_loss_that_has_a_past_that_is_said() -> None:
     perform(Subject(model=model, kind="vectors", width=2, loss=loss), Batch(x, torch.tensor([6])), kept,
             RunOptions(only=("influence",)))  # fmt: skip
     assert not any(s.name.endswith("past_p") for s in kept.records if hasattr(s, "name")) and kept.reasons()
+
+
+def test_losses_that_are_not_finite_are_counted_and_nothing_is_called_natural() -> None:
+    class Broken(Guess):
+        def forward(self, ids: Tensor) -> Tensor:
+            out = super().forward(ids)
+            return torch.where((torch.arange(ids.shape[1]) == STEPS - 2)[:, None], torch.nan, out)
+
+    _, kept = run(Broken(learned=True))
+    assert kept.scalar("input:influence/past_left_out") == 4, "one in each of four sequences"
+    assert math.isfinite(kept.scalar("input:influence/loss_with_past"))
+    _, whole = run(Guess(learned=True))
+    assert whole.scalar("input:influence/past_left_out") == 0
+
+
+def test_where_no_loss_with_a_past_is_finite_that_is_said() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 2)).to(D)
+    kept, x = Kept(), torch.randn(1, 6, 2, dtype=D)
+    loss = lambda out, batch: torch.where(torch.arange(6) < 1, out.square().sum(-1), torch.inf)  # noqa: E731
+    perform(Subject(model=model, kind="vectors", width=2, loss=loss), Batch(x, torch.tensor([6])), kept,
+            RunOptions(only=("influence",)))  # fmt: skip
+    assert kept.scalar("input:influence/past_left_out") == 5
+    assert any("no loss with a past is finite" in reason for reason in kept.reasons())
+
+
+@pytest.mark.parametrize(
+    ("past", "said"),
+    [
+        (Past(0.1, 1.386, 1 / 21, 2.0), "2 losses with a past, NaN or infinite, left out"),
+        (Past(1.5, 1.386, 0.9, 1.0), "1 loss with a past, NaN or infinite, left out"),
+        (Past(left_out=3.0), "3 losses with a past, NaN or infinite, left out"),
+        (Past(1.5, math.nan, math.nan, 0.0), "with another past the loss is NaN or infinite"),
+    ],
+)
+def test_a_loss_that_is_not_finite_leaves_it_unknown(past: Past, said: str) -> None:
+    falling = np.exp(-0.3 * np.arange(60))
+    found = influence_verdict(falling, falling, 0, (9.0, 23.0), past)
+    assert found.word == "unknown" and said in found.sentence and "not known whether natural" in found.sentence
+    vanished = influence_verdict(falling, np.exp(-0.9 * np.arange(60)), 0, (9.0, 7.0), past)
+    assert vanished.word == "vanished" and said in vanished.sentence
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.past_ablation import without_past
+from inspector.engine.analyses.past_ablation import left_out, without_past
 from inspector.engine.analyses.rerun import Entry, answer, chunk, copies, undisturbed
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.subject import Batch
@@ -53,7 +53,8 @@ def influence(trace: Trace, emit: Emitter, draws: int = DRAWS, positions: int = 
 
     Statistics are the mean over positions, its standard error and the number of positions; lag = t − k ≥ 0. Scalars:
     `input:influence/reference_lag`, `input:influence/reach`, `input:gradient/reach`, `input:influence/noise`, and
-    `input:influence/loss_with_past`, `…/loss_without_past` and `…/past_p` of the test that the past is of no use.
+    `input:influence/loss_with_past`, `…/loss_without_past` and `…/past_p` of the test that the past is of no use;
+    `…/past_left_out` is how many losses with a past it leaves out because they are not finite.
     The reaches are the longest lags with 5 % of the influence and 10⁻³ of the gradient at the reference lag, which is
     0 unless the influence there is small. Without a loss and without scores there is nothing to write.
     """
@@ -290,6 +291,7 @@ def _judge(curves: dict[str, Tensor], emit: Emitter) -> None:
 
 def _compare_pasts(trace: Trace, emit: Emitter) -> None:
     """Whether the loss is lower with the past than without it: else the model has not learned to use it."""
+    emit.scalar("input:influence/past_left_out", left_out(trace))
     try:
         found = without_past(trace, MOST_STEPS, emit)
     except Unsupported as reason:
