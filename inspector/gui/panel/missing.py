@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
+from inspector.analysis.warnings_of_shown import is_shown
 from inspector.capture import Capture
 from inspector.gui.panel.availability import why_not
 from inspector.gui.panel.empty_page import refused
@@ -34,6 +35,13 @@ def reasons_for(panel: Concerned) -> list[str]:
     """Why channels of a panel are missing: its own, and for a panel of recurrences all of those that are not shown."""
     refusals = panel.capture.refusals if panel.capture is not None else ()
     return refused(one for one in refusals if panel.concerns(one.channel) or _recurrence(panel, one.channel))
+
+
+def warnings_for(panel: Concerned) -> list[str]:
+    """Those of the reasons that are about something that is shown, which is not what it seems to be."""
+    capture = panel.capture
+    shown = [one for one in capture.refusals if is_shown(capture, one)] if capture is not None else []
+    return refused(one for one in shown if panel.concerns(one.channel) or _recurrence(panel, one.channel))
 
 
 def why_empty(panel: Concerned) -> tuple[list[str], bool]:
@@ -78,7 +86,10 @@ class MissingLine(CutLabel):
     def tell(self, panel: Concerned | None) -> None:
         """Show the reasons of a panel, all of them in the tooltip; None for no reasons."""
         reasons = reasons_for(panel) if panel is not None else []
+        warnings = warnings_for(panel) if panel is not None else []
+        reasons = [*warnings, *(reason for reason in reasons if reason not in warnings)]
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        self.show_text(f"Not shown: {reasons[0]}{more}" if reasons else "")
+        before = "" if warnings else "Not shown: "
+        self.show_text(f"{before}{reasons[0]}{more}" if reasons else "")
         self.setToolTip(tooltip("\n\n".join(reasons)))
         self.setVisible(bool(reasons))
