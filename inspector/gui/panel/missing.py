@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
+from inspector.analysis.sequence_table import is_column
 from inspector.analysis.warnings_of_shown import is_shown
 from inspector.capture import Capture
 from inspector.gui.panel.availability import why_not
@@ -13,6 +14,10 @@ from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import tooltip
 
 COMPUTED = "It was computed in this run, but nothing in this model is of that kind."
+OPEN_ONE = (
+    "This run is of many sequences, and what belongs to a single one is not computed in it: open one (double-click it in "
+    "Sequences)."
+)
 STATE = "h"
 """Signal under which a whole recurrence that was seen and is not shown is reported."""
 
@@ -31,6 +36,12 @@ class Concerned(Protocol):
         """Whether a channel that could not be computed would have been shown there."""
 
 
+def is_of_many(capture: Capture) -> bool:
+    """Whether a capture is the run of many sequences, which has no steps of its own."""
+    known = capture.channels.values()
+    return any(map(is_column, known)) and not any("step" in channel.dims for channel in known)
+
+
 def reasons_for(panel: Concerned) -> list[str]:
     """Why channels of a panel are missing: its own, and for a panel of recurrences all of those that are not shown."""
     refusals = panel.capture.refusals if panel.capture is not None else ()
@@ -46,6 +57,8 @@ def warnings_for(panel: Concerned) -> list[str]:
 
 def why_empty(panel: Concerned) -> tuple[list[str], bool]:
     """What the empty page of a panel says, a line each, and whether it offers to compute something."""
+    if panel.capture is not None and is_of_many(panel.capture):
+        return [OPEN_ONE], False
     reasons, offer = _missing(panel)
     rest = panel.remaining
     said = [rest.sentence] if rest.sentence else []

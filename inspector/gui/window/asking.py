@@ -18,7 +18,7 @@ from inspector.gui.state.step_axes import places_along
 from inspector.gui.window.model_opening import ModelOpening, is_capture
 from inspector.gui.window.showing import Showing
 from inspector.gui.window.states_choice import remembered_states
-from inspector.records import SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, data_spec
+from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, data_spec
 
 NOT_MADE_BY_IT = (
     "The model that is open did not make this capture: open the capture's model and run it, then change that."
@@ -40,6 +40,8 @@ class Asking(Showing):
         """What the worker can open and run; nothing before its catalogue has arrived."""
         self._data_set: Made | None = None
         """The run of many sequences of which one was opened last."""
+        self._number: int | None = None
+        """Which of its sequences that was."""
         self._waiting_path = ""
         """A file that waits for the worker's catalogue before it is opened."""
         session.also = self.compute_menu.wanted
@@ -164,7 +166,7 @@ class Asking(Showing):
             command = command_for(capture.start, number)
             self.fail(NOT_OPEN.format(number), f"In a terminal:\n{command}" if command else "")
             return
-        self._data_set = made
+        self._data_set, self._number = made, number
         spec = made.request.input
         self.run(replace(spec, options={**spec.options, "number": number}))
 
@@ -182,6 +184,7 @@ class Asking(Showing):
         self.new_capture()
         self.docking.raise_useful()
         self.docking.label_tabs()
+        self.looking.move(steps={SEQUENCE_DOMAIN: self._number})
         self.show_state()
 
     @Slot()
