@@ -15,8 +15,8 @@ from inspector.gui.widgets.plain_text import tooltip
 
 COMPUTED = "It was computed in this run, but nothing in this model is of that kind."
 OPEN_ONE = (
-    "This run is of many sequences, and what belongs to a single one is not computed in it: open one (double-click it in "
-    "Sequences)."
+    "This run is of many sequences, and what belongs to a single one is not computed in it: open one "
+    "(double-click it in Sequences)."
 )
 STATE = "h"
 """Signal under which a whole recurrence that was seen and is not shown is reported."""
@@ -25,6 +25,7 @@ STATE = "h"
 class Concerned(Protocol):
     """The parts of a panel that are used here."""
 
+    hint: ClassVar[str]
     capture: Capture | None
     extra: ClassVar[tuple[str, ...]]
     needs: tuple[tuple[str, ...], ...]
@@ -40,6 +41,12 @@ def is_of_many(capture: Capture) -> bool:
     """Whether a capture is the run of many sequences, which has no steps of its own."""
     known = capture.channels.values()
     return any(map(is_column, known)) and not any("step" in channel.dims for channel in known)
+
+
+def hint_for(panel: Concerned) -> str:
+    """What a panel would show; without what it needs of a model where the run is of many sequences, whatever it has."""
+    many = panel.capture is not None and is_of_many(panel.capture)
+    return panel.hint.partition(" Needs ")[0] if many else panel.hint
 
 
 def reasons_for(panel: Concerned) -> list[str]:
