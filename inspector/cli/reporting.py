@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from inspector.analysis.warnings_of_shown import is_shown
 from inspector.capture import left_of, open_capture
 from inspector.cli.fault import Fault
 from inspector.records import SECONDS, Load, Progress, Run, report
@@ -78,10 +79,11 @@ def tell_unshown(target: Path) -> None:
     """What was seen in the model and is not shown, a line for each reason."""
     with open_capture(target) as capture:
         places: dict[str, list[str]] = {}
+        warned = {refusal.reason for refusal in capture.refusals if is_shown(capture, refusal)}
         for refusal in capture.refusals:
             if refusal.channel.rpartition(":")[2] in SEEN:
                 places.setdefault(refusal.reason, []).append(refusal.channel.rpartition(":")[0])
     for reason, own in list(places.items())[:MOST_UNSHOWN]:
-        say(f"  not shown ({', '.join(dict.fromkeys(own))}): {reason}", err=True)
+        say(f"  {'shown' if reason in warned else 'not shown'} ({', '.join(dict.fromkeys(own))}): {reason}", err=True)
     if len(places) > MOST_UNSHOWN:
         say(f"  … and {len(places) - MOST_UNSHOWN} more; inspector list {target} has all.", err=True)

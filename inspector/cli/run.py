@@ -97,7 +97,7 @@ def _json_object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as problem:
         raise Fault(f"--arguments is not JSON ({problem}); expected for example '{{\"hidden\": 64}}'.") from None
     if not isinstance(value, dict):
-        raise Fault(f"--arguments is a {type(value).__name__}; expected a JSON object of keyword arguments.")
+        raise Fault(f"--arguments is {text[:40]!r}; expected a JSON object of keyword arguments.")
     return value
 
 

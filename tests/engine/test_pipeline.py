@@ -143,7 +143,7 @@ def test_a_subject_is_anything_with_a_model() -> None:
 
     assert adopt(Thing()).name == "mine" and adopt(Thing()).width == 3
     assert adopt(nn.Embedding(4, 2)).kind == "tokens"
-    with pytest.raises(InputError, match="returned a int"):
+    with pytest.raises(InputError, match="returned an int"):
         adopt(3, "factory")
 
 

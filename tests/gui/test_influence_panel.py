@@ -7,6 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QFontMetricsF
+from PySide6.QtWidgets import QApplication
 
 from inspector.analysis.influence import amount, influence_verdict, power
 from inspector.capture import open_capture
@@ -85,4 +88,17 @@ def test_losses_that_were_left_out_are_read_out(a_capture: Path, monkeypatch: py
         assert row in panel.readout(stage.cursor.position)
         panel.update_contents()
         assert "6 losses with a past, NaN or infinite, left out" in panel.verdict.text
+        stage.close()
+
+
+@pytest.mark.parametrize("width", [420, 620, 1280])
+def test_the_verdict_is_as_high_as_its_lines(a_capture: Path, width: int) -> None:
+    with open_capture(a_capture) as capture:
+        stage = Stage(capture, (width, 300))
+        verdict = stage.panel("influence").verdict
+        verdict.set_text("not learned: " + "the loss is no better than without the past, " * 5)
+        QApplication.processEvents()
+        room, font = verdict.boundingRect().adjusted(8, 0, -8, 0), QFontMetricsF(verdict.font())
+        wrapped = font.boundingRect(QRectF(0, 0, room.width(), 1e6), int(Qt.TextFlag.TextWordWrap), verdict.text)
+        assert room.width() > 0 and wrapped.height() <= room.height()
         stage.close()

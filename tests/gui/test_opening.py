@@ -529,3 +529,44 @@ def test_text_typed_beside_an_example_of_a_model_of_text_runs_by_the_button_too(
     finish(reading, qtbot)
     json.dumps(reading.session.capture.labels("step"))
     assert reading.session.capture.labels("step") == tuple("rabbit")
+
+
+def weights_folder(folder: Path, *names: str) -> Path:
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_bytes(b"PK\x03\x04" if name.endswith(".pt") else b"{}")
+    return folder
+
+
+def test_a_folder_with_one_checkpoint_is_opened_as_that_checkpoint(reading: Window, tmp_path: Path) -> None:
+    folder = weights_folder(tmp_path / "run", "last.pt", "log.json")
+    reading.open_path(str(folder))
+    dialog = reading.models.dialog
+    assert dialog is not None and dialog.isVisible() and not reading.session.running
+    assert dialog.checkpoint.text() == str(folder / "last.pt")
+    dialog.reject()
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("config.json", "merges.txt", "model.safetensors"), "is a folder of Hugging Face's"),
+        (("a.pt", "b.pt"), "is a folder with 2 checkpoints"),
+    ],
+)
+def test_a_folder_of_weights_is_not_run_as_sequences(
+    reading: Window, qtbot: object, qapp: QApplication, tmp_path: Path, names: tuple[str, ...], told: str
+) -> None:
+    before = reading.session.subject
+    reading.open_path(str(weights_folder(tmp_path / "weights", *names)))
+    assert not reading.session.running
+    qtbot.waitUntil(lambda: bool(boxes(qapp)), timeout=30_000)
+    (box,) = boxes(qapp)
+    assert told in box.text() and reading.session.subject == before
+    box.close()
+
+
+def test_a_folder_of_sequences_is_run(reading: Window, qtbot: object, tmp_path: Path) -> None:
+    reading.open_path(str(weights_folder(tmp_path / "texts", "a.txt", "b.txt", "config.json")))
+    assert reading.session.running
+    finish(reading, qtbot)

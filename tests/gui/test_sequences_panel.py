@@ -103,6 +103,24 @@ def test_a_click_selects_and_a_double_click_opens(tmp_path: Path, qtbot: Any) ->
         assert stage.cursor.position.at(SEQUENCE_DOMAIN) == 4
 
 
+def test_without_a_chosen_sequence_no_row_is_marked(tmp_path: Path) -> None:
+    with shown(tmp_path, "sequences", *PARTS) as (stage, panel):
+        stage.cursor.move(steps={SEQUENCE_DOMAIN: 20})
+        assert panel.table.selectionModel().hasSelection() and panel.open.isEnabled()
+        stage.cursor.move(steps={SEQUENCE_DOMAIN: None})
+        assert not panel.table.selectionModel().hasSelection() and not panel.open.isEnabled()
+        panel.redraw()
+        assert not panel.table.currentIndex().isValid()
+
+
+def test_sort_by_offers_titles(tmp_path: Path) -> None:
+    with shown(tmp_path, "sequences", *PARTS) as (_, panel):
+        offered = [panel.which.itemText(n) for n in range(panel.which.count())]
+        assert offered == ["loss", "length", "horizon of rnn.l0"]
+        panel.which.setCurrentText("length")
+        assert panel.column == "sequences:length"
+
+
 def test_numbers_and_figure_can_be_saved(tmp_path: Path) -> None:
     from inspector.gui.export.figure_files import save_data, save_figure
 
@@ -148,6 +166,11 @@ def test_a_folder_that_is_dropped_is_run_and_one_of_it_opened(window: Any, qtbot
     assert "rnn.l0:h" in window.session.capture.channels
     window.back_to_sequences()
     assert window.session.capture.path == first and window.session.can_run_again
+    qtbot.waitUntil(lambda: panel.number == 1, timeout=5000)
+    assert panel.open.isEnabled() and panel.command.text()
+    assert panel.table.numbers.order[panel.table.currentIndex().row()] == 1
+    lags = window.panels["lags"]
+    assert "open one (double-click it in Sequences)" in lags._empty.text() and "Needs" not in lags._empty.text()
     panel.opening.emit(0)
     finish(window, qtbot)
     assert len(window.session.capture.labels("step")) == len("the queen")

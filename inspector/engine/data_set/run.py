@@ -16,6 +16,7 @@ from inspector.engine.data_set.pooled import Pooled
 from inspector.engine.data_set.table import SequenceTable
 from inspector.engine.errors import CancelledError, InputError, ModelError, Unsupported
 from inspector.engine.model.subject import Batch, Subject, to_device
+from inspector.engine.model.training_mode import said_of_mode
 from inspector.engine.pipeline import RunOptions
 from inspector.engine.registries import PROBES
 from inspector.engine.sources import Item, items, total_of
@@ -51,6 +52,8 @@ class _Runner:
     ) -> None:
         self.subject, self.spec, self.options, self.device = subject, spec, options, device
         sink.write(frame)
+        for said in said_of_mode(subject):
+            sink.write(said)
         self.sink = sink
         self.table = SequenceTable(sink, Emitter(sink, frame.index))
         self.pooled = Pooled()

@@ -22,6 +22,7 @@ from inspector.capture.regular import open_regular
 from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
 from inspector.engine.registries import LOADERS
+from inspector.engine.wording import a_class
 
 OLD_MAGIC = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46"
 NESTED = (
@@ -198,7 +199,7 @@ def choose(raw: Any, path: Path) -> State:
     found: dict[str, dict[str, Tensor]] = {}
     _collect(raw, "", found, [0], 0)
     if not found:
-        raise InputError(f"{path.name} holds a {type(raw).__name__} without named tensors; expected a state dict.")
+        raise InputError(f"{path.name} holds {a_class(raw)} without named tensors; expected a state dict.")
     preferred = [key for key in found if key.rpartition(".")[2] in NESTED and "optimizer" not in key]
     pool = preferred or [key for key in found if "optim" not in key] or list(found)
     chosen = max(pool, key=lambda key: (sum(t.numel() for t in found[key].values()), -_rank(key)))

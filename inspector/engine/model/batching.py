@@ -17,7 +17,7 @@ from inspector.capture.regular import NotRegularError, in_words, regular_stat
 from inspector.engine.errors import InputError, model_error
 from inspector.engine.model.batch import INPUT, SEQUENCES, Batch, NamedInput
 from inspector.engine.model.subject import Subject
-from inspector.engine.wording import counted, text_of
+from inspector.engine.wording import a_class, counted, text_of
 from inspector.records import STEP_DOMAIN, InputSpec, Option
 
 MAX_STEPS = 2_000_000
@@ -58,7 +58,7 @@ def tensor_of(value: Any) -> Tensor:
         raise InputError(f"The sequence is not an array of numbers: {' '.join(str(problem).split())}.") from None
     kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "c": np.complex128, "f": np.float64}
     if array.dtype.kind not in kinds:
-        raise InputError(f"The sequence is a {type(value).__name__} of {array.dtype}; expected numbers.")
+        raise InputError(f"The sequence is {a_class(value)} of {array.dtype}; expected numbers.")
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
         return torch.from_numpy(array.astype(array.dtype.newbyteorder("=")))
     return torch.from_numpy(array.astype(kinds[array.dtype.kind]))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from inspector.engine.errors import InputError
 from inspector.engine.model.batch import SEQUENCES, InputKind
-from inspector.engine.wording import text_of
+from inspector.engine.wording import a_class, text_of
 
 KINDS: tuple[str, ...] = get_args(InputKind)
 MARKS = ("real", "padding")
@@ -70,7 +70,7 @@ KEYS = tuple(part.name for part in fields(DeclaredInput))
 def declare(inputs: Any, who: str) -> dict[str, DeclaredInput]:
     """The inputs of a subject (`who`) by name, in their order. Raises InputError for what cannot be one."""
     if not isinstance(inputs, Mapping):
-        raise InputError(f"`inputs` of {who} is a {type(inputs).__name__}; expected name → description.")
+        raise InputError(f"`inputs` of {who} is {a_class(inputs)}; expected name → description.")
     found = {_name(name, who): _declared(name, given, who) for name, given in inputs.items()}
     for name, one in found.items():
         if one.of and one.of not in found:
@@ -122,7 +122,7 @@ def _grid(given: Any, name: str, who: str) -> tuple[int, int]:
 def _items(given: Any, name: str, who: str) -> Mapping[str, Any]:
     found = given if isinstance(given, Mapping) else getattr(given, "__dict__", None)
     if found is None:
-        raise InputError(f"The input {name!r} of {who} is a {type(given).__name__}; expected {{'kind': 'tokens', …}}.")
+        raise InputError(f"The input {name!r} of {who} is {a_class(given)}; expected {{'kind': 'tokens', …}}.")
     return found
 
 

@@ -19,7 +19,7 @@ from inspector.engine.model.call import arguments, takes_batch
 from inspector.engine.model.declared_inputs import DeclaredInput, declare, primary_of
 from inspector.engine.model.model_output import LOGITS, candidates, loss_in, may_return_loss
 from inspector.engine.model.uncompiled import original
-from inspector.engine.wording import text_of
+from inspector.engine.wording import a_class, text_of
 from inspector.records import CLASS_DOMAIN, VOCABULARY_DOMAIN
 
 __all__ = ["Batch", "Kind", "Subject", "adopt", "to_device"]
@@ -64,6 +64,8 @@ class Subject:
     """The layer whose width that is, by name and class."""
     checkpoint: str = ""
     """The file that the weights are from; the training log beside it (history.json) is read."""
+    set_to_eval: tuple[str, ...] = ()
+    """The modules with dropout or batch norm that were in training mode when the model was opened by name."""
 
     @property
     def declared(self) -> Mapping[str, DeclaredInput]:
@@ -153,6 +155,10 @@ class Subject:
         return any(place == name or place.startswith((f"{name}.", f"{name}#")) for name in modules if name)
 
 
+NOT_GIVEN = ("reads", "set_to_eval")
+"""Fields that are set here, never taken from a user's object."""
+
+
 def adopt(thing: Any, name: str = "") -> Subject:
     """A Subject from whatever a user's callable returned: an nn.Module, a Subject, or an object with `model`."""
     if isinstance(thing, Subject):
@@ -160,12 +166,12 @@ def adopt(thing: Any, name: str = "") -> Subject:
     elif isinstance(thing, nn.Module):
         subject = Subject(model=thing)
     elif isinstance(getattr(thing, "model", None), nn.Module):
-        said = [part.name for part in fields(Subject) if part.name != "reads" and hasattr(thing, part.name)]
+        said = [part.name for part in fields(Subject) if part.name not in NOT_GIVEN and hasattr(thing, part.name)]
         known = {name: getattr(thing, name) for name in said}
         subject = Subject(**{key: value for key, value in known.items() if value is not None})
     else:
         raise InputError(
-            f"{name or 'The callable'} returned a {type(thing).__name__}; expected a torch.nn.Module, or an object "
+            f"{name or 'The callable'} returned {a_class(thing)}; expected a torch.nn.Module, or an object "
             "with a `model` attribute that is one."
         )
     subject.model = original(subject.model)

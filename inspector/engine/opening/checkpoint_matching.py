@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
 from inspector.engine.opening.parametrizations import fold
+from inspector.engine.wording import counted
 from inspector.records import CheckpointReport, Mismatch
 from inspector.records.report import BAD
 
@@ -40,8 +41,10 @@ class MatchedTensors:
 def fit(model: nn.Module, state: State, path: Path) -> tuple[CheckpointReport, MatchedTensors]:
     """What a checkpoint would do to a model, and the plan to do it. Nothing is changed yet.
 
-    Raises InputError where not one tensor fits: loading a part of it would load nothing.
+    Raises InputError where not one tensor fits: loading a part of it would load nothing; and where tensors have no
+    values.
     """
+    _require_values(state.tensors, path)
     own = model.state_dict()
     found, removed, folded = _made_to_fit(state.tensors, own)
     mismatches: list[Mismatch] = []
@@ -71,6 +74,16 @@ def fit(model: nn.Module, state: State, path: Path) -> tuple[CheckpointReport, M
         fits=not bad, mismatches=tuple(mismatches), step=state.step, folded=folded, others=state.others,
     )  # fmt: skip
     return report, MatchedTensors(good)
+
+
+def _require_values(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Raises InputError where tensors were saved on the device meta, which keeps shapes and no values."""
+    empty = [name for name, tensor in tensors.items() if tensor.is_meta]
+    if empty:
+        raise InputError(
+            f"{path.name} has {len(empty)} of {counted(len(tensors), 'tensor')} without values, saved on the device "
+            f"'meta' (the first: {empty[0][:60]}); give a checkpoint saved from a model on the CPU or an accelerator."
+        )
 
 
 def _first(tensors: Mapping[str, Tensor]) -> str:

@@ -20,12 +20,13 @@ from inspector.capture.regular import in_words, open_regular, regular_stat
 from inspector.engine.contracts import Loader, State
 from inspector.engine.errors import InputError, ModelError, model_error
 from inspector.engine.model.subject import Subject, adopt
+from inspector.engine.model.training_mode import in_training
 from inspector.engine.model.uncompiled import unwrap_
 from inspector.engine.opening.checkpoint_matching import fit
 from inspector.engine.opening.refused_formats import by_content, by_name
 from inspector.engine.opening.user_code import UserCode
 from inspector.engine.registries import LOADERS
-from inspector.engine.wording import counted
+from inspector.engine.wording import a_class, counted
 from inspector.records import CheckpointReport, Load, Place
 from inspector.workspace.samples import OWN, Sample, find_sample, list_samples
 
@@ -58,6 +59,7 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
         title = subject.name
     subject.model = unwrap_(subject.model)
     _check_ready(subject)
+    subject.set_to_eval = in_training(subject.model)
     subject.model.eval()
     opened = Opened(subject, title, str(path or ""))
     subject.checkpoint = opened.checkpoint
@@ -275,7 +277,7 @@ def _call(module: ModuleType, name: str, arguments: Mapping[str, Any], title: st
     if isinstance(thing, nn.Module) or isinstance(getattr(thing, "model", None), nn.Module):
         return adopt(thing, title)
     if not callable(thing):
-        raise InputError(f"{title} is a {type(thing).__name__}; expected a class or function that makes a model.")
+        raise InputError(f"{title} is {a_class(thing)}; expected a class or function that makes a model.")
     try:
         inspect.signature(thing).bind(**arguments)
     except TypeError as problem:

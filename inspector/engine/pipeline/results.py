@@ -10,6 +10,7 @@ from inspector.engine.pipeline.loss_steps import loss_steps
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.target_steps import answer_of_input, output_steps, read_answer
 from inspector.engine.trace.trace import Trace
+from inspector.engine.wording import a_class
 from inspector.records import Log
 
 OWN_LOSS = "The loss and its gradients are the model's own: the subject gives none, and the output has `loss`."
@@ -76,7 +77,7 @@ def keep_loss(trace: Trace, loss: object, emit: Emitter) -> Tensor | None:
     answer = trace.answer
     expected = (batch.size, batch.steps if answer is None else answer.steps)
     if not isinstance(loss, Tensor):
-        emit.refuse("output:loss", f"The loss is a {type(loss).__name__}; expected a tensor of shape {expected}.")
+        emit.refuse("output:loss", f"The loss is {a_class(loss)}; expected a tensor of shape {expected}.")
         return None
     if tuple(loss.shape) == expected:
         trace.loss = loss.detach()

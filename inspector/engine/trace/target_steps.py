@@ -31,6 +31,7 @@ from inspector.engine.trace.step_axes import (
 )  # fmt: skip
 from inspector.engine.trace.time_major import warn_of_time_major
 from inspector.engine.trace.trace import Attention, Recurrence, Trace
+from inspector.engine.wording import a_class
 from inspector.records import ANSWER_DOMAIN, LAYER_DOMAIN, STEP_DOMAIN, Log, place_name
 
 EXPECTED = (
@@ -62,7 +63,7 @@ def read_answer(subject: Subject, output: Any, batch: Batch, scores: Tensor | No
     if isinstance(found, Tensor):
         return _of_ids(subject, found, batch, None if scores is None else scores.shape[-1], speaking)
     if not isinstance(found, Sequence) or len(found) != size or not all(isinstance(row, Sequence) for row in found):
-        raise Unsupported(EXPECTED.format(f"a {type(found).__name__}", size, size))
+        raise Unsupported(EXPECTED.format(a_class(found), size, size))
     lengths = torch.tensor([len(row) for row in found])
     return Answer(int(lengths.max()), lengths, None, tuple(map(str, found[batch.look_at])))
 

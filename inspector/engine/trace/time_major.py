@@ -9,8 +9,8 @@ from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import class_name, counted
 
 ACROSS = (
-    "{} has batch_first=False and was given its input as (batch, step, …), so it goes along the {} as if they were "
-    "steps, and not along the {}; make it with batch_first=True, or give it the input transposed."
+    "Runs along the batch: make {} with batch_first=True, or give it the input transposed; it was given its input as "
+    "(batch, step, …), so it goes along the {} as if they were steps, and not along the {}."
 )
 
 

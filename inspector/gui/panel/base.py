@@ -26,7 +26,7 @@ from inspector.gui.panel.edit_trigger import EditHere
 from inspector.gui.panel.empty_page import EmptyPage
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
 from inspector.gui.panel.key_moves import KeyMoves
-from inspector.gui.panel.missing import MissingLine, why_empty
+from inspector.gui.panel.missing import MissingLine, hint_for, why_empty
 from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, filled, readable
 from inspector.gui.state.background import NOTHING, Rest
@@ -325,7 +325,7 @@ class Panel(KeyMoves):
     def _show_empty(self) -> None:
         self.control_row.setVisible(False)
         reasons, offer = why_empty(self)
-        self._empty.show_reasons(self.hint, reasons, offer=offer)
+        self._empty.show_reasons(hint_for(self), reasons, offer=offer)
         self._empty.show_seconds(self.remaining.seconds, len(self.remaining.offered) > 1)
         self._missing.tell(None)
         self.stack.setCurrentIndex(0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
+from inspector.analysis.sequence_table import is_column
+from inspector.analysis.warnings_of_shown import is_shown
 from inspector.capture import Capture
 from inspector.gui.panel.availability import why_not
 from inspector.gui.panel.empty_page import refused
@@ -12,6 +14,10 @@ from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import tooltip
 
 COMPUTED = "It was computed in this run, but nothing in this model is of that kind."
+OPEN_ONE = (
+    "This run is of many sequences, and what belongs to a single one is not computed in it: open one "
+    "(double-click it in Sequences)."
+)
 STATE = "h"
 """Signal under which a whole recurrence that was seen and is not shown is reported."""
 
@@ -19,6 +25,7 @@ STATE = "h"
 class Concerned(Protocol):
     """The parts of a panel that are used here."""
 
+    hint: ClassVar[str]
     capture: Capture | None
     extra: ClassVar[tuple[str, ...]]
     needs: tuple[tuple[str, ...], ...]
@@ -30,14 +37,35 @@ class Concerned(Protocol):
         """Whether a channel that could not be computed would have been shown there."""
 
 
+def is_of_many(capture: Capture) -> bool:
+    """Whether a capture is the run of many sequences, which has no steps of its own."""
+    known = capture.channels.values()
+    return any(map(is_column, known)) and not any("step" in channel.dims for channel in known)
+
+
+def hint_for(panel: Concerned) -> str:
+    """What a panel would show; without what it needs of a model where the run is of many sequences, whatever it has."""
+    many = panel.capture is not None and is_of_many(panel.capture)
+    return panel.hint.partition(" Needs ")[0] if many else panel.hint
+
+
 def reasons_for(panel: Concerned) -> list[str]:
     """Why channels of a panel are missing: its own, and for a panel of recurrences all of those that are not shown."""
     refusals = panel.capture.refusals if panel.capture is not None else ()
     return refused(one for one in refusals if panel.concerns(one.channel) or _recurrence(panel, one.channel))
 
 
+def warnings_for(panel: Concerned) -> list[str]:
+    """Those of the reasons that are about something that is shown, which is not what it seems to be."""
+    capture = panel.capture
+    shown = [one for one in capture.refusals if is_shown(capture, one)] if capture is not None else []
+    return refused(one for one in shown if panel.concerns(one.channel) or _recurrence(panel, one.channel))
+
+
 def why_empty(panel: Concerned) -> tuple[list[str], bool]:
     """What the empty page of a panel says, a line each, and whether it offers to compute something."""
+    if panel.capture is not None and is_of_many(panel.capture):
+        return [OPEN_ONE], False
     reasons, offer = _missing(panel)
     rest = panel.remaining
     said = [rest.sentence] if rest.sentence else []
@@ -78,7 +106,10 @@ class MissingLine(CutLabel):
     def tell(self, panel: Concerned | None) -> None:
         """Show the reasons of a panel, all of them in the tooltip; None for no reasons."""
         reasons = reasons_for(panel) if panel is not None else []
+        warnings = warnings_for(panel) if panel is not None else []
+        reasons = [*warnings, *(reason for reason in reasons if reason not in warnings)]
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        self.show_text(f"Not shown: {reasons[0]}{more}" if reasons else "")
+        before = "" if warnings else "Not shown: "
+        self.show_text(f"{before}{reasons[0]}{more}" if reasons else "")
         self.setToolTip(tooltip("\n\n".join(reasons)))
         self.setVisible(bool(reasons))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -102,6 +104,8 @@ class Sequences(Panel):
     def reset(self) -> None:
         """Another capture: the worst first, by its first number."""
         self.descending = True
+        self.titles: dict[str, str] = {}
+        """What a column is called among the choices, by the name of its channel."""
         self.shown: SequenceTable | None = None
 
     def set_theme(self, theme: Theme) -> None:
@@ -120,7 +124,8 @@ class Sequences(Panel):
     @property
     def column(self) -> str:
         """The channel by which sequences are sorted."""
-        return str(self.which.currentText())
+        title = self.which.currentText()
+        return next((name for name, own in self.titles.items() if own == title), "")
 
     def _chosen(self, row: int) -> None:
         self.looking.move(steps={SEQUENCE_DOMAIN: row})
@@ -137,7 +142,7 @@ class Sequences(Panel):
         if name == self.column:
             self.redraw()
         else:
-            self.which.setCurrentText(name)
+            self.which.setCurrentText(self.titles[name])
 
     # -- drawing
 
@@ -146,7 +151,8 @@ class Sequences(Panel):
         assert self.capture is not None
         table = self.shown = table_of(self.capture, self.frame)
         assert table is not None
-        set_options(self.which, [channel.name for channel in table.channels])
+        self.titles = titles_of(table.channels)
+        set_options(self.which, list(self.titles.values()))
         self._fill(table)
         self._draw(table)
         said = unit_sentences(self.capture, self.frame)
@@ -284,3 +290,12 @@ class Sequences(Panel):
                 painter.drawText(QRectF(x, 8 + i * height, widths[j] - 8, height), flag, shown)
                 x += widths[j]
         painter.restore()
+
+
+def titles_of(channels: Sequence[Channel]) -> dict[str, str]:
+    """Titles by the names of channels; where two have the same title, their names."""
+    counts = Counter(clean(channel.title) for channel in channels)
+    return {
+        channel.name: clean(channel.title) if counts[clean(channel.title)] == 1 else channel.name
+        for channel in channels
+    }

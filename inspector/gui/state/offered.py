@@ -38,6 +38,21 @@ class Offered:
                     return kind
         return ""
 
+    def weights_in(self, folder: str) -> tuple[str, ...]:
+        """The checkpoints of a folder of weights: it has no sequences, or it is a folder of Hugging Face's, which
+        keeps texts beside the weights (merges.txt). Empty for every other folder.
+
+        By suffixes alone: a folder of pictures saved as .pt would be taken for weights.
+        """
+        try:
+            files = sorted(one for one in Path(folder).iterdir() if one.is_file())
+        except OSError:
+            return ()
+        suffixes = {one.suffix.lower() for one in files}
+        if suffixes.intersection(self.sequences) and not is_of_transformers(folder):
+            return ()
+        return tuple(str(one) for one in files if one.suffix.lower() in self.checkpoints)
+
     def inputs_for(self, reads: str, examples: bool) -> list[Entry]:
         """The inputs of a model that reads tokens or vectors, in the order in which they are offered."""
         known = self.catalog.inputs if self.catalog is not None else ()
@@ -50,6 +65,11 @@ class Offered:
         suffix = Path(path.strip()).suffix.lower()
         known = self.catalog.inputs if self.catalog is not None else ()
         return next((entry for entry in known if suffix and suffix in entry.suffixes), None)
+
+
+def is_of_transformers(folder: str) -> bool:
+    """Whether a folder describes its weights as those of Hugging Face's transformers do."""
+    return (Path(folder) / "config.json").is_file()
 
 
 def name_filter(title: str, suffixes: Iterable[str]) -> str:

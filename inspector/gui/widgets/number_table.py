@@ -169,9 +169,13 @@ class NumberTable(QTableView):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
 
     def choose(self, number: int | None, *, scroll: bool = True) -> None:
-        """Mark the row of a number, without `chosen`."""
+        """Mark the row of a number, without `chosen`; none where it is not listed."""
         order = self.numbers.order
         if number is None or number not in order:
+            self._silent = True
+            self.setCurrentIndex(QModelIndex())
+            self.clearSelection()
+            self._silent = False
             return
         index = self.numbers.index(list(order).index(number), 0)
         if index.row() == self.currentIndex().row():

@@ -10,7 +10,7 @@ from PySide6.QtCore import Slot
 from inspector.analysis.sequence_table import command_for
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError
 from inspector.gui.dialogs.edit_dialog import INPUT
-from inspector.gui.state.offered import Offered
+from inspector.gui.state.offered import Offered, is_of_transformers
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.shown import Made
@@ -18,7 +18,7 @@ from inspector.gui.state.step_axes import places_along
 from inspector.gui.window.model_opening import ModelOpening, is_capture
 from inspector.gui.window.showing import Showing
 from inspector.gui.window.states_choice import remembered_states
-from inspector.records import SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, data_spec
+from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, data_spec
 
 NOT_MADE_BY_IT = (
     "The model that is open did not make this capture: open the capture's model and run it, then change that."
@@ -40,6 +40,8 @@ class Asking(Showing):
         """What the worker can open and run; nothing before its catalogue has arrived."""
         self._data_set: Made | None = None
         """The run of many sequences of which one was opened last."""
+        self._number: int | None = None
+        """Which of its sequences that was."""
         self._waiting_path = ""
         """A file that waits for the worker's catalogue before it is opened."""
         session.also = self.compute_menu.wanted
@@ -99,15 +101,32 @@ class Asking(Showing):
         elif kind == "checkpoint":
             self.models.ask(self.session.subject or self.settings.text("subject"), path)
         elif self.session.catalog is None and Path(path).exists():
-            self._waiting_path = path  # whether anything reads it is known when the catalogue has arrived
-            self.session.sentence = f"{Path(path).name} is opened as soon as the worker is ready."
+            self._wait_to_open(path)
         else:
             self.fail(
                 f"{Path(path).name} cannot be opened here; expected a capture, a .py, a checkpoint or a sequence."
             )
 
     def _open_folder(self, path: str) -> None:
-        """A folder that is no capture holds sequences."""
+        """A folder that is no capture holds sequences, or the weights of a model."""
+        weights = self.offered.weights_in(path)
+        if self.session.catalog is None:
+            self._wait_to_open(path)
+        elif weights and len(weights) == 1 and not is_of_transformers(path):
+            self.models.ask(self.session.subject or self.settings.text("subject"), weights[0])
+        elif weights:
+            self.session.open_subject(Load(subject=path))  # the worker says what such a folder is
+            self.show_state()
+        else:
+            self._open_sequences(path)
+
+    def _wait_to_open(self, path: str) -> None:
+        """Whether anything reads the path is known when the catalogue has arrived."""
+        self._waiting_path = path
+        self.session.sentence = f"{Path(path).name} is opened as soon as the worker is ready."
+
+    def _open_sequences(self, path: str) -> None:
+        """Run every file of a folder as a sequence."""
         if not self.session.subject and self.session.opening is None:
             self.fail(
                 f"{Path(path).name} is a folder: open the model that is to read its files first, then the folder."
@@ -147,7 +166,7 @@ class Asking(Showing):
             command = command_for(capture.start, number)
             self.fail(NOT_OPEN.format(number), f"In a terminal:\n{command}" if command else "")
             return
-        self._data_set = made
+        self._data_set, self._number = made, number
         spec = made.request.input
         self.run(replace(spec, options={**spec.options, "number": number}))
 
@@ -165,6 +184,7 @@ class Asking(Showing):
         self.new_capture()
         self.docking.raise_useful()
         self.docking.label_tabs()
+        self.looking.move(steps={SEQUENCE_DOMAIN: self._number})
         self.show_state()
 
     @Slot()

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from inspector.engine.errors import InputError
+from inspector.engine.opening.checkpoint_matching import fit
 from inspector.engine.opening.open_subject import open_subject, read_checkpoint
 from inspector.records import Load
 
@@ -55,3 +56,10 @@ def test_a_torchscript_program(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"model{suffix}"
     path.write_bytes(b"PK\x03\x04")
     assert "TorchScript program, which cannot be opened; give file.py:callable" in refused(path)
+
+
+def test_a_checkpoint_without_values_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    model, path = torch.nn.LSTM(2, 3, device="meta"), tmp_path / "meta.pt"
+    torch.save(model.state_dict(), path)
+    with pytest.raises(InputError, match=r"meta\.pt has 4 of 4 tensors without values.*'meta'.*weight_ih_l0"):
+        fit(torch.nn.LSTM(2, 3), read_checkpoint(path), path)

@@ -37,11 +37,12 @@ def run(model: nn.Module, batch: Tensor) -> Listed:
 def test_steps_taken_for_a_batch_are_told(size: int) -> None:
     sink = run(Model(batch_first=False, turned=False), torch.arange(size * 6).view(size, 6) % 9)
     reason = sink.refusals()["rnn:h"]
+    assert reason.startswith("Runs along the batch: make rnn with batch_first=True")
     assert "batch_first=True" in reason and f"the {size} sequence" in reason and "6 steps" in reason
 
 
 def test_a_module_alone_is_told_too() -> None:
-    assert "lstm has batch_first=False" in run(nn.LSTM(3, 4), torch.randn(1, 6, 3)).refusals()["lstm:h"]
+    assert "make lstm with batch_first=True" in run(nn.LSTM(3, 4), torch.randn(1, 6, 3)).refusals()["lstm:h"]
 
 
 @pytest.mark.parametrize("size", [1, 3])
