@@ -219,7 +219,7 @@ BAD_DECLARATIONS: list[tuple[Any, str]] = [
     ({3: "tokens"}, "expected an identifier"),
     ({"src": "words"}, "expected one of tokens, vectors, image"),
     ({"src": {}}, "expected one of tokens"),
-    ({"src": 5}, "is a int; expected"),
+    ({"src": 5}, "is an int; expected"),
     ({"src": {"kind": "tokens", "vocab": "ab"}}, "has no 'vocab'; it may have kind, vocabulary"),
     ({"m": {"kind": "mask", "of": "src"}}, "The mask 'm' of it is of 'src'; there are m"),
     ({"x": "vectors", "m": {"of": "x", "marks": "yes"}}, "marks 'yes'; expected one of real, padding"),
