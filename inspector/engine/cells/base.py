@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.cells.gate_info import GateInfo, MemoryGate, RecurrentWeight
+from inspector.engine.errors import Unsupported
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +206,13 @@ class Cell(ABC):
         relative to the sum of the absolute values of its terms (steps/rounding.py).
         """
         return None
+
+    def shown(self, x: Tensor, memory: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
+        """The new state from x and the state before, with the new memory given instead of computed from them.
+
+        Only for cells that compute one new part from another (an LSTM h' from c'). Raises Unsupported for others.
+        """
+        raise Unsupported(f"no part of a new {self.family} state is computed from another")
 
     def feeds_parts(self) -> bool | None:
         """Whether autograd sees a part of the new state computed from another one that the module returns.

@@ -115,6 +115,12 @@ class LstmStep(Cell):
         h, c = state
         return self.equations(F.linear(x, self.w_ih, self.b_ih) + F.linear(h, self.w_hh, self.b_hh), c)
 
+    def shown(self, x: Tensor, memory: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
+        """(o ⊙ tanh(c'), c') at a given c', the gate o from x and h; with a projection W_hr times the first."""
+        a = F.linear(x, self.w_ih, self.b_ih) + F.linear(state[0], self.w_hh, self.b_hh)
+        h = exposed(torch.sigmoid(a.chunk(4, -1)[3]), memory)
+        return (h if self.w_hr is None else h @ self.w_hr.T), memory
+
     def carry(self, x: Tensor, *state: Tensor) -> tuple[Tensor | None, ...]:
         """None on h, f on c."""
         a = F.linear(x, self.w_ih, self.b_ih) + F.linear(state[0], self.w_hh, self.b_hh)

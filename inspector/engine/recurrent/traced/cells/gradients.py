@@ -18,6 +18,7 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, GraphStep, no_way_back
 from inspector.engine.recurrent.traced.cells.replayed import ReplayBlock, ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.program.cell_functions import memory_of
 from inspector.engine.recurrent.traced.program.slicing import Slicer
 from inspector.engine.trace.trace import Trace
 
@@ -118,9 +119,10 @@ class Wanted:
         for i in range(delta.shape[0]):
             now: dict[int, Tensor] = {}
             totals: dict[int, Tensor] = {}
-            for slot in sorted(self.state, key=lambda slot: -slot.made[i]):  # what is computed last comes first
+            rank = {slot.index: self._rank(slot, i) for slot in self.state}
+            for slot in sorted(self.state, key=lambda slot: rank[slot.index]):
                 totals[slot.index] = total = self._total(slot, i, before)
-                later = [s for s in self.state if s.made[i] > slot.made[i] and s.index in now]
+                later = [s for s in self.state if rank[s.index] < rank[slot.index] and s.index in now]
                 if later:
                     total = total - self._through(i, slot, later, now, totals)
                 now[slot.index] = total
@@ -128,6 +130,12 @@ class Wanted:
                 delta[i, :, cell.parts[name]] = cell.layout[name].rows(total).to(delta.dtype)
             before = now
         return delta
+
+    def _rank(self, slot: Slot, i: int) -> tuple[int, bool]:
+        """What is computed last in step i comes first; of an LSTM cell's outputs that is h, made of c."""
+        if slot.made[i] < 0:
+            return -slot.made[i], False
+        return -slot.made[i], memory_of(self.flow.op((i, slot.made[i]))) is slot.values[i + 1]
 
     def _total(self, slot: Slot, i: int, before: dict[int, Tensor]) -> Tensor:
         """The gradient of a part after step i, of everything that follows; `before`: of all parts a step earlier."""
@@ -158,7 +166,7 @@ class Wanted:
             held = {**inputs, **{id(s.values[i + 1]): s.index for s in later if s is not other}}
             try:
                 program, outside = self.slicers.setdefault(
-                    (slot.index, other.index), Slicer(self.flow, (), self.stops)
+                    (slot.index, other.index), Slicer(self.flow, (), self.stops, within=True)
                 )(i, held, [other.values[i + 1]])
             except Unsupported:
                 continue

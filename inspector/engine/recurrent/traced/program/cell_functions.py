@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from inspector.engine.cells.family import CellFamily, families
+from inspector.engine.recurrent.traced.record.operation import Op
 
 
 @cache
@@ -22,6 +24,36 @@ def carried() -> Mapping[str, Callable[..., Any]]:
     """The same functions, with a derivative along the direct path only: of the state by its factor (f of an LSTM on c,
     z of a GRU on h), everything else held fixed."""
     return {name: partial(_carried, family, name) for _, family in families() for name in family.operations}
+
+
+@cache
+def at_memory() -> Mapping[str, Callable[..., Any]]:
+    """The functions whose outputs depend on each other (an LSTM's h on its c), with that output given first.
+
+    Only where autograd's gradient of that output has the path to the other one (`Cell.feeds_parts`).
+    """
+    weights = torch.ones(4, 1), torch.ones(4, 1)
+    return {
+        name: partial(_at_memory, family, name)
+        for _, family in families()
+        for name in family.operations
+        if name == "lstm_cell" and family.make(name, [*weights, None, None, None], live=True).feeds_parts()
+    }
+
+
+def memory_of(op: Op) -> Tensor | None:
+    """The output of a recorded cell from which another of its outputs is computed: c of an LSTM.
+
+    None for other operations, and on a GPU: one kernel computes h and c there, and c's gradient has no path to h.
+    """
+    if op.name != "lstm_cell" or op.name not in at_memory() or op.outputs[1].is_cuda:
+        return None
+    return op.outputs[1]
+
+
+def _at_memory(family: CellFamily, name: str, memory: Tensor, x: Tensor, state: Any, *weights: Any) -> Any:
+    cell = family.make(name, [*weights, *[None] * (5 - len(weights))], live=True)
+    return cell.shown(x, memory, *state)
 
 
 def _carried(family: CellFamily, name: str, x: Tensor, state: Any, *weights: Any) -> Any:

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.loops.carried_state import Flow
 from inspector.engine.recurrent.traced.loops.iteration_classes import Place
-from inspector.engine.recurrent.traced.program.cell_functions import carried, written_out
+from inspector.engine.recurrent.traced.program.cell_functions import at_memory, carried, memory_of, written_out
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import storage_of
@@ -120,6 +120,7 @@ def _flat(out: Any) -> tuple[Tensor, ...]:
 class _Building:
     flow: Flow
     inputs: Mapping[int, Hashable]
+    within: bool = False
     numbers: dict[Place, int] = field(default_factory=dict)
     outside: list[Tensor] = field(default_factory=list)
     outside_at: dict[int, int] = field(default_factory=dict)
@@ -136,16 +137,22 @@ class _Building:
             self.outside.append(tensor)
         return "outside", self.outside_at[id(tensor)], 0
 
+    def memory(self, op: Op) -> tuple[Tensor, ...]:
+        """The output of a cell that is an input of the program, where others of its outputs are computed from it."""
+        return _memory_given(op, self.inputs) if self.within else ()
+
 
 class Slicer:
     """Extracts programs from the iterations of a loop; steps that run the same operations share one.
 
     `stops`: ids of tensors that are inputs from outside, whatever operation made them; `constants`: also where they are
-    the result.
+    the result; `within`: inputs may be outputs of a cell in the same step, from which its other outputs are computed.
     """
 
-    def __init__(self, flow: Flow, stops: Collection[int] = (), constants: Collection[int] = ()) -> None:
-        self.flow = flow
+    def __init__(
+        self, flow: Flow, stops: Collection[int] = (), constants: Collection[int] = (), *, within: bool = False
+    ) -> None:
+        self.flow, self.within = flow, within
         self.stops, self.constants = frozenset((*stops, *constants)), constants
         self.masks: list[Tensor] = []
         self._known: dict[tuple[Hashable, ...], tuple[list[int], Program, list[tuple[bool, bool]]]] = {}
@@ -173,7 +180,7 @@ class Slicer:
             if outside is not None and self._reached(i, outside) == known[2]:
                 return known[1], outside, known[0]
         wanted = [tensor for tensor in results if id(tensor) not in self.constants]
-        chosen = _needed(self.flow, i, inputs, wanted, self.stops)
+        chosen = _needed(self.flow, i, inputs, wanted, self.stops, self.within)
         program, outside = self._cut(i, chosen, inputs, results)
         self._known[labels] = chosen, program, self._reached(i, outside)
         return program, outside, chosen
@@ -190,7 +197,7 @@ class Slicer:
         self, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor], chosen: list[int], program: Program
     ) -> list[Tensor] | None:
         """The outside tensors where iteration i runs a known program, else None."""
-        building = _Building(self.flow, inputs)
+        building = _Building(self.flow, inputs, self.within)
         ops = self.flow.loop.iterations[i]
         for n, j in enumerate(chosen):
             op = ops[j][1]
@@ -198,7 +205,7 @@ class Slicer:
                 return None
             if self.constants and any(id(out) in self.constants for out in op.outputs):
                 return None
-            leaves, _ = _leaves(op.args, op.kwargs)
+            leaves, _ = _leaves((*building.memory(op), *op.args), op.kwargs)
             if [building.ref(x) if isinstance(x, Tensor) else ("is", x, 0) for x in leaves] != program.instructions[
                 n
             ].leaves:
@@ -212,7 +219,7 @@ class Slicer:
     def _cut(
         self, i: int, chosen: list[int], inputs: Mapping[int, Hashable], results: Sequence[Tensor]
     ) -> tuple[Program, list[Tensor]]:
-        building = _Building(self.flow, inputs)
+        building = _Building(self.flow, inputs, self.within)
         instructions: list[Instruction] = []
         signature: list[Hashable] = []
         cut = writes = False
@@ -246,7 +253,12 @@ def _leaves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], A
 
 
 def _needed(
-    flow: Flow, i: int, inputs: Mapping[int, Hashable], results: Sequence[Tensor], stops: Collection[int]
+    flow: Flow,
+    i: int,
+    inputs: Mapping[int, Hashable],
+    results: Sequence[Tensor],
+    stops: Collection[int],
+    within: bool = False,
 ) -> list[int]:
     """Numbers of the operations of iteration i that lie between the inputs and the results, in order."""
     ops = flow.loop.iterations[i]
@@ -265,6 +277,7 @@ def _needed(
     for j in range(len(ops)):
         op = ops[j][1]
         known = any(id(given) in inputs for given in op.inputs) or any(depends.get(k, False) for k in sources(j))
+        known = known or (within and bool(_memory_given(op, inputs)))
         depends[j] = known and not op.traits.forgets
     chosen: set[int] = set()
     made = [flow.made_here(tensor, i) for tensor in results if id(tensor) not in inputs]
@@ -280,6 +293,11 @@ def _needed(
                 depends[k] = True
                 todo.append(k)
     return sorted(chosen)
+
+
+def _memory_given(op: Op, inputs: Mapping[int, Hashable]) -> tuple[Tensor, ...]:
+    memory = memory_of(op)
+    return () if memory is None or id(memory) not in inputs else (memory,)
 
 
 def _memory(flow: Flow, i: int, j: int) -> list[int]:
@@ -301,6 +319,8 @@ def _memory(flow: Flow, i: int, j: int) -> list[int]:
 def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instruction:
     function: Callable[..., Any] = written_out().get(op.name, op.function)
     args, kwargs = op.args, op.kwargs
+    if memory := building.memory(op):
+        function, args = at_memory()[op.name], (*memory, *args)
     if op.traits.kind is Kind.DETACH:
         function, args, kwargs = torch.Tensor.view_as, (op.inputs[0], op.inputs[0]), {}
     elif op.random is not None:
