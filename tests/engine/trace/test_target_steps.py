@@ -218,7 +218,7 @@ def test_ids_end_at_their_last_real_one_and_unknown_ones_are_numbered() -> None:
         (torch.zeros(3, 2, dtype=torch.long), "shape (3, 2)"),
         (torch.zeros(2, dtype=torch.long), "shape (2,)"),
         ("abc", "a str"),
-        (7, "a int"),
+        (7, "an int"),
         ([["a"]], "a list"),
         (None, "gave nothing"),
     ],

@@ -24,7 +24,8 @@ FOUND_IN = 3
 
 
 def stops_of(flow: Flow) -> frozenset[int]:
-    """Ids of values at which a gradient stops: detached ones, and results without a gradient of inputs that have one.
+    """Ids of values at which a gradient stops: detached ones, results without a gradient of inputs that have one, and
+    states that were computed from such values alone (under no_grad a memory passes on without a parameter).
 
     One iteration of each class and the last one of it are examined; a loop without such a place costs no more.
     Counter-example: a loop that runs under no_grad at some steps in the middle only; its sums are then not those of the
@@ -33,8 +34,15 @@ def stops_of(flow: Flow) -> frozenset[int]:
     looked = {int(i) for members in flow.twins.members.values() for i in (members[0], members[-1])}
     if not any(_stops(flow, op) for i in looked for _, op in flow.loop.iterations[i]):
         return frozenset()
-    every = (op for i in range(len(flow.loop.iterations)) for _, op in flow.loop.iterations[i])
-    return frozenset(id(out) for op in every for out in _stops(flow, op))
+    states = {number for held in flow.held for number in held.tolist()}
+    found: set[int] = set()
+    after: set[int] = set()
+    for i in range(len(flow.loop.iterations)):
+        for _, op in flow.loop.iterations[i]:
+            found.update(id(out) for out in _stops(flow, op))
+            if any(id(one) in found or id(one) in after for one in op.inputs):
+                after.update(id(out) for out in op.outputs if not out.requires_grad and out.is_floating_point())
+    return frozenset(found | (after & states))
 
 
 def _stops(flow: Flow, op: Op) -> list[Tensor]:

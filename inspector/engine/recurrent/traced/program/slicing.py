@@ -172,8 +172,8 @@ class Slicer:
         """The same, and the numbers of the operations of the program's instructions."""
         if i % OFTEN == 0:
             self.flow.tick()
-        labels = tuple(label for label, _ in self.flow.loop.iterations[i])
-        known = self._known.get(labels)
+        key = tuple(label for label, _ in self.flow.loop.iterations[i]), self._stopped(i)
+        known = self._known.get(key)
         if known is not None:
             outside = self._same(i, inputs, results, *known[:2])
             # The first iterations may read another value where the later ones read a state.
@@ -182,8 +182,19 @@ class Slicer:
         wanted = [tensor for tensor in results if id(tensor) not in self.constants]
         chosen = _needed(self.flow, i, inputs, wanted, self.stops, self.within)
         program, outside = self._cut(i, chosen, inputs, results)
-        self._known[labels] = chosen, program, self._reached(i, outside)
+        self._known[key] = chosen, program, self._reached(i, outside)
         return program, outside, chosen
+
+    def _stopped(self, i: int) -> tuple[tuple[int, ...], ...]:
+        """Where iteration i reads or makes constants: the program of a step that begins after a stopped gradient is not
+        that of the same operations elsewhere. For each operation the numbers of its constants, inputs before outputs.
+        """
+        if not self.constants:
+            return ()
+        return tuple(
+            tuple(n for n, tensor in enumerate((*op.inputs, *op.outputs)) if id(tensor) in self.constants)
+            for _, op in self.flow.loop.iterations[i]
+        )
 
     def _reached(self, i: int, outside: Sequence[Tensor]) -> list[tuple[bool, bool]]:
         """Which tensors from outside iteration i computed from a state, and which of them are constants."""
