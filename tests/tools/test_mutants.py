@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import mutants
@@ -88,19 +89,29 @@ def test_a_path_without_python_is_refused(tmp_path: Path) -> None:
         mutants.files_below(tmp_path)
 
 
-@pytest.mark.parametrize("sees", [True, False])
-def test_faults_are_planted_in_a_copy_and_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sees: bool
-) -> None:
-    """Two faults are possible in `a + b if a < b else a`: a sign and a comparison."""
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Makes a checkout of one module, small.py, and its tests, test_small.py."""
     pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the small tests need none, and pytest is started often
+
+    def write(source: str, tests: str) -> None:
+        (tmp_path / "small.py").write_text(source)
+        (tmp_path / "test_small.py").write_text(f"from small import f\n\n\n{tests}")
+        subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+
+    return write
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_faults_are_planted_in_a_copy_and_counted(
+    tmp_path: Path, small: Callable[[str, str], None], capsys: pytest.CaptureFixture[str], sees: bool
+) -> None:
+    """Two faults are possible in `a + b if a < b else a`: a sign and a comparison."""
     source = "def f(a, b):\n    return a + b if a < b else a\n"
-    (tmp_path / "small.py").write_text(source)
     seen = "assert f(1, 2) == 3 and f(2, 2) == 2 and f(3, 2) == 3" if sees else "f(1, 2)"
-    (tmp_path / "test_small.py").write_text(f"from small import f\n\n\ndef test_f():\n    {seen}\n")
-    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    small(source, f"def test_f():\n    {seen}\n")
     given = ["--modules", "small.py", "--tests", "test_small.py", "--count", "2"]
     assert mutants.main(given) == 0
     told = capsys.readouterr().out
@@ -111,15 +122,10 @@ def test_faults_are_planted_in_a_copy_and_counted(
 
 @pytest.mark.parametrize("which", ["file", "names"])
 def test_tests_that_fail_by_themselves_are_named_and_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], which: str
+    tmp_path: Path, small: Callable[[str, str], None], capsys: pytest.CaptureFixture[str], which: str
 ) -> None:
-    pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
-    monkeypatch.setattr(mutants, "ROOT", tmp_path)
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the small tests need none, and pytest is started often
-    (tmp_path / "small.py").write_text("def f(a, b):\n    return a + b\n")
-    bad = "from small import f\n\n\ndef test_bad():\n    assert f(1, 2) == 4\n\n\n"
-    (tmp_path / "test_small.py").write_text(f"{bad}def test_f():\n    assert f(1, 2) == 3\n")
-    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    bad = "def test_bad():\n    assert f(1, 2) == 4\n\n\n"
+    small("def f(a, b):\n    return a + b\n", f"{bad}def test_f():\n    assert f(1, 2) == 3\n")
     tests = ["test_small.py"] if which == "file" else ["test_small.py::test_bad", "test_small.py::test_f"]
     assert mutants.main(["--modules", "small.py", "--tests", *tests, "--count", "1"]) == 0
     told = capsys.readouterr().out
@@ -155,14 +161,12 @@ def test_a_coverage_file_says_which_tests_run_a_line(tmp_path: Path) -> None:
 
 
 def test_a_fault_that_is_known_as_equivalent_is_replaced_by_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    small: Callable[[str, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    pytest.importorskip("cosmic_ray", reason="cosmic-ray is in the extra 'mutants'")
-    monkeypatch.setattr(mutants, "ROOT", tmp_path)
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    (tmp_path / "small.py").write_text("def f(a, b):\n    return a + b if a < b else a\n")
-    (tmp_path / "test_small.py").write_text("from small import f\n\n\ndef test_f():\n    assert f(1, 2) == 3\n")
-    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    small("def f(a, b):\n    return a + b if a < b else a\n", "def test_f():\n    assert f(1, 2) == 3\n")
     known = tmp_path / "known.toml"
     given = ["--modules", "small.py", "--tests", "test_small.py", "--count", "1", "--seed", "2"]
     known.write_text("mutant = []\n")

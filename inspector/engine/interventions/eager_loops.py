@@ -100,18 +100,13 @@ def forward_of(
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         given, parts = family.arguments(module, args, kwargs)
-        packed = isinstance(given, PackedSequence)
-        if packed and int(given.batch_sizes[0]) > 1:
-            raise InputError("Packed sequences of a batch cannot be edited; run one sequence alone.")
-        if packed:
-            sizes, rows = given.batch_sizes, given.data
-            given = rows[None] if stack.batch_first else rows[:, None]
+        given, sizes = _unpacked(given, stack.batch_first)
         batched = given.dim() == 3
         x = given if batched else given[:, None] if not stack.batch_first else given[None]
         x = x.transpose(0, 1) if stack.batch_first else x
         if not batched:
             parts = tuple(part[:, None] for part in parts)
-        goes_on = calls.continues(parts, chained=stack.directions == 1 and not packed)
+        goes_on = calls.continues(parts, chained=stack.directions == 1 and sizes is None)
         cut = [goes_on and torch.is_grad_enabled() and not part.requires_grad for part in parts]
         finals: list[tuple[Tensor, ...]] = []
         for n, row in enumerate(layers):
@@ -128,7 +123,7 @@ def forward_of(
             x = torch.cat(sides, -1) if len(sides) > 1 else sides[0]
         last = tuple(torch.stack(values) for values in zip(*finals, strict=True))
         x = x.transpose(0, 1) if stack.batch_first else x
-        if packed:
+        if sizes is not None:
             x = PackedSequence(x.reshape(-1, x.shape[-1]), sizes)
         calls.keep(last, finals)
         if not batched:
@@ -136,6 +131,15 @@ def forward_of(
         return family.returned(module, x, last)
 
     return forward
+
+
+def _unpacked(given: Any, batch_first: bool) -> tuple[Any, Tensor | None]:
+    """A packed sequence as a batch of one, with its batch sizes; anything else as it is. Raises InputError."""
+    if not isinstance(given, PackedSequence):
+        return given, None
+    if int(given.batch_sizes[0]) > 1:
+        raise InputError("Packed sequences of a batch cannot be edited; run one sequence alone.")
+    return given.data[None] if batch_first else given.data[:, None], given.batch_sizes
 
 
 def _first(layer: Layer, x: Tensor, given: list[Tensor]) -> list[Tensor]:

@@ -9,7 +9,7 @@ family.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from itertools import chain
 from types import CodeType
@@ -196,7 +196,7 @@ class Handwritten:
         loop = next(search, None)
         while loop is not None:
             emit.check()
-            useful = self._contained(loop, trace, emit)
+            useful = self._contained(loop, partial(self._place, ROOT, trace), partial(self._useful, loop, trace, emit))
             if useful:
                 explained[list(chain.from_iterable(loop.iterations.numbers))] = True
             try:
@@ -226,30 +226,34 @@ class Handwritten:
         except Exception as fault:  # noqa: BLE001 - reported; the recurrences themselves are not affected
             emit.sink.write(Log(UNFOLLOWED.format(error_text(fault)), "warning", "engine"))
 
-    def _contained(self, loop: Loop, trace: Trace, emit: Emitter) -> bool:
-        """`_open` or `_one_by_one`; a fault in one loop is reported and does not end the search."""
+    def _contained(self, loop: Loop, place: Callable[[], str], look: Callable[[], bool]) -> bool:
+        """What `look` returns; a fault in it is reported at the place and does not end the search."""
         try:
-            return self._open(loop, trace, emit) or self._one_by_one(loop, trace)
+            return look()
         except CancelledError:
             raise
-        except Exception as fault:  # noqa: BLE001 - reported; the other loops are still found
-            place = self._place(ROOT, trace)
-            self._refused[place] = FAULT.format(where_of(loop), place, error_text(fault))
+        except Exception as fault:  # noqa: BLE001 - reported; the other loops and states are still found
+            where = place()
+            self._refused[where] = FAULT.format(where_of(loop), where, error_text(fault))
             return False
+
+    def _useful(self, loop: Loop, trace: Trace, emit: Emitter) -> bool:
+        return self._open(loop, trace, emit) or self._one_by_one(loop, trace)
 
     def _open(self, loop: Loop, trace: Trace, emit: Emitter) -> bool:
         flow = analyse(loop)
         flow.tick = emit.check
         useful = False
         for state in states(flow):
-            try:
-                useful |= self._open_state(flow, state, trace, emit)
-            except CancelledError:
-                raise
-            except Exception as fault:  # noqa: BLE001 - reported; the loop's other states are still found
-                place = self._place(place_of_step(flow, state, self._names), trace)
-                self._refused[place] = FAULT.format(where_of(loop), place, error_text(fault))
+            useful |= self._contained(
+                loop,
+                partial(self._place_of, flow, state, trace),
+                partial(self._open_state, flow, state, trace, emit),
+            )
         return useful
+
+    def _place_of(self, flow: Flow, state: Sequence[Slot], trace: Trace) -> str:
+        return self._place(place_of_step(flow, state, self._names), trace)
 
     def _open_state(self, flow: Flow, state: Sequence[Slot], trace: Trace, emit: Emitter) -> bool:
         """Whether a group of slots is a recurrence: shown, refused with its reason, or shown by another probe."""
@@ -281,12 +285,25 @@ class Handwritten:
         recurrence.cuts = dict.fromkeys(cut_steps(flow, state), torch.zeros(recurrence.cell.state_size))
         trace.cells_within |= cells | within
         trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
-        self._ask_weights(flow, recurrence, trace)
+        self._ask_weights(flow, recurrence, trace)  # first: the gradients as the model ran are of these weights
         self._found.append((recurrence, self._wanted(flow, state, recurrence, trace, cut=cut)))
-        if not loop.depth:
-            self._followed.append(LoopRead(FollowedLoop(flow, state), recurrence))
-        if loop.depth:
+        self._keep(flow, state, recurrence, trace, emit)
+        return True
+
+    def _keep(
+        self,
+        flow: Flow,
+        state: Sequence[Slot],
+        recurrence: ReplayRecurrence | GraphRecurrence,
+        trace: Trace,
+        emit: Emitter,
+    ) -> None:
+        """What else belongs to a recurrence: its axis, the names of its variables, and its loop for edits."""
+        place = recurrence.place
+        if flow.loop.depth:
             recurrence.domain, recurrence.names = LAYER_DOMAIN, layer_names(flow, state, self._modules())
+        else:
+            self._followed.append(LoopRead(FollowedLoop(flow, state), recurrence))
         recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
         named = place_name(place)
         emit.sink.write(Labels(CARRIED + named, tuple(slot.written for slot in flow.slots), emit.frame))
@@ -294,7 +311,6 @@ class Handwritten:
         size = int(trace.batch.lengths.numel())
         if trace.editing:
             trace.findings.of(RecordedLoops).loops.append(RecordedLoop(place, flow, state, size))
-        return True
 
     def _ask_weights(self, flow: Flow, recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace) -> None:
         """Request the gradients of the parameters that the loop reads, by which sums over steps are checked."""

@@ -18,7 +18,7 @@ from inspector.engine.pipeline import Recording, RunOptions, chosen_quantities, 
 from inspector.engine.registries import request_of
 from inspector.engine.session.batches import make_batch
 from inspector.engine.session.data_set_runs import ManySequences
-from inspector.records import Edit, Load, parse_edit, requests_in
+from inspector.records import Edit, Load, RunStart, parse_edit, requests_in
 from inspector.records.report import misfit
 
 Asked = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
@@ -65,19 +65,21 @@ def run_here(
     options = RunOptions(also=requests(also), only=(*requests(only), *requests(quantities)), seed=seed)
     chosen_quantities(options)
     where = next((str(p.device) for p in opened.subject.model.parameters()), "cpu")
+
+    def begun(title: str) -> RunStart:
+        return run_start(opened, title, subject=_named(subject, opened), seed=seed, device=where)
+
     if data is not None:
         if sequence is not None:
             raise InputError("Either `sequence` or `data` is run, not both.")
         many = ManySequences.of(opened.subject, data, where, lines=lines, most=most)
         many.check(edits)
-        start = run_start(opened, many.title, subject=_named(subject, opened), seed=seed, device=where)
-        recording = record(folder, many.noted(start), overwrite=overwrite)
+        recording = record(folder, many.noted(begun(many.title)), overwrite=overwrite)
         _to_the_end(recording, lambda: many.run(recording, options, ""))
         return open_capture(folder)
     batch = to_device(make_batch(opened.subject, sequence, seed, look_at), where)
     plan = _plan(opened.subject, batch, edits, options) if edits else None
-    start = run_start(opened, batch.title, subject=_named(subject, opened), seed=seed, device=where)
-    recording = record(folder, start, overwrite=overwrite)
+    recording = record(folder, begun(batch.title), overwrite=overwrite)
     recording.expect(chosen_quantities(options), 2 if plan is not None else 1)
     _to_the_end(recording, lambda: perform_with_edits(opened.subject, batch, recording, plan, options))
     return open_capture(folder)

@@ -137,7 +137,8 @@ class Openers(Panel):
 
     def memory_gate(self) -> tuple[Channel, bool] | None:
         """(gate that carries the state over, True if 1 keeps it), as the capture has it, or None."""
-        assert self.capture is not None
+        if self.capture is None:
+            return None
         for gate in self.of("gate", ("step", "unit")):
             frame = self.capture.frame_of(gate.name, self.frame)
             for scalar in self.capture.scalars:
@@ -335,7 +336,7 @@ class Openers(Panel):
         if plot is self.bars.plot:
             self.marked.set(plot, self.bars.at(x), round(x))
             return
-        found = self.memory_gate() if self.capture is not None else None
+        found = self.memory_gate()
         if plot is self.kept.plot and found is not None and self.capture is not None:
             units = self.capture.extent(found[0].name, self.frame)[1]
             self.looking.move(step=round(x), unit=min(max(0, round(y)), units - 1), place=self.where.currentText())
@@ -358,7 +359,7 @@ class Openers(Panel):
             why = self.told_of(np.nan, self.table())
             why = "nothing to compare in one step" if why == "NaN" and self.steps.length < 2 else why
             rows.append((f"{self.which.currentText()}, opens it most", why))
-        found = self.memory_gate() if self.capture is not None else None
+        found = self.memory_gate()
         if found is None or position.unit is None or self.capture is None:
             return rows
         kept = self.retention_at(position.step, position.unit)
@@ -375,9 +376,8 @@ class Openers(Panel):
     def retention_at(self, step: int | None, unit: int) -> float | None:
         """The share of a unit's state that is left at a step from one span before;
         None where the span leaves the sequence."""
-        assert self.capture is not None
         found = self.memory_gate()
-        if found is None or step is None:
+        if found is None or step is None or self.capture is None:
             return None
         gate, high = found
         steps, units = self.capture.extent(gate.name, self.frame)

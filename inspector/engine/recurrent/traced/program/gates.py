@@ -65,9 +65,10 @@ def found_gates(flow: Flow, state: Sequence[Slot], batch: int) -> Iterator[tuple
                 yield names[id(tensor)], i, j, tensor
 
 
-def leading_to(flow: Flow, state: Sequence[Slot], i: int) -> set[int]:
-    """Operations of iteration i that the new values are computed from, not through other slots' new values."""
-    other = {id(s.values[i + 1]) for s in flow.slots if s not in state and s.made[i] >= 0}
+def leading_to(flow: Flow, state: Sequence[Slot], i: int, *, through_others: bool = False) -> set[int]:
+    """Operations of iteration i that the new values are computed from; by default not through those of other slots."""
+    slots = () if through_others else flow.slots
+    other = {id(s.values[i + 1]) for s in slots if s not in state and s.made[i] >= 0}
     todo = [slot.made[i] for slot in state if slot.made[i] >= 0]
     near: set[int] = set()
     while todo:

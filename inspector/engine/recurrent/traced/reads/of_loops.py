@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
-from inspector.engine.recurrent.traced.reads.tracking import FollowedLoop, Tracker, before_state
+from inspector.engine.recurrent.traced.program.gates import leading_to
+from inspector.engine.recurrent.traced.reads.tracking import FollowedLoop, Tracker
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Call
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
@@ -30,7 +31,7 @@ def cells_read(flow: Flow, state: Sequence[Slot], names: Mapping[int, str]) -> t
     """
     ops, bits = flow.loop.iterations[1], sum(1 << slot.index for slot in state)
     found = []
-    for j in sorted(before_state(flow, state, 1)):
+    for j in sorted(leading_to(flow, state, 1, through_others=True)):
         op = ops[j][1]
         if flow.reach[1][j] & bits:
             owners = [id(flow.loop.iterations.table.owners.of(frame)) for frame, _ in op.chain]

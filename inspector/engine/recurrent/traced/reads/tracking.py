@@ -18,6 +18,7 @@ from torch import Tensor
 
 from inspector.engine.model.batch import Batch
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.program.gates import leading_to
 from inspector.engine.recurrent.traced.reads.spans import (
     SAME,
     SHUFFLING,
@@ -255,7 +256,7 @@ class Tracker:
         found: list[Pairs] = [{} for _ in range(count)]
         for first, members in twins.members.items():
             ops = flow.loop.iterations[first]
-            for j in before_state(flow, loop.state, first):
+            for j in leading_to(flow, loop.state, first, through_others=True):
                 op = ops[j][1]
                 if moves(op.name, op.operator) and not op.in_place:
                     continue
@@ -291,22 +292,6 @@ def _along(name: str, span: Span, axis: int, size: int) -> Reads | None:
         return None
     low, high = span.along().T.numpy()
     return Reads(name, low, high)
-
-
-def before_state(flow: Flow, state: Sequence[Slot], i: int) -> set[int]:
-    """Operations of iteration i that the new values of the state are computed from."""
-    todo = [slot.made[i] for slot in state if slot.made[i] >= 0]
-    found: set[int] = set()
-    while todo:
-        j = todo.pop()
-        if j in found:
-            continue
-        found.add(j)
-        for given in flow.loop.iterations[i][j][1].inputs:
-            made = flow.made_here(given, i, j)
-            todo += [] if made is None else [made]
-            todo += [written for _, written in flow.writers(given, (i, j))]
-    return found
 
 
 def _all_one(spans: Sequence[Span]) -> bool:
