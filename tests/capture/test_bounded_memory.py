@@ -112,6 +112,17 @@ def test_arrays_that_are_not_kept_are_read_anew(tmp_path: Path, monkeypatch: pyt
         assert low.min() == 0.5 and high.max() == 1
 
 
+def test_four_times_the_pages_are_free_and_what_is_beyond_them_is_shared() -> None:
+    spare = assemble.Spare(1000)
+    first, second = (assemble.Assembly(channel(name), spare) for name in ("a:h", "b:h"))
+    first.held = second.held = 100
+    assert first.keeps("levels", 1400), "1000 beyond its pages"
+    assert not first.keeps("levels", 1401) and first.keeps("levels", 1000)
+    assert second.keeps("levels", 800) and not second.keeps("levels", 801)
+    assert second.keeps("levels", 400) and first.keeps("levels", 1400), "nothing beyond"
+    assert not second.keeps("levels", 401)
+
+
 @pytest.mark.parametrize(
     "shape",
     [

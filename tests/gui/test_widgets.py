@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PySide6.QtGui import QColor, QImage, QPainter
 
 import inspector.gui
 from inspector.gui.state.cursor import Cursor
@@ -15,7 +16,9 @@ from inspector.gui.widgets.atlas import CELL, thumbnail
 from inspector.gui.widgets.axes import LogAxis, StepAxis, ValueAxis
 from inspector.gui.widgets.plain_text import clean, escaped, plain_label, token, tooltip
 from inspector.gui.widgets.quantise import Levels, extreme, levels_of
+from inspector.gui.widgets.rankplot import RankPlot
 from inspector.gui.widgets.stepplot import SMOOTH, WIDE, curve, decimated, isolated, logarithm
+from inspector.gui.widgets.summary_text import SummaryText
 from inspector.gui.widgets.theme import DARK, INFINITE, LAST, LIGHT, MASKED, NOT_A_NUMBER, colour_table
 from inspector.gui.widgets.token_strip import TokenStrip
 
@@ -118,6 +121,10 @@ def test_the_cursor_clamps_and_tells_once(qapp: object) -> None:
     assert cursor.position.step == 2
     cursor.advance(-7)
     assert cursor.position.step == 0
+    cursor.move(step=None)
+    assert cursor.position.step is None
+    cursor.move(steps={"answer step": 7})
+    assert cursor.position.at("answer step") == 7, "the length of that axis is not known yet"
 
 
 def test_the_step_range_stays_inside(qapp: object) -> None:
@@ -282,3 +289,26 @@ def test_the_strip_shows_the_cursor_in_another_sequence(qtbot: object, order: st
     strip._left = 0
     strip.set_sequence([*shorter, "b"], 121)
     assert strip.step_at(0) == 0
+
+
+def test_marks_of_many_ranks_are_smaller(qapp: object) -> None:
+    plot = RankPlot(LIGHT, label="|λ|", bottom="rank", log=False, level=1.0)
+    sizes = {}
+    for count in (1, 256, 257):
+        plot.show_values(np.linspace(0.0, 1.0, count))
+        sizes[count] = plot.line.opts["symbolSize"]
+    assert sizes == {1: 5, 256: 5, 257: 3}
+
+
+def test_a_summary_that_is_too_long_is_cut_within_its_own_area(qapp: object) -> None:
+    summary = SummaryText(LIGHT)
+    summary.resize(120, summary.maximumHeight())
+    summary.set_text("Ågjpqy " * 60)
+    height = int(np.ceil(summary.boundingRect().height()))
+    image = QImage(120, height + 20, QImage.Format.Format_ARGB32)
+    image.fill(QColor("white"))
+    painter = QPainter(image)
+    summary.paint(painter, None, None)  # type: ignore[arg-type]
+    painter.end()
+    inked = [y for y in range(image.height()) if any(image.pixelColor(x, y) != QColor("white") for x in range(120))]
+    assert inked and inked[0] >= 2 and height - 8 < inked[-1] < height - 1

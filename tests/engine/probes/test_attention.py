@@ -110,6 +110,16 @@ def test_grouped_heads_are_repeated_and_scale_is_kept() -> None:
     torch.testing.assert_close(weights_of(attention, 1), expected)
 
 
+def test_a_call_without_heads_has_a_mask_for_each_sample() -> None:
+    query, key, value = (torch.randn(3, n, 4, dtype=torch.float64) for n in (5, 6, 6))
+    mask = torch.rand(3, 5, 6) > 0.4
+    mask[:, :, 0] = True
+    for look_at in range(3):
+        _, attention = sdpa(query, key, value, look_at=look_at, attn_mask=mask)
+        expected = explicit(query[look_at][None], key[look_at][None], 0.5, mask[look_at])
+        torch.testing.assert_close(weights_of(attention, look_at), expected)
+
+
 def test_causal_given_as_a_mask_is_recognised() -> None:
     query, key, value = tensors(1, 2, 6, 6, 3)
     triangle = torch.full((6, 6), -math.inf, dtype=torch.float64).triu(1)

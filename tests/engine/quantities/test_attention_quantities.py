@@ -355,6 +355,19 @@ def test_rows_without_keys_are_counted_head_by_head() -> None:
     assert any("2 of 10 attention rows may attend to no key" in log.text for log in sink.of(Log))
 
 
+def test_rows_without_keys_and_rows_that_are_not_finite_are_counted_apart() -> None:
+    mask = torch.ones(1, 1, 5, 5, dtype=torch.bool)  # the same for both heads
+    mask[0, 0, 2:4] = False
+    mask[0, 0, 1, 1:] = False  # one key is not none
+    one = attention(5, 5, mask=mask)
+    one.query[0, 1, 4] = math.nan
+    sink = run(one)
+    assert {scalar.name: scalar.value for scalar in sink.of(Scalar)} == {
+        "layer:attention/rows_without_keys": 4,
+        "layer:attention/rows_not_finite": 1,
+    }
+
+
 def test_maps_take_half_of_the_free_disk_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = Listed()
     sink.path = tmp_path / "not" / "there" / "yet.inspect"  # type: ignore[attr-defined]
