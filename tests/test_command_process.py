@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["list", "a.inspect"], "rnn.l0:gate/update"), (["samples"], "char-lstm"), (["catalogue", "loaders"], "torch"),
+        (["list", "a.inspect"], "rnn.l0:gate/update"), (["samples"], "char-lstm"),
         (["diagnose", "a.inspect"], "Nothing was found by nonfinite."), (["--version"], "inspector"), (["--help"], "demo"),
     ],
 )  # fmt: skip
@@ -62,7 +62,7 @@ def test_a_model_that_raises_exits_with_1(tmp_path: Path) -> None:
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("arguments", [["run", "nonsense"], ["list", "missing.inspect"], ["frobnicate"]])
+@pytest.mark.parametrize("arguments", [["list", "missing.inspect"], ["frobnicate"]])
 def test_bad_input_exits_with_2(tmp_path: Path, arguments: list[str]) -> None:
     told = apart(*arguments, cwd=tmp_path, expect=2).stderr
     assert arguments[-1] in told and len(told.strip().splitlines()) == 1

@@ -21,6 +21,8 @@ from inspector.records.axis import Axis
 from inspector.records.channel import Channel
 
 MAX_BYTES = 16 * 1024 * 1024
+_PASS = (str, bool, int)
+"""Types that JSON has as they are."""
 RECORDS: dict[str, type[Any]] = {
     record.__name__: record
     for record in (
@@ -63,6 +65,8 @@ def _refuse_constant(word: str) -> None:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in _PASS:
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         body = {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
         return {"record": type(value).__name__, **body}
@@ -96,15 +100,16 @@ def _build(raw: Any) -> Any:
         raise BadRecordError(str(error)) from None
 
 
-_PASS = (str, bool, int)
+@cache
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    return typing.get_origin(hint), typing.get_args(hint)
 
 
 def _value(raw: Any, hint: Any, where: str) -> Any:
     """`raw` as the type `hint` asks, or BadRecordError naming the field."""
-    origin = typing.get_origin(hint)
-    arguments = typing.get_args(hint)
-    if hint is Any:
+    if hint is Any or (hint in _PASS and type(raw) is hint):
         return raw
+    origin, arguments = _parts(hint)
     if origin in (types.UnionType, typing.Union):
         return _union(raw, arguments, where)
     if origin is typing.Literal:
@@ -121,8 +126,6 @@ def _value(raw: Any, hint: Any, where: str) -> Any:
             return made
     if hint is float and isinstance(raw, (int, float, str)) and not isinstance(raw, bool):
         return _number(raw, where)
-    if hint in _PASS and type(raw) is hint:
-        return raw
     raise BadRecordError(f"{where} should be {getattr(hint, '__name__', hint)}, not {str(raw)[:60]!r}.")
 
 
@@ -142,6 +145,8 @@ def _tuple(raw: Any, arguments: tuple[Any, ...], where: str) -> tuple[Any, ...]:
     if not isinstance(raw, list):
         raise BadRecordError(f"{where} should be a list, not {str(raw)[:60]!r}.")
     if len(arguments) == 2 and arguments[1] is Ellipsis:
+        if arguments[0] in _PASS and {*map(type, raw)} <= {arguments[0]}:  # 100,000 labels are checked at once
+            return tuple(raw)
         return tuple(_value(item, arguments[0], where) for item in raw)
     if len(raw) != len(arguments):
         raise BadRecordError(f"{where} should have {len(arguments)} items, not {len(raw)}.")

@@ -34,6 +34,7 @@ def test_every_number_is_the_one_that_was_written(version: str) -> None:
             assert found.dtype == expected[key].dtype and np.array_equal(found, expected[key], equal_nan=True), key
         assert capture.status == "done" and not capture.damaged
         assert capture.labels("step", 0)[:3] == capture.labels("step", 1)[:3]
+        assert capture.start.checkpoint.startswith("/tmp/training/") and not capture.verify()
 
 
 def test_a_capture_of_format_2_has_a_description_for_each_frame() -> None:

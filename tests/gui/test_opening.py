@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +46,7 @@ def window(
     monkeypatch.setattr(
         "inspector.gui.window.main_window.ask_trust", lambda _parent, asked, agreed, _refused: agreed(asked)
     )
-    with opened(qtbot, process=needs_process(request)) as made:
+    with opened(qtbot, process=needs_process(request), background=False) as made:
         yield made
         for box in qapp.topLevelWidgets():
             if isinstance(box, QDialog):
@@ -510,14 +508,12 @@ def test_a_ready_sequence_that_is_chosen_runs_though_something_was_typed(numbers
     finish(numbers, qtbot)
 
 
-@pytest.mark.process
 def test_the_same_model_opened_again_leaves_what_was_typed(numbers: Window, qtbot: object) -> None:
     type_into(numbers, qtbot, "1 2; 3")
-    if sys.platform != "win32":
-        os.kill(numbers.session.worker.pid, signal.SIGKILL)
-        qtbot.waitUntil(lambda: numbers.session.worker_state == "ended", timeout=10_000)
-        numbers.status.restart.click()
-        qtbot.waitUntil(lambda: numbers.session.loaded is not None, timeout=60_000)
+    numbers.session.worker.die()
+    qtbot.waitUntil(lambda: numbers.session.worker_state == "ended", timeout=10_000)
+    numbers.status.restart.click()
+    qtbot.waitUntil(lambda: numbers.session.loaded is not None, timeout=60_000)
     assert numbers.input.line.text() == "1 2; 3" and numbers.input.typed
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from opened import finish, needs_process, opened
+from opened import finish, opened
 from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QApplication, QDialog, QMessageBox
@@ -172,7 +169,7 @@ def test_a_list_that_cannot_be_read_is_told_in_the_log(session: Session) -> None
 MODEL = """
 from torch import nn
 import mine
-open({ran!r}, "a").write(mine.name + " ")
+with open({ran!r}, "a") as trace: trace.write(mine.name + " ")
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
@@ -183,8 +180,8 @@ class Model(nn.Module):
 
 
 @pytest.fixture
-def window(qtbot: object, qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Window]:
-    with opened(qtbot, process=needs_process(request)) as made:
+def window(qtbot: object, qapp: QApplication) -> Iterator[Window]:
+    with opened(qtbot, background=False) as made:
         yield made
 
 
@@ -213,8 +210,6 @@ def ran(tmp_path: Path) -> Callable[[], str]:
     return lambda: trace.read_text() if trace.exists() else ""
 
 
-@pytest.mark.process
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_from_the_question_to_the_question_about_what_changed(
     window: Window, qtbot: Any, qapp: QApplication, tmp_path: Path, ran: Callable[[], str]
 ) -> None:
@@ -228,7 +223,7 @@ def test_from_the_question_to_the_question_about_what_changed(
     finish(window, qtbot)
     assert ran() == "first " and window.session.capture.status == "done"
     (tmp_path / "mine.py").write_text("name = 'second'\n")
-    os.kill(window.session.worker.pid, signal.SIGKILL)
+    window.session.worker.die()
     qtbot.waitUntil(lambda: window.session.worker_state == "ended", timeout=10_000)
     qtbot.wait(50)
     for box in [w for w in qapp.topLevelWidgets() if isinstance(w, QMessageBox) and w.isVisible()]:

@@ -37,7 +37,7 @@ class Slow(nn.Module):
 
 @pytest.fixture
 def window(qtbot: object, qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Window]:
-    with opened(qtbot, process=needs_process(request)) as made:
+    with opened(qtbot, process=needs_process(request), background=needs_process(request)) as made:
         yield made
 
 

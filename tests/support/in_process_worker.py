@@ -22,7 +22,7 @@ from inspector.engine.session.catalogue import catalog
 from inspector.engine.session.service import Service
 from inspector.engine.worker import _serve
 from inspector.records import Cancel, Failure, Quit, decode, encode, encoded
-from inspector.transport.process import MAX_TOLD, Exit
+from inspector.transport.process import MAX_TOLD, Exit, explain
 
 CLOSING_SECONDS = 60.0
 
@@ -40,7 +40,7 @@ class InProcessWorker:
         assert python is None, "another interpreter needs a process of its own"
         self.on_record, self.on_output, self.on_exit = on_record, on_output, on_exit
         self._requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._closing = False
+        self._closing, self._code = False, 0
         self._thread = threading.Thread(target=self._work, name="worker", daemon=True)
         self._service = Service(self._say)
 
@@ -74,6 +74,12 @@ class InProcessWorker:
             self._thread.join(CLOSING_SECONDS)
         assert not self.alive, "the model hangs; this needs a process of its own"
 
+    def die(self) -> None:
+        """End as a process that is killed does: its parent, which did not ask for that, hears how."""
+        self._code = -9
+        self.send(Quit())
+        self._thread.join(CLOSING_SECONDS)
+
     def drained(self, patience: float = 2.0) -> None:
         """All output was passed on as it came."""
 
@@ -91,7 +97,7 @@ class InProcessWorker:
             self._service.close()
         for stream in ("stdout", "stderr"):
             self.on_output(stream, "")
-        self.on_exit(Exit(0, self._closing, "The worker ended."))
+        self.on_exit(Exit(self._code, self._closing, explain(self._code)))
 
 
 class _Link:

@@ -16,10 +16,11 @@ from inspector.gui.window.main_window import Window
 
 
 @contextmanager
-def opened(qtbot: Any, *, process: bool = False) -> Iterator[Window]:
+def opened(qtbot: Any, *, process: bool = False, background: bool = True) -> Iterator[Window]:
     """The window, begun with nothing open; the handlers that it installs are taken off again.
 
-    Its workers are threads of this process; with `process` they are processes, as a user has them.
+    Its workers are threads of this process; with `process` they are processes, as a user has them. Without `background`
+    what a run has left is computed only where it is asked for: most of a test's time where nothing of it is looked at.
     """
     hooks = sys.excepthook
     with pytest.MonkeyPatch.context() as patch:
@@ -27,6 +28,8 @@ def opened(qtbot: Any, *, process: bool = False) -> Iterator[Window]:
             patch.setattr("inspector.gui.app.WorkerProcess", InProcessWorker)
         window = make_window()
         qtbot.addWidget(window)
+        if not background:
+            window.session.background.budget = -1.0  # not even what costs nothing
         window.show()
         begin(window, [], demo=False)
         sys.excepthook = hooks

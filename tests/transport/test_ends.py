@@ -120,7 +120,7 @@ def test_a_crash_names_the_line_of_the_model(parent: Parent, file: Path) -> None
 STACK = """Fatal Python error: Segmentation fault
 
 Thread 0x00007f1 (most recent call first):
-  File "/work/other.py", line 3 in waits
+  File "/home/me/other.py", line 3 in waits
 
 Current thread 0x00007f2 (most recent call first):
   File "/v/lib/python3.{minor}/ctypes/__init__.py", line 530 in string_at

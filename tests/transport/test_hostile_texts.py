@@ -55,7 +55,7 @@ def raising(fault):
     class Raises(Base):
         def at(self): raise fault
     return Raises()
-def long_message(): return raising(RuntimeError("x" * 20_000_000))
+def long_message(): return raising(RuntimeError("x" * 9_000_000))
 def no_text(): return raising(NoText())
 def odd_text(): return raising(OddText())
 def sub_text(): return raising(SubText())
@@ -106,13 +106,10 @@ def odd_entries():
         model=Tokens(), name=Entry(), vocabulary=["a", Entry(), "\\udcff", "l" * 2_000_000, 7], labels=[Entry()] * 5,
         examples={3: torch.tensor([0, 1, 2, 3, 4] * 10), "\\udcff": "aa"},
     )
-class Noisy(Base):
-    def at(self):
-        for _ in range(20_000): print("x" * 100)
 class Many(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = nn.ModuleList(nn.Identity() for _ in range(30_000))
+        self.layers = nn.ModuleList(nn.Identity() for _ in range(15_000))
         self.inner = Base()
     def forward(self, x): return self.inner(x)
 """
@@ -195,7 +192,7 @@ def test_names_of_any_length_and_number(parent: Parent, file: Path, tmp_path: Pa
         assert len(states) == (2 if name == "LongNames" else 1), states
         assert all(capture.extent(state) == (60, 4) for state in states) and not capture.damaged
         if name == "Many":
-            assert len(capture.start.places) == 30_004
+            assert len(capture.start.places) == 15_004
         assert capture.channels[states[-1]].place in {place.name for place in capture.start.places}
 
 
@@ -222,15 +219,6 @@ def test_models_that_do_away_with_their_output(file: Path, tmp_path: Path) -> No
             assert not any(b"printed by the model" in part.read_bytes() for part in path.iterdir()), name
     finally:
         own.worker.close()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a shell")
-def test_whoever_stops_reading_does_not_stop_the_run(file: Path, tmp_path: Path) -> None:
-    """As `inspector run … | head -1`: the model's prints go nowhere, the run goes on to its end."""
-    arguments = f"{sys.executable} -m inspector run {file}:Noisy --generate noise --out a.inspect"
-    subprocess.run(["sh", "-c", f"{arguments} | head -1"], cwd=tmp_path, capture_output=True, timeout=120, check=True)
-    with open_capture(tmp_path / "a.inspect") as capture:
-        assert capture.status == "done" and capture.extent("cell:h") == (100, 4)
 
 
 def test_a_file_and_arguments_that_are_not_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,6 @@ from inspector.records import (
     Loaded,
     NeedsTrust,
     Progress,
-    Quit,
     Run,
 )
 from inspector.transport.lines import CUT, MOST_CHARACTERS
@@ -180,14 +179,21 @@ def test_a_dying_worker_is_told_and_its_capture_stays(
         assert capture.extent("cell:h")[0] >= 32
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_a_killed_worker(parent: Parent, start: Callable[[str], Path]) -> None:
+@pytest.mark.skipif(sys.platform == "win32", reason="signals, process groups")
+def test_a_killed_worker_is_told_and_what_it_left_behind_is_ended_once(
+    parent: Parent, start: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = start("Slow")
     parent.wait(Progress)
     time.sleep(0.6)
-    os.kill(parent.worker.pid, signal.SIGKILL)
+    killed: list[int] = []
+    monkeypatch.setattr(os, "killpg", lambda group, _number: killed.append(group))
+    pid = parent.worker.pid
+    os.kill(pid, signal.SIGKILL)
     assert "killed" in parent.wait(Exit).sentence
     assert seen_steps(path) > 0
+    parent.worker.close()
+    assert killed == [pid], "later the number may be that of a stranger"
 
 
 def test_cancel_between_pages_keeps_the_capture(lasting: Parent, start_another: Callable[[str], Path]) -> None:
@@ -224,38 +230,40 @@ def resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def finished_within(parent: Parent, room: int) -> Finished:
-    """The end of the run, and at no time until then, nor after it, more than `room` bytes more than before."""
-    before, end = resident(), time.monotonic() + 120
+def finished_within(parent: Parent, room: int, end: str) -> Finished:
+    """The end of the run, and at no time until the last of its output came more than `room` bytes more than before."""
+    before, deadline = resident(), time.monotonic() + 120
     found: Finished | None = None
-    while found is None and time.monotonic() < end:
+    while found is None and time.monotonic() < deadline:
         assert resident() - before < room
         with contextlib.suppress(queue.Empty):
             event = parent.events.get(timeout=0.02)
             found = event if isinstance(event, Finished) else None
     assert found is not None
-    parent.worker.send(Quit())
-    parent.wait(Exit)
-    assert resident() - before < room
+    while parent.output[-1:] != [end] and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert parent.output[-1] == end and resident() - before < room
     return found
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-@pytest.mark.parametrize(("name", "last"), [("Floods", "line 6399999"), ("FloodsStderr", "not UTF-8: \ufffd\ufffd!")])
-def test_a_flood_of_lines_takes_no_memory_and_its_end_is_seen(
-    parent: Parent, start: Callable[[str], Path], name: str, last: str
+@pytest.mark.parametrize(
+    ("name", "room", "last"),
+    [
+        ("Floods", 60, "line 6399999"), ("FloodsStderr", 60, "not UTF-8: \ufffd\ufffd!"), ("NoEnd", 40, "the end"),
+    ],
+)  # fmt: skip
+def test_a_flood_takes_no_memory_and_its_end_is_seen(
+    lasting: Parent, start_another: Callable[[str], Path], name: str, room: int, last: str
 ) -> None:
-    start(name)  # 77 and 19 MB
-    assert finished_within(parent, 60 << 20).stop.status == "done"
-    output = parent.output
-    assert any("dropped" in line for line in output) and output[-1] == last
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-def test_two_hundred_megabytes_without_a_line_break(parent: Parent, start: Callable[[str], Path]) -> None:
-    start("NoEnd")
-    assert finished_within(parent, 40 << 20).stop.status == "done"
-    assert parent.output == ["x" * MOST_CHARACTERS + CUT, "the end"]
+    """77 and 19 MB of lines, and 200 MB without a line break."""
+    lasting.lines.clear()
+    start_another(name)
+    assert finished_within(lasting, room << 20, last).stop.status == "done"
+    if name == "NoEnd":
+        assert lasting.output == ["x" * MOST_CHARACTERS + CUT, last]
+    else:
+        assert any("dropped" in line for line in lasting.output)
 
 
 def test_progress_bars_do_not_pile_up(parent: Parent, start: Callable[[str], Path]) -> None:
@@ -296,18 +304,6 @@ def test_no_orphan_when_the_parent_is_killed(tmp_path: Path) -> None:
         time.sleep(0.05)
     else:
         assert not Path(f"/proc/{pid}").exists()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="process groups")
-def test_what_a_dead_worker_left_behind_is_ended_once(parent: Parent, monkeypatch: pytest.MonkeyPatch) -> None:
-    parent.wait(Catalog)
-    killed: list[int] = []
-    monkeypatch.setattr(os, "killpg", lambda group, _number: killed.append(group))
-    pid = parent.worker.pid
-    os.kill(pid, signal.SIGKILL)
-    parent.wait(Exit)
-    parent.worker.close()
-    assert killed == [pid], "later the number may be that of a stranger"
 
 
 def test_exit_codes_in_words() -> None:

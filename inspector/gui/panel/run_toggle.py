@@ -51,7 +51,9 @@ def readable(source: Any, accepts: Callable[[Channel], bool]) -> tuple[Any, int 
 
 
 def filled(capture: Capture | None, accepts: Callable[[Channel], bool], frame: int) -> list[Channel]:
-    """The accepted channels that have data in a frame."""
+    """The accepted channels that have data in a frame, each as it is described there: an edited run has other titles,
+    and what is exact in one run may be estimated in another."""
     if capture is None:
         return []
-    return [c for c in capture.channels.values() if accepts(c) and capture.revision(c.name, frame)]
+    found = [c for c in capture.channels.values() if accepts(c) and capture.revision(c.name, frame)]
+    return [capture.channel(channel.name, frame) for channel in found]

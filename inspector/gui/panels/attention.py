@@ -13,7 +13,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox
 
-from inspector.gui.panel.base import Panel, caption, chooser, measured, set_options
+from inspector.gui.panel.base import Panel, caption, chooser, measured
+from inspector.gui.panel.channel_choice import chosen, offer_channels
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.key_moves import KEYS
 from inspector.gui.panel.registry import PANELS
@@ -147,7 +148,7 @@ class Attention(Panel):
         layout = self.figure.ci.layout  # statistics without maps, which may be too large to store, take the whole width
         layout.setColumnMaximumWidth(0, UNBOUNDED if maps else 0.0)
         layout.setRowMaximumHeight(0, UNBOUNDED if maps else 0.0)
-        set_options(self.which, [channel.title for channel in self.statistics()])
+        offer_channels(self.which, self.statistics())
         self._draw_head()
 
     def _row_of(self, channel: Channel) -> list[npt.NDArray[np.uint8]]:
@@ -266,7 +267,7 @@ class Attention(Panel):
         return self.capture.labels(channel.domain("key"), self.frame)
 
     def _draw_strip(self, head: int, names: tuple[str, ...]) -> None:
-        channel = next((c for c in self.statistics() if c.title == self.which.currentText()), None)
+        channel = chosen(self.which, self.statistics())
         self.strip.setVisible(channel is not None)
         if channel is None or self.capture is None:
             return
@@ -283,7 +284,7 @@ class Attention(Panel):
     def follow(self, new: Position, old: Position) -> None:
         """Another head is drawn large; the query and key are marked."""
         if (self.place(), self.head()) != self._large:  # drawing again would reset the zoom of a map
-            set_options(self.which, [channel.title for channel in self.statistics()])
+            offer_channels(self.which, self.statistics())
             self._draw_head()
         self.row.plot.show_cursor(new.key)
         self.row.show_row(new.step)

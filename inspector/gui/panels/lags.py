@@ -13,6 +13,7 @@ import pyqtgraph as pg
 
 from inspector.analysis.lag_norms import centre_of, lag_verdict
 from inspector.gui.panel.base import Panel, measured, number, set_options
+from inspector.gui.panel.channel_choice import chosen, offer_channels
 from inspector.gui.panel.exact import exact, exact_at
 from inspector.gui.panel.labelled import find_row, row_of
 from inspector.gui.panel.registry import PANELS
@@ -109,7 +110,7 @@ class Lags(Panel):
         """Curve and map of the chosen place."""
         set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
         maps = self.of_kind("map")
-        set_options(self.which, [channel.title for channel in maps])
+        offer_channels(self.which, maps)
         self._draw_curve(next(iter(self.tables()), None))
         self._draw_map(self.map_shown())
 
@@ -249,7 +250,7 @@ class Lags(Panel):
 
     def map_shown(self) -> Channel | None:
         """The map that is drawn."""
-        return next((c for c in self.of_kind("map") if c.title == self.which.currentText()), None)
+        return chosen(self.which, self.of_kind("map"))
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """Over the curve a lag is marked; over the map the cursor goes to the step of the effect and of the change."""
@@ -314,5 +315,6 @@ class Lags(Panel):
     def data(self) -> dict[str, Array]:
         """Curve and map of the chosen place."""
         assert self.capture is not None
-        shown = [*self.of_kind("lag"), *(c for c in self.of_kind("map") if c.title == self.which.currentText())]
+        drawn = self.map_shown()
+        shown = [*self.of_kind("lag"), *([] if drawn is None else [drawn])]
         return {channel.name: self.capture.array(channel.name, self.frame) for channel in shown}

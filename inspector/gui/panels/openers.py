@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSpinBox
 from inspector.analysis.gate_summary import gate_sentence, timescale_sentence
 from inspector.analysis.retention import LIMIT, at_step, largest_of, retention_over
 from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.channel_choice import chosen, offer_channels
 from inspector.gui.panel.exact import or_why
 from inspector.gui.panel.labelled import row_of, rows_of
 from inspector.gui.panel.memory_words import memory_words
@@ -133,7 +134,7 @@ class Openers(Panel):
 
     def table(self) -> Channel | None:
         """The one that is chosen."""
-        return next((c for c in self.tables() if c.title == self.which.currentText()), None)
+        return chosen(self.which, self.tables())
 
     def memory_gate(self) -> tuple[Channel, bool] | None:
         """(gate that carries the state over, True if 1 keeps it), as the capture has it, or None."""
@@ -162,7 +163,7 @@ class Openers(Panel):
         """Bars, retention, histogram and text of the chosen place."""
         known = {c.place: None for c in self.channels() if c.kind in ("opener", "gate", "memory")}
         set_options(self.where, list(known) or list(dict.fromkeys(c.place for c in self.channels())))
-        set_options(self.which, [channel.title for channel in self.tables()])
+        offer_channels(self.which, self.tables())
         self.which.setEnabled(self.which.count() > 0)
         self._draw_bars()
         self._draw_retention()

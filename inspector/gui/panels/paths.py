@@ -177,9 +177,9 @@ class Paths(Panel):
             mean = values if values.ndim == 1 else values[row_of(channel, row)]
             edges = [None if self.differs else find_row(channel, name) for name in ("p10", "p90")]
             low, high = (None if row is None else values[row] for row in edges)  # ratios of quantiles are not a band
-            curves.append(
-                LagCurve(channel.title, mean, low, high, COLOURS.get(channel.signal), what if values.ndim > 1 else "")
-            )
+            said = what if values.ndim > 1 else ""
+            colour = COLOURS.get(channel.signal)
+            curves.append(LagCurve(channel.title, mean, low, high, colour, said, channel.name))
         shown = [channel for channel, _ in found]
         self.lags.show(curves, centred=is_centred(shown))
         self.lags.plot.label_left(label_of(shown, PRODUCT))
@@ -263,11 +263,10 @@ class Paths(Panel):
         """Every curve by lag, at the lag that is marked."""
         curves = self.lags.curves
         lag = self.marked.at(self.lags.plot, max((len(one.mean) for one in curves), default=0))
-        names = {channel.title: channel.name for channel in self.shown(*BY_LAG)}
         if self.capture is None or lag is None:
             return []
         there = [(one, one.mean[lag]) for one in curves if lag < len(one.mean)]
-        told = [(one, or_why(value, self.capture, names[one.title], self.frame)) for one, value in there]
+        told = [(one, or_why(value, self.capture, one.name, self.frame)) for one, value in there]
         return [
             (f"{one.title}{f', {one.statistic}' if one.statistic else ''} [lag {lag}]", number(value))
             for one, value in told

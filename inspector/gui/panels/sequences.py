@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,8 @@ from inspector.analysis.sequence_table import (
     table_of,
     unit_sentences,
 )
-from inspector.gui.panel.base import Panel, measured, set_options
+from inspector.gui.panel.base import Panel, measured
+from inspector.gui.panel.channel_choice import distinct, offer
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.distribution import Distribution
@@ -104,8 +103,6 @@ class Sequences(Panel):
     def reset(self) -> None:
         """Another capture: the worst first, by its first number."""
         self.descending = True
-        self.titles: dict[str, str] = {}
-        """What a column is called among the choices, by the name of its channel."""
         self.shown: SequenceTable | None = None
 
     def set_theme(self, theme: Theme) -> None:
@@ -124,8 +121,7 @@ class Sequences(Panel):
     @property
     def column(self) -> str:
         """The channel by which sequences are sorted."""
-        title = self.which.currentText()
-        return next((name for name, own in self.titles.items() if own == title), "")
+        return self.which.currentData() or ""
 
     def _chosen(self, row: int) -> None:
         self.looking.move(steps={SEQUENCE_DOMAIN: row})
@@ -142,7 +138,7 @@ class Sequences(Panel):
         if name == self.column:
             self.redraw()
         else:
-            self.which.setCurrentText(self.titles[name])
+            self.which.setCurrentIndex(self.which.findData(name))
 
     # -- drawing
 
@@ -151,8 +147,7 @@ class Sequences(Panel):
         assert self.capture is not None
         table = self.shown = table_of(self.capture, self.frame)
         assert table is not None
-        self.titles = titles_of(table.channels)
-        set_options(self.which, list(self.titles.values()))
+        offer(self.which, distinct({channel.name: channel.title for channel in table.channels}))
         self._fill(table)
         self._draw(table)
         said = unit_sentences(self.capture, self.frame)
@@ -290,12 +285,3 @@ class Sequences(Panel):
                 painter.drawText(QRectF(x, 8 + i * height, widths[j] - 8, height), flag, shown)
                 x += widths[j]
         painter.restore()
-
-
-def titles_of(channels: Sequence[Channel]) -> dict[str, str]:
-    """Titles by the names of channels; where two have the same title, their names."""
-    counts = Counter(clean(channel.title) for channel in channels)
-    return {
-        channel.name: clean(channel.title) if counts[clean(channel.title)] == 1 else channel.name
-        for channel in channels
-    }

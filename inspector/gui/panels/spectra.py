@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from inspector.analysis.spectrum import bound_verdict, eigenvalue_verdict
 from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.gui.panel.channel_choice import chosen, distinct, offer
 from inspector.gui.panel.exact import exact, or_why
 from inspector.gui.panel.labelled import row_of
 from inspector.gui.panel.registry import PANELS
@@ -100,15 +101,14 @@ class Spectra(Panel):
         """Channels of the chosen place over these axes."""
         return [c for c in self.channels() if c.dims == dims and c.place == self.where.currentText()]
 
-    def matrices(self) -> dict[str, Channel]:
-        """The matrices that the complex plane can show, by the name in the list."""
-        found = {c.title.removesuffix(": eigenvalues"): c for c in self.of_dims("eigenvalue", "part")}
-        return found | {f"{c.title}, cursor": c for c in self.of_dims("step", "eigenvalue", "part")}
+    def matrices(self) -> list[Channel]:
+        """Eigenvalues that the complex plane can show: of matrices, then of the Jacobian at the cursor."""
+        return self.of_dims("eigenvalue", "part") + self.of_dims("step", "eigenvalue", "part")
 
     def update_contents(self) -> None:
         """Fan, plane and ranks of the chosen place and matrix."""
         set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
-        set_options(self.which, list(self.matrices()))
+        offer(self.which, distinct({channel.signal: name_of(channel) for channel in self.matrices()}))
         self.fan.plot.step_axis.set_names(self.step_names())
         self._draw_fan()
         self._draw_matrix()
@@ -128,7 +128,7 @@ class Spectra(Panel):
 
     def matrix(self) -> Channel | None:
         """The channel that the complex plane shows."""
-        return self.matrices().get(self.which.currentText())
+        return chosen(self.which, self.matrices())
 
     def step_shown(self, channel: Channel) -> int:
         """The step whose eigenvalues are drawn: the cursor's, or the last one before it that was computed."""
@@ -208,7 +208,7 @@ class Spectra(Panel):
         channel = self.matrix()
         if channel is None:
             return ""
-        return f"Jₜ at step {self.step_shown(channel)}" if channel.dims[0] == "step" else self.which.currentText()
+        return f"Jₜ at step {self.step_shown(channel)}" if channel.dims[0] == "step" else name_of(channel)
 
     def numbers(self) -> dict[str, float]:
         """The scalars of the chosen matrix, by symbol; nothing for a Jacobian."""
@@ -323,3 +323,8 @@ class Spectra(Panel):
             if not at:
                 found[f"{channel.name.rpartition('/')[0]}/singular_values"] = self.singular_values()
         return found
+
+
+def name_of(channel: Channel) -> str:
+    """What a matrix is called in the list."""
+    return f"{channel.title}, cursor" if channel.dims[0] == "step" else channel.title.removesuffix(": eigenvalues")

@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt
 
 from inspector.analysis.truncation import truncation_verdict
 from inspector.gui.panel.base import Panel, number, set_options
+from inspector.gui.panel.channel_choice import chosen, offer_channels
 from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import row_of, rows_of
 from inspector.gui.panel.registry import PANELS
@@ -27,7 +28,7 @@ CURVE, BY_STEP = ("statistic", "truncation"), ("statistic", "step")
 NUMBERS = ("K", "relative error", "cosine", "share of the cost")
 TOLERANCES = ((0.1, "10 %"), (0.01, "1 %"))
 BY_TOLERANCE = tuple(text.replace(" ", "") for _, text in TOLERANCES)
-WHOLE = "all parameters"
+WHOLE = "truncation/all"
 LOWEST = -6.0
 """log10 of the smallest error that the axis shows."""
 
@@ -112,13 +113,12 @@ class Truncation(Panel):
 
     def shown(self) -> Channel | None:
         """The curve of the chosen parameter."""
-        return next((c for c in self.here(CURVE) if c.title == self.which.currentText()), None)
+        return chosen(self.which, self.here(CURVE))
 
     def update_contents(self) -> None:
         """Curves of the chosen place and parameter, and its steps."""
         set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
-        titles = [channel.title for channel in self.here(CURVE)]
-        set_options(self.which, sorted(titles, key=lambda title: title != WHOLE))
+        offer_channels(self.which, sorted(self.here(CURVE), key=lambda channel: channel.signal != WHOLE))
         self._draw_curves(self.shown())
         self._draw_steps(next(iter(self.here(BY_STEP)), None))
 

@@ -23,8 +23,8 @@ MOST_DECADES = 12.0
 
 @dataclass(frozen=True, slots=True)
 class LagCurve:
-    """One curve: its name, its values by lag, a band around it or None, the number of its colour or None, and which
-    statistic its values are, "" where there is one value only."""
+    """One curve: its title, its values by lag, a band around it or None, the number of its colour or None, which
+    statistic its values are, "" where there is one value only, and the name of the channel that it is of."""
 
     title: str
     mean: Array
@@ -32,6 +32,7 @@ class LagCurve:
     high: Array | None = None
     colour: int | None = None
     statistic: str = ""
+    name: str = ""
 
 
 class LagPlot:

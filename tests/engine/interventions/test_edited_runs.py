@@ -13,6 +13,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.interventions.editor import WrittenOut
 from inspector.engine.interventions.runs import perform_with_edits, plan_edits
 from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import RunOptions
 from inspector.records import Channel, Edit, Page, parse_edit
 
 D = torch.float64
@@ -33,11 +34,14 @@ class Kept:
         return {r.name for r in self.records if isinstance(r, Channel)}
 
 
-def run(model: nn.Module, x: Tensor, *edits: str) -> Kept:
+def run(model: nn.Module, x: Tensor, *edits: str, only: tuple[str, ...] = ("states", "gates")) -> Kept:
+    """What a run with edits writes; `only` no quantities means those that are computed by default."""
     kept = Kept()
     subject = Subject(model=model, kind="vectors", width=x.shape[-1], loss=lambda o, b: o.square().sum(-1))
     batch = Batch(x, torch.full((x.shape[0],), x.shape[1]))
-    perform_with_edits(subject, batch, kept, plan_edits(subject, batch, [parse_edit(edit) for edit in edits]))
+    options = RunOptions(only=only)
+    plan = plan_edits(subject, batch, [parse_edit(edit) for edit in edits], options)
+    perform_with_edits(subject, batch, kept, plan, options)
     return kept
 
 
@@ -83,7 +87,7 @@ def test_a_gate_of_a_fused_module_is_held_from_a_step_on() -> None:
     torch.manual_seed(1)
     model = OnlyOutput(nn.LSTM(3, 4, batch_first=True)).double()
     x = torch.randn(1, 8, 3, dtype=D)
-    kept = run(model, x, "rnn.l0:gate/forget[2]=0@3")
+    kept = run(model, x, "rnn.l0:gate/forget[2]=0@3", only=())
     torch.testing.assert_close(kept.array("rnn.l0:h", 0), model(x)[0].detach())
     torch.testing.assert_close(kept.array("rnn.l0:h", 1), lstm_loop(model.rnn, x, 2, 3).detach())
     gate = kept.array("rnn.l0:gate/forget", 1)
@@ -126,7 +130,7 @@ def test_both_frames_have_the_same_gates_and_before_the_edit_the_same_jacobians(
     """What an edited run computes step by step is the module itself, its first step from zeros included."""
     torch.manual_seed(6)
     place = "rnn" if "cell" in kind else "rnn.l0"
-    kept = run(MODULES[kind]().double(), torch.randn(1, 7, 3, dtype=D), f"{place}:h[1]=0@4")
+    kept = run(MODULES[kind]().double(), torch.randn(1, 7, 3, dtype=D), f"{place}:h[1]=0@4", only=())
     kinds = {channel.name: channel.kind for channel in kept.records if isinstance(channel, Channel)}
     pages = [page for page in kept.records if isinstance(page, Page)]
     gates, weights = (

@@ -1,4 +1,4 @@
-"""Every place of every sample at which a state is captured can be aimed at by an edit, and holds the value."""
+"""The first and last recurrence of every sample can be aimed at by an edit, and hold the value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sample_models.train import cards
 
 
 @pytest.mark.parametrize("name", sorted(cards()))
-def test_an_edit_holds_at_every_place_of_a_sample(name: str) -> None:
+def test_an_edit_holds_in_a_sample(name: str) -> None:
     stem = cards()[name]
     built = importlib.import_module(f"sample_models.{stem}").build()
     load(built.model, checkpoints(stem)[-1])
@@ -26,7 +26,8 @@ def test_an_edit_holds_at_every_place_of_a_sample(name: str) -> None:
     batch = make_batch(subject, None, 0, 0)
     seen = Kept()
     trace = perform(subject, batch, seen, RunOptions(only=("states",)))
-    for item in trace.recurrences[:4]:
+    found = trace.recurrences
+    for item in (found[0], found[-1]) if len(found) > 1 else found:
         part = item.cell.main
         kept = Kept()
         plan = plan_edits(subject, batch, [parse_edit(f"{item.place}:{part}[0]=0.125")])
