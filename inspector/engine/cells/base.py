@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.cells.gate_info import GateInfo, MemoryGate, RecurrentWeight
+from inspector.engine.cells.linear_maps import LinearMaps
 from inspector.engine.errors import Unsupported
 
 
@@ -267,6 +268,10 @@ class StepBlock(ABC):
     @abstractmethod
     def jacobian(self) -> Tensor:
         """J[t, b, s, r] = ∂s_t[b, s] / ∂s_{t-1}[b, r], the whole matrix of every step: (t, b, s, s)."""
+
+    def maps(self) -> LinearMaps:
+        """The Jacobians of the block's only sample as linear maps, with the zeros that the equations give them."""
+        return LinearMaps.of(self.jacobian()[:, 0])
 
     @abstractmethod
     def frobenius(self) -> Tensor:
