@@ -10,6 +10,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Self
 
 import torch
@@ -276,6 +277,11 @@ class StepBlock(ABC):
     @abstractmethod
     def frobenius(self) -> Tensor:
         """‖J_t‖_F without building J where a closed form exists: (t, b)."""
+
+    @cached_property
+    def norms(self) -> Tensor:
+        """What `frobenius` gives, once for all quantities that are made of it: (t, b)."""
+        return self.frobenius()
 
     @abstractmethod
     def input_vjp(self, u: Tensor) -> Tensor:

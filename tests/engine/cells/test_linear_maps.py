@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
+from kept import Kept
+from models import OnlyOutput
 from torch import Tensor, nn
 
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.cells.family import FAMILIES
 from inspector.engine.cells.linear_maps import LinearMaps
+from inspector.engine.cells.lstm_block import LstmBlock
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import RunOptions, perform
 
 D, STEPS, HIDDEN = torch.float64, 5, 4
 
@@ -51,3 +56,18 @@ def test_dense_matrices_have_no_diagonals() -> None:
     maps = LinearMaps.of(matrices)
     assert len(maps) == 3 and maps.whole() is matrices
     assert maps.push(0, torch.eye(2, dtype=D)).dtype == D
+
+
+def test_frobenius_norms_are_computed_once_for_all_quantities_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[StepBlock] = []
+    plain = LstmBlock.frobenius
+
+    def counted(block: LstmBlock) -> Tensor:
+        taken.append(block)
+        return plain(block)
+
+    monkeypatch.setattr(LstmBlock, "frobenius", counted)
+    keys = ("jacobian/frobenius_norm", "jacobian/frobenius_norm_scaled", "jacobian/isometry")
+    subject = Subject(model=OnlyOutput(nn.LSTM(3, HIDDEN, batch_first=True)), kind="vectors", width=3)
+    perform(subject, Batch(torch.randn(1, STEPS, 3), torch.tensor([STEPS])), Kept(), RunOptions(only=keys))
+    assert len(taken) == 1
