@@ -9,7 +9,8 @@ from harness import Row, interleave
 from torch import Tensor
 from walked import lstm
 
-from inspector.engine.cells.lstm import LstmBlock, LstmStep
+from inspector.engine.cells.lstm import LstmStep
+from inspector.engine.cells.lstm_block import LstmBlock
 from inspector.engine.cells.lyapunov import Directions
 from inspector.engine.cells.spectral import largest, spectral_norms
 

@@ -12,7 +12,8 @@ from walked import lstm
 
 from inspector.engine.cells.function_cell import FunctionStep
 from inspector.engine.cells.gated_algebra import scaled_matrix
-from inspector.engine.cells.lstm import LstmBlock, LstmStep
+from inspector.engine.cells.lstm import LstmStep
+from inspector.engine.cells.lstm_block import LstmBlock
 from inspector.engine.cells.spectral import Krylov
 
 

@@ -28,15 +28,12 @@ def by_lag(logs: Tensor, there: Tensor) -> Tensor:
     `logs` (start, lag) are natural logarithms, −∞ of a product that is 0. A NaN among them makes the lag NaN; a lag
     that no start reaches is NaN.
     """
-    return torch.stack([_of_lag(logs[there[:, lag], lag]) for lag in range(logs.shape[1])], dim=1)
-
-
-def _of_lag(logs: Tensor) -> Tensor:
-    if not len(logs) or bool(logs.isnan().any()):
-        return logs.new_full((len(STATISTICS),), math.nan)
-    quantiles = [log_quantile(logs, level) for level in (0.5, 0.1, 0.9)]
-    mean = torch.logsumexp(logs, 0) - math.log(len(logs))
-    return torch.stack((*quantiles, mean)).exp()
+    count = there.sum(0)
+    unknown = (there & logs.isnan()).any(0) | (count == 0)
+    ordered = logs.clamp(max=LARGEST).masked_fill(~there, torch.inf).sort(0).values
+    quantiles = [_log_quantiles(ordered, count.clamp(min=1), level) for level in (0.5, 0.1, 0.9)]
+    mean = torch.logsumexp(logs.masked_fill(~there, -torch.inf), 0) - count.to(logs.dtype).log()
+    return torch.stack((*quantiles, mean)).exp().masked_fill(unknown, math.nan)
 
 
 def log_quantile(logs: Tensor, level: float) -> Tensor:
@@ -45,11 +42,17 @@ def log_quantile(logs: Tensor, level: float) -> Tensor:
     Taken in logarithms, since products over many steps leave the range of float64.
     """
     ordered = logs.clamp(max=LARGEST).sort().values
-    place = level * (len(logs) - 1)
-    below = math.floor(place)
-    share = torch.tensor(place - below, dtype=logs.dtype)
-    above = ordered[min(below + 1, len(logs) - 1)]
-    return torch.logaddexp(ordered[below] + torch.log1p(-share), above + share.log())
+    return _log_quantiles(ordered[:, None], torch.tensor([len(logs)]), level)[0]
+
+
+def _log_quantiles(ordered: Tensor, count: Tensor, level: float) -> Tensor:
+    """(ℓ,) the same of each column's first `count` (ℓ,) logarithms, which are in ascending order: ordered (n, ℓ)."""
+    place = level * (count - 1).to(torch.float64)
+    below = place.floor()
+    share = (place - below).to(ordered.dtype)
+    first = below.long()
+    low, high = (ordered.gather(0, at[None])[0] for at in (first, torch.minimum(first + 1, count - 1)))
+    return torch.logaddexp(low + torch.log1p(-share), high + share.log())
 
 
 def dead_share(logs: Tensor, there: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""One pass over the steps that carries, from many starts at once, the product of the direct paths and of all paths.
+"""Products over steps by lag: of all paths, and of the direct path beside them, found in one pass over the steps.
 
-Letters: n start, s state entry, p direction, ℓ lag. The direct path is diagonal, so its product is one vector a start;
-the whole product is carried as its action on directions (all of them where that is cheap: then it is exact).
+Letters: n start, s state entry, p direction, ℓ lag, m steps of a piece. The direct path is diagonal, so its product is
+one vector a start; the whole product is carried as its action on directions (see `carried_products.py`).
 """
 
 from __future__ import annotations
@@ -12,21 +12,26 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.directions import Push, SeenSpread, forward, frobenius_norms, orthonormal
+from inspector.engine.analyses.carried_products import Carried, Starts, Watch, walk
+from inspector.engine.analyses.directions import frobenius_norms, orthonormal
+from inspector.engine.analyses.lag_budgets import LARGEST, LagBudget, PathBudget, how_many, which
 from inspector.engine.analyses.lag_statistics import by_lag, reaching
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.emitter import Emitter
-from inspector.engine.trace.quantity import BLOCK_STEPS
 from inspector.engine.trace.trace import Recurrence
 
 CURVES = ("direct", "whole", "difference")
-LONGEST = 512
-BUDGET = 4e9
-"""Multiplications that are spent on one layer, about half a second on one core; beyond that, fewer starts are used."""
-RETENTION_BUDGET = 3e7
-"""Multiplications of gates (starts × lags × entries): limits the starts of a pass without full products."""
-LARGEST, FEWEST, MOST, PROBES = 1024, 8, 256, 8
+
+
+@dataclass(slots=True)
+class LagProducts:
+    """Norms of products of all paths: their plan, and ln of the norms over √S, (n, ℓ), in processing order, float64.
+
+    NaN where the sequence ends before the lag."""
+
+    plan: LagBudget
+    logs: Tensor
 
 
 @dataclass(slots=True)
@@ -55,59 +60,57 @@ class PathProducts:
         return by_lag(logs, reaching(self.starts, self.steps, logs.shape[1] - 1))
 
 
-@dataclass(frozen=True, slots=True)
-class PathBudget:
-    """Lags, starts and directions of a pass over t steps of s state entries within the budget."""
-
-    lags: int
-    starts: tuple[int, ...]
-    directions: int
-    whole: bool
-
-    @classmethod
-    def of(cls, t: int, s: int) -> PathBudget:
-        """All directions where a few starts of them fit the budget, else random ones; starts evenly spaced."""
-        lags = min(t - 1, LONGEST)
-        fewest, whole = min(FEWEST, t - 1), s <= LARGEST
-        exact = BUDGET / (2.0 * s**3 * lags) >= fewest
-        directions = s if exact else min(PROBES, s)
-        affordable = BUDGET / (2.0 * s * s * directions * lags) if whole else RETENTION_BUDGET / (s * lags)
-        count = max(1, min(t - 1, MOST, max(fewest, int(affordable))))
-        starts = sorted({round(i * (t - 2) / max(1, count - 1)) for i in range(count)})
-        return cls(lags, tuple(starts), directions, whole)
-
-    def methods(self, t: int, s: int, spread: SeenSpread) -> tuple[str, str]:
-        """(of the products of all paths, of the direct path's), as text."""
-        count = len(self.starts)
-        every = "every start" if count == t - 1 else f"{count} evenly spaced starts of {t - 1}"
-        tail = f"{every}; lags up to {self.lags}"
-        exact = "exact" if self.directions == s else (
-            f"estimated from {self.directions} random orthonormal directions of {s} ({spread.words})"
-        )  # fmt: skip
-        return f"{exact}; {tail}", f"exact; {tail}"
+def lag_products(recurrence: Recurrence, sample: int, emit: Emitter) -> LagProducts:
+    """Products of all paths by lag. Raises Unsupported where there are none, or they cost too much."""
+    LagBudget(recurrence.length(sample), recurrence.cell.state_size)
+    found = _found(recurrence, sample, emit, "lags")
+    assert isinstance(found, LagProducts)
+    return found
 
 
 def path_products(recurrence: Recurrence, sample: int, emit: Emitter) -> PathProducts | None:
     """Products of the direct paths and of all paths by lag; None where the step has no direct path."""
-    t, s = recurrence.length(sample), recurrence.cell.state_size
-    first = recurrence.block(0, 1, slice(0, 1)).direct()
-    if first is None:
+    if recurrence.block(0, 1, slice(0, 1)).direct() is None:
         return None
-    if t < 2:
+    if recurrence.length(sample) < 2:
         raise Unsupported("Products over steps need at least two steps.")
-    plan = PathBudget.of(t, s)
-    carried = _Carried(recurrence, plan, retaining(recurrence, first))
-    starts = carried.starts
-    for begin, block in recurrence.blocks(sample, BLOCK_STEPS):
-        emit.check()
-        here = torch.arange(begin, begin + block.shape[0])
-        wanted = (starts[:, None] < here) & (here - starts[:, None] <= plan.lags)
-        if not bool(wanted.any()):
-            continue
-        diagonal = block.direct()
-        assert diagonal is not None
-        carried.advance(block, diagonal[:, 0].double(), wanted, begin)
-    return carried.result(t, s)
+    found = _found(recurrence, sample, emit, "paths")
+    assert isinstance(found, PathProducts)
+    return found
+
+
+def _found(recurrence: Recurrence, sample: int, emit: Emitter, what: str) -> LagProducts | PathProducts:
+    """One walk finds both; what was not asked for is stored until it is, once."""
+    stored = recurrence.stored.pop((what, sample), None)
+    if stored is not None:
+        return stored  # type: ignore[no-any-return]
+    lags, paths = _products(recurrence, sample, emit)
+    found: dict[str, LagProducts | PathProducts | None] = {"lags": lags, "paths": paths}
+    for other, value in found.items():
+        if other != what and value is not None:
+            recurrence.stored[other, sample] = value
+    mine = found[what]
+    assert mine is not None
+    return mine
+
+
+def _products(recurrence: Recurrence, sample: int, emit: Emitter) -> tuple[LagProducts | None, PathProducts | None]:
+    t, s = recurrence.length(sample), recurrence.cell.state_size
+    dtype, lags, every, sets = recurrence.states.dtype, None, None, []
+    if s <= LARGEST:
+        lags = LagBudget(t, s)
+        unit = math.sqrt(lags.directions)
+        every = Carried(lags.starts, lags.lags, orthonormal(s, lags.directions, dtype, seed=7), unit)
+        lags.spread = every.spread
+        sets.append(every)
+    watch, direct = None, recurrence.block(0, 1, slice(0, 1)).direct()
+    if direct is not None:
+        watch = _Compared(PathBudget.of(t, s), every, recurrence, retaining(recurrence, direct))
+        if watch.carried is not None and watch.carried is not every:
+            sets.append(watch.carried)
+    walk(recurrence, sample, emit, sets, watch)
+    found = None if lags is None or every is None else LagProducts(lags, every.logs)
+    return found, None if watch is None else watch.result(t)
 
 
 def retaining(recurrence: Recurrence, direct: Tensor) -> slice:
@@ -121,67 +124,73 @@ def retaining(recurrence: Recurrence, direct: Tensor) -> slice:
     return next(reached, slice(0, cell.state_size))
 
 
-class _Carried:
-    """The products of every start so far."""
+class _Compared(Watch):
+    """The direct paths' products of every start so far, and what all paths have beside them.
 
-    def __init__(self, recurrence: Recurrence, plan: PathBudget, keeps: slice) -> None:
-        s, dtype = recurrence.cell.state_size, recurrence.states.dtype
-        self.plan, self.starts = plan, torch.tensor(plan.starts)
-        count = len(plan.starts)
-        self.units, self.spread = keeps, SeenSpread()
-        self.first = orthonormal(s, plan.directions if plan.whole else 1, dtype, seed=11)
-        self.direct = torch.ones(count, s, dtype=torch.float64)
-        self.whole = self.first.T.repeat(count if plan.whole else 0, 1, 1)  # (start, direction, entry)
-        self.size = torch.zeros(count, dtype=torch.float64)
+    Where both are estimates, the products of all paths are those whose norms are shown by lag (`every`), with their
+    starts; where one is exact, they are carried from starts of their own.
+    """
+
+    def __init__(self, plan: PathBudget, every: Carried | None, recurrence: Recurrence, keeps: slice) -> None:
+        self.size, self.units = recurrence.cell.state_size, keeps
+        self.carried = _carried(plan, every, self.size, recurrence.states.dtype)
+        self.starts = Starts(plan.starts, plan.lags) if self.carried is None else self.carried
+        count = len(self.starts.steps)
+        self.direct = torch.ones(count, self.size, dtype=torch.float64)
         names = CURVES if plan.whole else CURVES[:1]
         self.logs = {name: torch.full((count, plan.lags + 1), math.nan, dtype=torch.float64) for name in names}
         for name in names:
             self.logs[name][:, 0] = -torch.inf if name == "difference" else 0.0
         self.kept = torch.zeros(plan.lags + 1, keeps.stop - keeps.start, dtype=torch.float64)
         self.kept[0] = count
-        self.scale = math.sqrt(s)
 
-    def advance(self, block: StepBlock, diagonal: Tensor, wanted: Tensor, begin: int) -> None:
-        """The steps of one block: diagonal (t, s) of their direct paths, wanted (n, t) the starts that they move."""
-        together = int(wanted.sum(0).max()) * self.first.shape[1]
-        push = forward(block, together) if self.plan.whole else None
-        for offset in range(len(diagonal)):
-            active = torch.nonzero(wanted[:, offset])[:, 0]
-            if not len(active):
-                continue
-            lag = begin + offset - self.starts[active]
-            self.direct[active] *= diagonal[offset]
-            self.logs["direct"][active, lag] = self.direct[active].norm(dim=1).log() - math.log(self.scale)
-            self.kept.index_add_(0, lag, self.direct[active][:, self.units])
-            if push is not None:
-                self._move(push, offset, active, lag)
+    def look(self, block: StepBlock, begin: int, steps: slice, rows: Tensor | None) -> None:
+        """The steps of one piece: the direct paths move on, and are taken from the products of all paths."""
+        first, stop = begin + steps.start, begin + steps.stop
+        some = self.starts.active(first, stop)
+        lag = self.starts.lag(first, stop, some)
+        there = self.starts.there(lag)
+        diagonal = block.direct()
+        assert diagonal is not None
+        factors = torch.where(there[..., None], diagonal[steps, 0].double()[:, None], 1.0)
+        direct = torch.cat((self.direct[None, some], factors)).cumprod(0)[1:]
+        self.direct[some] = direct[-1]
+        numbers = torch.arange(some.start, some.stop).expand_as(lag)[there]
+        lag, direct = lag[there], direct[there]
+        self.logs["direct"][numbers, lag] = direct.norm(dim=1).log() - math.log(math.sqrt(self.size))
+        self.kept.index_add_(0, lag, direct[:, self.units])
+        if rows is not None:
+            self._take_apart(rows, there, direct, numbers, lag)
 
-    def _move(self, push: Push, offset: int, active: Tensor, lag: Tensor) -> None:
-        """All paths of one step, carried at size 1 with the logarithm of the size beside it."""
-        s, p = self.first.shape
-        moved = push(self.whole[active].flatten(0, 1), offset).view(-1, p, s)
-        norms = frobenius_norms(moved, (1, 2))
-        if p < s:
-            self.spread.add(torch.linalg.vector_norm(moved, dim=2, dtype=torch.float64).square())
-        scale = torch.where((norms > 0) & torch.isfinite(norms), norms, torch.ones_like(norms))
-        moved = moved / scale.to(moved.dtype)[:, None, None]
-        self.whole[active] = moved
-        self.size[active] += norms.log()
-        size, root = self.size[active], math.log(math.sqrt(p))
-        self.logs["whole"][active, lag] = size - root
-        straight = self.direct[active].abs().log()  # −∞ where gates are closed; the difference is then the product
-        above = torch.maximum(size, straight.amax(1)).clamp(min=-1e4)
-        direct = torch.exp(straight - above[:, None]) * self.direct[active].sign()
-        rest = moved * torch.exp(size - above).to(moved.dtype)[:, None, None]
-        rest = rest - direct.to(moved.dtype)[:, None] * self.first.T
-        self.logs["difference"][active, lag] = frobenius_norms(rest, (1, 2)).log() + above - root
+    def _take_apart(self, rows: Tensor, there: Tensor, direct: Tensor, numbers: Tensor, lag: Tensor) -> None:
+        """All paths without the direct one: rows (m, n, p, s); the others for each pair that is `there`."""
+        assert self.carried is not None
+        grown = self.carried.logs[numbers, lag]  # ln of the rows' size beside that of the products
+        basis, unit = self.carried.basis, self.carried.unit
+        root = math.log(math.sqrt(basis.shape[1]))
+        self.logs["whole"][numbers, lag] = grown + (math.log(unit) - root)
+        straight = direct.abs().log()  # −∞ where gates are closed; the difference is then the product
+        above = torch.maximum(grown, straight.amax(1)).clamp(min=-1e4)
+        direct = torch.exp(straight - above[:, None]) * direct.sign()
+        rest = rows[there].mul_(torch.exp(grown - above).to(rows.dtype)[:, None, None])
+        rest -= direct.to(rows.dtype)[:, None] * basis.T
+        self.logs["difference"][numbers, lag] = frobenius_norms(rest, (1, 2)).log() + above - root
 
-    def result(self, t: int, s: int) -> PathProducts:
+    def result(self, t: int) -> PathProducts:
         """The curves and the retention, averaged over the starts that reached each lag."""
-        reached = reaching(self.starts, t, self.plan.lags).sum(0)
-        method, starts_method = self.plan.methods(t, s, self.spread)
-        refused = "" if self.plan.whole else (
+        starts, lags, s = self.starts.tensor, self.starts.lags, self.size
+        told = which(len(starts), t, lags)
+        refused = "" if self.carried is not None else (
             f"Products of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries."
         )  # fmt: skip
-        retention = self.kept / reached[:, None]
-        return PathProducts(self.starts, t, self.logs, retention, refused, method, starts_method)
+        how = "exact" if self.carried is None else how_many(self.carried.basis.shape[1], s, self.carried.spread)
+        retention = self.kept / reaching(starts, t, lags).sum(0)[:, None]
+        return PathProducts(starts, t, self.logs, retention, refused, f"{how}; {told}", f"exact; {told}")
+
+
+def _carried(plan: PathBudget, every: Carried | None, s: int, dtype: torch.dtype) -> Carried | None:
+    if not plan.whole:
+        return None
+    if every is not None and not every.exact and plan.directions < s:
+        return every
+    return Carried(plan.starts, plan.lags, orthonormal(s, plan.directions, dtype, seed=11), 1.0)

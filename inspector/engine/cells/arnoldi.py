@@ -90,14 +90,14 @@ class ArnoldiSpace:
             vector = self.block.jvp(self.basis[:, j, None, :, None])[:, 0, :, 0]
             before, known = _norms(vector), self.basis[:, : j + 1]
             for _ in range(2):
-                along = torch.bmm(known, vector.unsqueeze(2))
-                vector = torch.baddbmm(vector.unsqueeze(1), along.transpose(1, 2), known, alpha=-1)[:, 0]
-                self.small[:, : j + 1, j] += along[..., 0]
+                along = torch.bmm(vector.unsqueeze(1), known.mT)  # twice as fast as known @ vector
+                vector = torch.baddbmm(vector.unsqueeze(1), along, known, alpha=-1)[:, 0]
+                self.small[:, : j + 1, j] += along[:, 0]
             length = _norms(vector)
             length.masked_fill_(length <= before * eps * 8, 0)
             self.small[:, j + 1, j] = length
             inverse = length.reciprocal().masked_fill_(length == 0, 0)
-            self.basis[:, j + 1] = vector * inverse.to(vector.dtype).unsqueeze(1)
+            torch.mul(vector, inverse.to(vector.dtype).unsqueeze(1), out=self.basis[:, j + 1])
         self.count = self.room
 
     def leading(self) -> tuple[Tensor, Tensor, Tensor]:

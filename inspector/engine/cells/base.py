@@ -10,12 +10,14 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
 from inspector.engine.cells.gate_info import GateInfo, MemoryGate, RecurrentWeight
+from inspector.engine.cells.linear_maps import LinearMaps
 from inspector.engine.errors import Unsupported
 
 
@@ -268,9 +270,18 @@ class StepBlock(ABC):
     def jacobian(self) -> Tensor:
         """J[t, b, s, r] = ∂s_t[b, s] / ∂s_{t-1}[b, r], the whole matrix of every step: (t, b, s, s)."""
 
+    def maps(self) -> LinearMaps:
+        """The Jacobians of the block's only sample as linear maps, with the zeros that the equations give them."""
+        return LinearMaps.of(self.jacobian()[:, 0])
+
     @abstractmethod
     def frobenius(self) -> Tensor:
         """‖J_t‖_F without building J where a closed form exists: (t, b)."""
+
+    @cached_property
+    def norms(self) -> Tensor:
+        """What `frobenius` gives, once for all quantities that are made of it: (t, b)."""
+        return self.frobenius()
 
     @abstractmethod
     def input_vjp(self, u: Tensor) -> Tensor:

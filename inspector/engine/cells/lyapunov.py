@@ -8,9 +8,12 @@ Abbott (2023), Vogt et al. (2022). Natural logarithms; J maps the state before t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+
+from inspector.engine.cells.linear_maps import LinearMaps
 
 EVERY = 8
 """Steps between two orthonormalisations at most; fewer where directions grow apart faster."""
@@ -38,27 +41,13 @@ class Directions:
         `booked` marks those rows. A direction that is mapped to zero up to rounding (|R_ii| ≤ s ε max |R|) has −∞, for
         good.
         """
-        n = len(matrices)
-        logs = torch.zeros(n, self.count, dtype=torch.float64)
-        booked = torch.zeros(n, dtype=torch.bool)
-        t = 0
-        while t < n:
-            steps = min(self.every, n - t)
-            moved = self.basis
-            for matrix in matrices[t : t + steps]:
-                moved = matrix.to(torch.float64) @ moved
-            basis, triangle = torch.linalg.qr(moved)
-            stretch = triangle.diagonal().abs()
-            spread = _spread(stretch)
-            if steps > 1 and not spread > TRUSTED:  # also when the product has overflowed
-                self.every = max(1, steps // 2)
-                continue
-            t += steps
-            self._keep(basis, stretch, logs[t - 1])
-            booked[t - 1] = True
-            if spread * spread > TRUSTED:
-                self.every = min(self.most, 2 * self.every)
-        return logs, booked
+        return advance([self], LinearMaps.of(matrices))[0]
+
+    def _settle(self, found: tuple[Tensor, Tensor], spread: float, row: Tensor) -> None:
+        """A stretch of steps is done: (basis, |R_ii|) of its product."""
+        self._keep(*found, row)
+        if spread * spread > TRUSTED:
+            self.every = min(self.most, 2 * self.every)
 
     def _keep(self, basis: Tensor, stretch: Tensor, row: Tensor) -> None:
         """Take over the basis and write the growth; directions after the last nonzero one are dropped."""
@@ -69,9 +58,32 @@ class Directions:
         self.basis = basis[:, : int(living[-1]) + 1] if len(living) else basis[:, :0]
 
 
-def all_finite(values: Tensor) -> bool:
-    """Whether no entry is NaN or infinite; by their sum where that is finite, in a tenth of the time."""
-    return bool(torch.isfinite(values.sum())) or bool(torch.isfinite(values).all())
+def advance(several: Sequence[Directions], maps: LinearMaps) -> list[tuple[Tensor, Tensor]]:
+    """Several bases through the same steps, with one product a step: for each what `Directions.advance` returns."""
+    n, t = len(maps), 0
+    found = [(torch.zeros(n, one.count, dtype=torch.float64), torch.zeros(n, dtype=torch.bool)) for one in several]
+    while t < n:
+        steps = min(*(one.every for one in several), n - t)
+        moved = torch.cat([one.basis for one in several], dim=1)
+        for number in range(t, t + steps):
+            moved = maps.push(number, moved)
+        parts = [_factors(part) for part in moved.split([one.basis.shape[1] for one in several], dim=1)]
+        spreads = [_spread(stretch) for _, stretch in parts]
+        if steps > 1 and not all(spread > TRUSTED for spread in spreads):  # also when the product has overflowed
+            for one in several:
+                one.every = max(1, steps // 2)
+            continue
+        t += steps
+        for one, part, spread, (logs, booked) in zip(several, parts, spreads, found, strict=True):
+            one._settle(part, spread, logs[t - 1])
+            booked[t - 1] = True
+    return found
+
+
+def _factors(moved: Tensor) -> tuple[Tensor, Tensor]:
+    """(Q, |R_ii|) of a product."""
+    basis, triangle = torch.linalg.qr(moved)
+    return basis, triangle.diagonal().abs()
 
 
 def _spread(stretch: Tensor) -> float:

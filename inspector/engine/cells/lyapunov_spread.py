@@ -7,6 +7,8 @@ spread between estimates from other bases. Neither sees what the other does, so 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -32,15 +34,11 @@ class Spread:
         self.others = [Directions(size, leading, seed=seed) for seed in SEEDS]
         self.totals = torch.zeros(len(SEEDS), leading, dtype=torch.float64)
 
-    def warm(self, matrices: Tensor) -> None:
-        """Steps that are left out of the means."""
-        for one in self.others:
-            one.advance(matrices)
-
-    def add(self, first: int, matrices: Tensor, logs: Tensor) -> None:
-        """Steps (n, s, s) from `first` on after the warm-up, with the growth (n, count) that was booked at each."""
-        for row, one in enumerate(self.others):
-            self.totals[row] += one.advance(matrices)[0].sum(0)
+    def add(self, first: int, logs: Tensor, others: Sequence[Tensor]) -> None:
+        """Steps from `first` on after the warm-up: the growth that was booked at each, (n, count), and that of the
+        other bases."""
+        for row, one in enumerate(others):
+            self.totals[row] += one.sum(0)
         if self.segments > 1:
             which = (torch.arange(first, first + len(logs)) * self.segments // self.length).clamp(max=self.segments - 1)
             self.sums.index_add_(0, which, logs)

@@ -19,6 +19,14 @@ TOLERANCE, ACCEPTED = 1e-4, 1e-3
 CAREFUL = 1e-6
 """Residual that a step must reach if its iteration was slow: two values nearly coincide and must be distinguished."""
 FIRST, LATER, MOST = 20, (32, 44, 60), 60
+NUMBERS, FEWEST = 1 << 18, 64
+"""Entries of the vectors of one iteration: so many that its cost is its arithmetic and not the calls, and a product
+runs at full speed; and the steps that are taken together at least."""
+
+
+def together(s: int) -> int:
+    """Steps of one iteration for a state of s entries, where products with J are closed forms."""
+    return max(FEWEST, NUMBERS // s)
 
 
 def spectral_norms(block: StepBlock) -> tuple[Tensor, Tensor]:

@@ -97,7 +97,7 @@ def per_step(
     order: int = 50,
     default: bool = True,
     block_steps: int = BLOCK_STEPS,
-    closed_steps: int | None = None,
+    closed_steps: Callable[[int], int] | None = None,
     needs: tuple[str, ...] = (),
     cost: str = "",
     options: tuple[Option, ...] = (),
@@ -105,13 +105,16 @@ def per_step(
 ) -> Callable[[Callable[..., Tensor]], Quantity]:
     """A quantity `f(block, **options) -> (t, b)`: one number a step, of every recurrence, for the selected sample.
 
-    Blocks have `block_steps`; `closed_steps` where derivatives are closed forms, which are cheap to compute again.
+    Blocks have `block_steps`; where derivatives are closed forms, which are cheap to compute again, `closed_steps` of
+    the number of state entries.
     """
 
     def wrap(function: Callable[..., Tensor]) -> Quantity:
         def one(recurrence: Recurrence, emit: Emitter, sample: int, **values: Any) -> None:
             name = f"{recurrence.place}:{signal}"
-            size = block_steps if recurrence.cell.method or closed_steps is None else closed_steps
+            size = block_steps
+            if closed_steps is not None and not recurrence.cell.method:
+                size = closed_steps(recurrence.cell.state_size)
             for start, block in recurrence.blocks(sample, size):
                 numbers = recurrence.in_order(function(block, **values)[:, 0], sample)
                 about = how(describe, recurrence)

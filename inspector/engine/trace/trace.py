@@ -6,7 +6,7 @@ Sequences run in processing order: a backward direction's step 0 is the last tok
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +83,8 @@ class Recurrence:
     """The cell's parameters as the model has them, with their graph back to the model's own parameters."""
     run: RunGradients | None = None
     """The gradients of the run that this is a part of; None for a recurrence that no run made."""
+    stored: dict[Hashable, Any] = field(default_factory=dict)
+    """What one walk over the steps found beside what it was made for, until that is asked for."""
     _blocks: dict[tuple[int, int, int], StepBlock] = field(default_factory=dict)
 
     @property

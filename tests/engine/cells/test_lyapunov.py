@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.lyapunov import Directions, entropy_rate, kaplan_yorke
+from inspector.engine.cells.linear_maps import LinearMaps
+from inspector.engine.cells.lyapunov import Directions, advance, entropy_rate, kaplan_yorke
 
 D = torch.float64
 
@@ -122,3 +123,33 @@ def test_the_global_random_state_is_left_alone() -> None:
     before = torch.get_rng_state()
     Directions(4, 4).advance(random_chain(9, 4))
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_several_bases_take_one_product_a_step_and_give_what_each_alone_gives() -> None:
+    chain = random_chain(61, 7)
+    alone = [Directions(7, count, seed=seed).advance(chain)[0].sum(0) for count, seed in ((7, 3), (4, 4), (2, 5))]
+    several = [Directions(7, count, seed=seed) for count, seed in ((7, 3), (4, 4), (2, 5))]
+    maps = Counted.of(chain)
+    together = advance(several, maps)
+    assert maps.pushes == len(chain)
+    for (logs, booked), expected in zip(together, alone, strict=True):
+        torch.testing.assert_close(logs.sum(0), expected, rtol=1e-10, atol=1e-10)
+        assert bool(booked[-1])
+
+
+def test_where_one_of_several_bases_spreads_too_far_all_take_fewer_steps() -> None:
+    turn = torch.linalg.qr(random_chain(40, 4)).Q
+    chain = turn @ torch.diag(torch.exp(torch.tensor([0.0, -1.0, -4.0, -7.0], dtype=D))) @ turn.mT
+    (all_four, _), (leading, _) = advance([Directions(4, 4), Directions(4, 1, seed=4)], LinearMaps.of(chain))
+    torch.testing.assert_close(all_four.sum(0), textbook(chain, 4), rtol=1e-8, atol=1e-8)
+    assert float(leading.sum()) == pytest.approx(float(all_four.sum(0)[0]), abs=5)
+
+
+class Counted(LinearMaps):
+    """Counts its products."""
+
+    pushes = 0
+
+    def push(self, number: int, vectors: Tensor) -> Tensor:
+        type(self).pushes += 1
+        return super().push(number, vectors)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from inspector.engine.cells.linear_maps import LinearMaps
 from inspector.engine.quantities.dynamics.lyapunov import Estimate, ExponentBudget
 
 D = torch.float64
@@ -31,7 +32,7 @@ def estimate(matrices: Tensor) -> Estimate:
     plan = ExponentBudget(len(matrices), matrices.shape[-1])
     found = Estimate(plan)
     for start in range(0, len(matrices), plan.block_steps):
-        found.add(start, matrices[start : start + plan.block_steps])
+        found.add(start, LinearMaps.of(matrices[start : start + plan.block_steps]))
     return found
 
 

@@ -13,11 +13,11 @@ from kept import Kept
 from models import OnlyOutput
 from torch import Tensor, nn
 
+from inspector.engine.analyses import lag_budgets
 from inspector.engine.analyses import path_products as path_walk
 from inspector.engine.cells.function_cell import FunctionStep
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
-from inspector.engine.quantities.jacobian import lags as lag_file
 from inspector.engine.quantities.jacobian.masks import dense_pairs, open_paths, powers, products
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -264,8 +264,8 @@ def test_starts_of_a_backward_layer_are_named_by_their_step_of_the_sequence(
 ) -> None:
     """The backward direction walks from the sample's own end: its first start is the last real step, 8 of 0 … 8."""
     if budget is not None:  # only so many starts as there must be
-        monkeypatch.setattr(lag_file, "BUDGET", budget)
-        monkeypatch.setattr(lag_file, "FEWEST_STARTS", 3)
+        monkeypatch.setattr(lag_budgets, "LAG_BUDGET", budget)
+        monkeypatch.setattr(lag_budgets, "FEWEST", 3)
     trace, kept = run(kind, ("jacobian/lag",))
     for item in trace.recurrences:
         length, step = 9, -1 if item.reverse else 1
@@ -298,8 +298,8 @@ def test_estimates_are_close_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None
     )
     exact, rough = Kept(), Kept()
     perform(subject, batch, exact, RunOptions(only=("paths/lag", "jacobian/lag")))
-    for file in (path_walk, lag_file):
-        monkeypatch.setattr(file, "BUDGET", 2.0 * 48 * 48 * 8 * 39 * 20)
+    for name in ("LAG_BUDGET", "PATH_BUDGET"):
+        monkeypatch.setattr(lag_budgets, name, 2.0 * 48 * 48 * 8 * 39 * 20)
     perform(subject, batch, rough, RunOptions(only=("paths/lag", "jacobian/lag")))
     for name in ("path/lag_whole", "jacobian/lag"):
         told = rough.channel(f"rnn.l0:{name}").method

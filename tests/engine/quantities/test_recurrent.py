@@ -10,11 +10,12 @@ import torch
 from kept import Kept
 from torch import Tensor, nn
 
+from inspector.engine.analyses.lag_budgets import LagBudget
 from inspector.engine.analyses.lag_statistics import by_lag
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.quantities.gates.units import unit_statistics
-from inspector.engine.quantities.jacobian.lags import LagBudget, horizon
+from inspector.engine.quantities.jacobian.lags import horizon
 from inspector.records import Refusal
 
 D = torch.float64

@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.lyapunov import EVERY, Directions, all_finite, entropy_rate, kaplan_yorke
+from inspector.engine.cells.linear_maps import LinearMaps
+from inspector.engine.cells.lyapunov import EVERY, Directions, advance, entropy_rate, kaplan_yorke
 from inspector.engine.cells.lyapunov_spread import SEEDS, STATISTICS, Spread
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
@@ -80,7 +81,7 @@ def _running(recurrence: Recurrence, plan: ExponentBudget, emit: Emitter, sample
     emit.channel(about.channel(name, ("step", "exponent"), shape, "float64", module=recurrence.module))
     estimate = Estimate(plan)
     for start, block in recurrence.blocks(sample, plan.block_steps):
-        rows = estimate.add(start, block.jacobian()[:, 0])[:, shown]
+        rows = estimate.add(start, block.maps())[:, shown]
         emit.page(name, (recurrence.sequence_offset(start, len(rows), sample), 0), recurrence.in_order(rows, sample))
     return estimate
 
@@ -141,27 +142,29 @@ class Estimate:
         self.steps = 0
         self._determinants = 0.0
 
-    def add(self, start: int, matrices: Tensor) -> Tensor:
-        """Take the Jacobians (n, s, s) of steps from `start` on; the estimates after each of them, (n, exponent)."""
-        if start == 0 and self.plan.warm_up and not bool(torch.isfinite(matrices[0]).all()):
+    def add(self, start: int, maps: LinearMaps) -> Tensor:
+        """Take the Jacobians of steps from `start` on; the estimates after each of them, (n, exponent)."""
+        if start == 0 and self.plan.warm_up and not bool(maps[:1].finite()):
             # Autograd's graph has no derivative by a first state that it does not follow; the warm-up needs none.
-            matrices = torch.cat((torch.eye(self.plan.size, dtype=matrices.dtype)[None], matrices[1:]))
-        if not all_finite(matrices):
-            bad = int(torch.nonzero(~torch.isfinite(matrices).flatten(1).all(1))[0, 0]) + start
+            matrices = maps.whole()
+            unit = torch.eye(self.plan.size, dtype=matrices.dtype, device=matrices.device)[None]
+            maps = LinearMaps.of(torch.cat((unit, matrices[1:])))
+        if not maps.all_finite:
+            bad = int(torch.nonzero(~maps.finite())[0, 0]) + start
             raise Unsupported(f"The Jacobian of step {bad + 1} (as the layer takes them) is not finite.")
-        rows = self.last.repeat(len(matrices), 1)
-        cold = min(len(matrices), max(0, self.plan.warm_up - start))
-        self.directions.advance(matrices[:cold])
-        self.spread.warm(matrices[:cold])
-        logs, booked = self.directions.advance(matrices[cold:])
+        rows = self.last.repeat(len(maps), 1)
+        cold = min(len(maps), max(0, self.plan.warm_up - start))
+        every = [self.directions, *self.spread.others]
+        advance(every, maps[:cold])
+        (logs, booked), *others = advance(every, maps[cold:])
         for number in torch.nonzero(booked)[:, 0].tolist():
             self.total += logs[number]
             self.steps = start + cold + number + 1 - self.plan.warm_up
             self.last = self.total / self.steps
             rows[cold + number :] = self.last
-        self.spread.add(start + cold - self.plan.warm_up, matrices[cold:], logs)
+        self.spread.add(start + cold - self.plan.warm_up, logs, [one for one, _ in others])
         if self.plan.count == self.plan.size:
-            self._determinants += float(torch.linalg.slogdet(matrices[cold:].double()).logabsdet.sum())
+            self._determinants += float(torch.linalg.slogdet(maps[cold:].whole().double()).logabsdet.sum())
         return rows
 
     @property

@@ -19,7 +19,7 @@ SOURCE = "Pennington, Schoenholz & Ganguli 2017; Chen et al. 2018"
 )  # fmt: skip
 def frobenius_norm(block: StepBlock) -> Tensor:
     """‖J[t, b]‖_F of J[t, b, s, r] = ∂s_t[b, s]/∂s_{t−1}[b, r], the state (h, c) of an LSTM whole. → (t, b)."""
-    return block.frobenius()
+    return block.norms
 
 
 @QUANTITIES.register("jacobian/frobenius_norm_scaled")
@@ -33,5 +33,5 @@ def frobenius_norm(block: StepBlock) -> Tensor:
 )  # fmt: skip
 def frobenius_norm_scaled(block: StepBlock) -> Tensor:
     """‖J[t, b]‖_F / √S with S state entries: root mean square of the singular values, 1 for an isometry. → (t, b)."""
-    scaled: Tensor = block.frobenius() / block.shape[2] ** 0.5
+    scaled: Tensor = block.norms / block.shape[2] ** 0.5
     return scaled

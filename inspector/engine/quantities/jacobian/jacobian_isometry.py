@@ -20,4 +20,4 @@ from inspector.engine.trace.quantity import Describe, per_step
 )  # fmt: skip
 def isometry(block: StepBlock) -> Tensor:
     """‖J[t, b]‖²_F / S, S the number of state entries. → (t, b)."""
-    return block.frobenius().square() / block.shape[2]
+    return block.norms.square() / block.shape[2]

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from inspector.engine.analyses.spaced_steps import spaced_blocks
 from inspector.engine.cells.arnoldi import ACCEPTED, CHECKS, leading_moduli
+from inspector.engine.cells.spectral import together
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -24,8 +25,8 @@ FULL_BUDGET, BUDGET = 4e9, 2e6
 about ten seconds; beyond, only every n-th step is computed."""
 AGAIN_BUDGET = 4e8
 """Steps × (state entries)³ for all eigenvalues of steps that have not converged: less than a second."""
-TOGETHER, TOGETHER_BUILT = 256, 16
-"""Steps of one iteration, in closed form and where J is built: then all of them should stay in the cache."""
+TOGETHER_BUILT = 16
+"""Steps of one iteration where J is built: all of them should stay in the cache."""
 
 
 @QUANTITIES.register("jacobian/spectral_radius")
@@ -89,8 +90,9 @@ def _iterated(recurrence: Recurrence, emit: Emitter, sample: int, every: int) ->
     length, taken = recurrence.length(sample), []
     values, residuals, errors = torch.full((3, length), torch.nan, dtype=torch.float64)
     built = bool(recurrence.cell.method)
-    for steps, block in spaced_blocks(recurrence, sample, every, BLOCK_STEPS if built else TOGETHER * every):
-        for part in torch.arange(len(steps)).split(TOGETHER_BUILT if built else TOGETHER):
+    many = TOGETHER_BUILT if built else together(recurrence.cell.state_size)
+    for steps, block in spaced_blocks(recurrence, sample, every, BLOCK_STEPS if built else many * every):
+        for part in torch.arange(len(steps)).split(many):
             emit.check()
             radii = leading_moduli(block if len(part) == len(steps) else block.only(part))
             at = steps[part]

@@ -6,13 +6,10 @@ import torch
 from torch import Tensor
 
 from inspector.engine.cells.base import StepBlock
-from inspector.engine.cells.spectral import ACCEPTED, spectral_norms
+from inspector.engine.cells.spectral import ACCEPTED, spectral_norms, together
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.quantity import Describe, per_step
 from inspector.engine.trace.work import CALL
-
-TOGETHER = 256
-"""Steps of one iteration: enough that the cost of each operation is its arithmetic, not the call."""
 
 
 @QUANTITIES.register("jacobian/spectral_norm")
@@ -23,7 +20,7 @@ TOGETHER = 256
         source="Pascanu, Mikolov & Bengio 2013", scale="log",
         method="full SVD up to 48 entries; else 20 to 60 steps of Golub–Kahan–Lanczos, residual ≤ 1e-3 (or NaN)",
     ),
-    signal="jacobian/spectral_norm", summary="spectral norm of the step Jacobian", order=50, closed_steps=TOGETHER,
+    signal="jacobian/spectral_norm", summary="spectral norm of the step Jacobian", order=50, closed_steps=together,
     work=lambda size: size.jacobians + size.steps * (110 * size.row + 8 * CALL),
 )  # fmt: skip
 def spectral_norm(block: StepBlock) -> Tensor:

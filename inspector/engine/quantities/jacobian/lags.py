@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.directions import SeenSpread, forward, frobenius_norms, orthonormal
+from inspector.engine.analyses.lag_budgets import LAG_BUDGET, LONGEST, LagBudget
 from inspector.engine.analyses.lag_statistics import OVER_STARTS, STATISTICS, by_lag, dead_share, reaching
-from inspector.engine.errors import Unsupported
+from inspector.engine.analyses.path_products import lag_products
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
-from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
+from inspector.engine.trace.quantity import Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
 from inspector.engine.trace.work import CALL, every_product
 
-LONGEST = 512
-BUDGET = 3e10
-"""Multiplications that are spent on one layer, about a second on one core; beyond that, fewer starts are used."""
-LARGEST, FEWEST_STARTS, PROBES = 1024, 8, 8
 VANISHED, EXPLODED = 1e-3, 1e3
 SOURCE = "Pascanu, Mikolov & Bengio 2013; Bengio, Simard & Frasconi 1994"
 FORMULA = "‖∂s_{k+ℓ}/∂s_k‖_F / √S = ‖J_{k+ℓ} … J_{k+1}‖_F / √S"
@@ -29,7 +24,7 @@ FORMULA = "‖∂s_{k+ℓ}/∂s_k‖_F / √S = ‖J_{k+ℓ} … J_{k+1}‖_F / 
 @QUANTITIES.register("jacobian/lag")
 @per_recurrence(
     signal="jacobian/lag", summary="norms of the products of Jacobians by lag, with the horizon", order=70,
-    work=lambda size: size.jacobians + min(BUDGET / 2, every_product(size, LONGEST)) + 15 * CALL * size.steps,
+    work=lambda size: size.jacobians + min(LAG_BUDGET / 2, every_product(size, LONGEST)) + 15 * CALL * size.steps,
 )  # fmt: skip
 def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `jacobian/lag` (statistic, lag), `jacobian/lag_dead` (lag,), `jacobian/lag_map` (start, lag), and
@@ -39,8 +34,8 @@ def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     mean; the median decides the horizon. A dead start is one whose product is exactly 0. Starts and, for large
     states, directions are reduced to fit a budget; the channel's method says how many are used.
     """
-    plan = LagBudget(recurrence.length(sample), recurrence.cell.state_size)
-    logs = log_norms(recurrence, sample, plan, emit)
+    found = lag_products(recurrence, sample, emit)
+    plan, logs = found.plan, found.logs
     there = reaching(torch.tensor(plan.starts), recurrence.length(sample), plan.lags)
     statistics, values = by_lag(logs, there), torch.exp(logs)
     starts = tuple(map(str, _in_sequence(plan.starts, recurrence, sample)))
@@ -82,70 +77,6 @@ def _write_map(recurrence: Recurrence, plan: LagBudget, starts: tuple[str, ...],
         labels={"start": starts}, domains={"start": "start"}, module=recurrence.module,
     )  # fmt: skip
     emit.array(channel, values)
-
-
-class LagBudget:
-    """Which starts, how many lags, and how many directions fit the budget, for t steps and s state entries."""
-
-    def __init__(self, t: int, s: int) -> None:
-        if t < 2:
-            raise Unsupported("Products of Jacobians need at least two steps.")
-        if s > LARGEST:
-            raise Unsupported(f"Products of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries.")
-        self.lags = min(t - 1, LONGEST)
-        exact = int(BUDGET / (2.0 * s**3 * self.lags))
-        self.directions = s if exact >= min(FEWEST_STARTS, t - 1) else min(PROBES, s)
-        affordable = int(BUDGET / (2.0 * s * s * self.directions * self.lags))
-        count = max(1, min(t - 1, max(FEWEST_STARTS, affordable)))
-        self.starts = sorted({round(i * (t - 2) / max(1, count - 1)) for i in range(count)})
-        self.size, self.spread = s, SeenSpread()
-        every = "every start" if len(self.starts) == t - 1 else f"{len(self.starts)} evenly spaced starts of {t - 1}"
-        self.which = f"{every}; lags up to {self.lags}"
-
-    @property
-    def method(self) -> str:
-        """How the norms were found, with the spread between directions as it was seen until now."""
-        if self.directions == self.size:
-            return f"exact; {self.which}"
-        what = f"estimated from {self.directions} random orthonormal directions of {self.size}"
-        return f"{what} ({self.spread.words}); {self.which}"
-
-    def active(self, t: int) -> range:
-        """Numbers of the starts whose products step t continues."""
-        return range(bisect_left(self.starts, t - self.lags), bisect_left(self.starts, t))
-
-
-def log_norms(recurrence: Recurrence, sample: int, plan: LagBudget, emit: Emitter) -> Tensor:
-    """ln of the norms, (start, lag), in processing order, float64; NaN where the sequence ends before the lag."""
-    s = recurrence.cell.state_size
-    dtype = recurrence.states.dtype
-    first = orthonormal(s, plan.directions, dtype, seed=7)
-    carried = first.T.repeat(len(plan.starts), 1, 1)  # (start, direction, entry)
-    size = torch.zeros(len(plan.starts), dtype=torch.float64)
-    logs = torch.full((len(plan.starts), plan.lags + 1), math.nan, dtype=torch.float64)
-    logs[:, 0] = 0.0
-    starts, numbers = torch.tensor(plan.starts), torch.arange(len(plan.starts))
-    unit = math.sqrt(plan.directions)
-    for begin, block in recurrence.blocks(sample, BLOCK_STEPS):
-        emit.check()
-        on_the_way = [plan.active(t) for t in range(begin, begin + block.shape[0])]
-        if not any(on_the_way):
-            continue
-        push = forward(block, max(map(len, on_the_way)) * plan.directions)
-        for offset, active in enumerate(on_the_way):
-            if not active:
-                continue
-            t, some = begin + offset, slice(active.start, active.stop)
-            moved = push(carried[some].flatten(0, 1), offset).view(-1, plan.directions, s)
-            norms = frobenius_norms(moved, (1, 2)) / unit
-            if plan.directions < s:
-                plan.spread.add(torch.linalg.vector_norm(moved, dim=2, dtype=torch.float64).square())
-            scale = torch.where((norms > 0) & torch.isfinite(norms), norms, 1.0)
-            torch.div(moved, scale.to(dtype)[:, None, None], out=carried[some])
-            size[some] += norms.log()
-            logs[numbers[some], t - starts[some]] = size[some]
-            size[some] = torch.where(norms > 0, size[some], -torch.inf)
-    return logs
 
 
 def horizon(median: Tensor) -> float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.lag_budgets import LONGEST, PATH_BUDGET
 from inspector.engine.analyses.lag_statistics import OVER_STARTS, STATISTICS
-from inspector.engine.analyses.path_products import BUDGET, CURVES, LONGEST, PathProducts, path_products
+from inspector.engine.analyses.path_products import CURVES, PathProducts, path_products
 from inspector.engine.errors import NotApplicable
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -29,7 +30,7 @@ TITLES = {
 @QUANTITIES.register("paths/lag")
 @per_recurrence(
     signal="path/lag", summary="the carousel's products by lag against those of all paths", order=72,
-    work=lambda size: size.jacobians + min(4 * BUDGET, every_product(size, LONGEST)) + 40 * CALL * size.steps,
+    work=lambda size: size.jacobians + min(4 * PATH_BUDGET, every_product(size, LONGEST)) + 40 * CALL * size.steps,
 )  # fmt: skip
 def path_lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `path/lag_direct`, `path/lag_whole`, `path/lag_difference` (statistic, lag), and the retention by unit.
