@@ -18,6 +18,7 @@ from typing import TypeVar
 from inspector.engine.recurrent.traced.loops.bytecode import begins, loops_of, within_a_round
 from inspector.engine.recurrent.traced.loops.loop import FEWEST, Iterations, Label, Labelling, Loop
 from inspector.engine.recurrent.traced.loops.nesting import loop_of_parts, pieces, repeats
+from inspector.engine.recurrent.traced.loops.repeats_within import one_of_each, one_of_each_call
 from inspector.engine.recurrent.traced.loops.weights import Weights
 from inspector.engine.recurrent.traced.loops.written_out import Apart
 from inspector.engine.recurrent.traced.record.op_table import Table
@@ -153,7 +154,10 @@ def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, *, dep
         starts, end = _extent(keys, at)
         if not depth and len(starts) >= FEWEST:
             sites = sites or list(zip(table.offsets(ops, level), table.keys(ops, level, depth=True), strict=True))
-            starts, end = _as_written(frame, keys, sites, starts, end)
+            starts, end = _as_written(_Operations(table, frame, ops, keys, sites), starts, end)
+        if len(starts) >= FEWEST:
+            starts = one_of_each_call(table, ops, keys, starts, level)
+        if not depth and len(starts) >= FEWEST:
             end = _after_the_call(table, ops, level, end)
         own = list(zip(ops[starts[0] : end], keys[starts[0] : end], strict=True))
         wrong = (
@@ -262,16 +266,26 @@ def _after_the_call(table: Table, ops: Sequence[int], level: int, end: int) -> i
     return end
 
 
-def _as_written(
-    frame: FrameType, keys: list[int], sites: list[tuple[int, int]], starts: list[int], end: int
-) -> tuple[list[int], int]:
+@dataclass(frozen=True, slots=True)
+class _Operations:
+    """The operations of one frame. `sites`: (offset of the instruction, kind) of every operation."""
+
+    table: Table
+    frame: FrameType
+    ops: list[int]
+    keys: list[int]
+    sites: list[tuple[int, int]]
+
+
+def _as_written(operations: _Operations, starts: list[int], end: int) -> tuple[list[int], int]:
     """The same loop with its iterations as the code defines them, where its bytecode shows it: the operation that
     repeats in each iteration need not be its first (`if` at its head).
 
-    It is the innermost loop none of whose iterations has two of these starts, nearly all of which have an operation in
-    common, and in which no other operation has their place in the code (alternating layers do).
-    `sites`: (offset of the instruction, kind) of every operation.
+    It is the innermost loop none of whose iterations has two of these starts (or has them for parts of the state that
+    do not depend on each other), nearly all of which have an operation in common, and in which no other operation has
+    their place in the code (alternating layers do).
     """
+    frame, keys, sites = operations.frame, operations.keys, operations.sites
     loops, offsets = loops_of(frame.f_code), [offset for offset, _ in sites]
     for span in reversed(loops):
         if not all(span[0] <= offsets[n] <= span[1] for n in starts):
@@ -285,9 +299,12 @@ def _as_written(
             continue
         round_ = within_a_round(frame.f_code, span)
         found = [first + n for n in begins(span, loops, offsets[first:last], round_)]
-        rounds = Counter(bisect_right(found, n) for n in starts)
+        groups = [bisect_right(found, n) for n in starts]
+        rounds = Counter(groups)
         if max(rounds.values()) > 1:
-            continue
+            firsts = one_of_each(operations.table, operations.ops, keys, starts, groups)
+            if len(firsts) > len(rounds):
+                continue
         held = Counter(chain.from_iterable(set(keys[a:b]) for a, b in pairwise([*found, last])))
         by_turns = max(rounds) - min(rounds) >= len(rounds)  # iterations without it lie between those with it
         if by_turns or max(held.values()) >= ALIKE * len(found):
