@@ -1,18 +1,19 @@
 """Operations that one iteration repeats for each part of its state, and that are therefore no iterations themselves.
 
-`state = tuple(v.detach() for v in state)` at the head of a loop's body makes the same call for every part. What tells it
-from a loop over steps inside the iteration is that no repeat reads what an earlier one made.
+`state = tuple(v.detach() for v in state)` at the head of a loop makes the same call for every part. No repeat reads
+what an earlier one made, unlike the steps of a loop inside the iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import groupby, pairwise
 
 import numpy as np
 
 from inspector.engine.recurrent.traced.loops.loop import FEWEST
 from inspector.engine.recurrent.traced.record.op_table import Table
+from inspector.engine.recurrent.traced.record.values import Numbers
 
 
 def one_of_each_call(table: Table, ops: Sequence[int], keys: Sequence[int], starts: list[int], level: int) -> list[int]:
@@ -47,6 +48,36 @@ def one_of_each(
     return [own[0] for own in together]
 
 
+def by_calls(
+    table: Table, ops: Sequence[int], offsets: Sequence[int], level: int, known: Set[int] = frozenset()
+) -> list[int]:
+    """Where an instruction calls a function again that computes with what its call before made: steps of a loop.
+
+    Returned are the numbers of the first operations of such calls among `ops`, of which `offsets` are the
+    instructions; nothing where all of them are `known` anyway. Two calls for two parts of a state, as by `map`, do not
+    depend on each other. Counter-example: a function that is called by `map` and keeps what it made for its next call.
+    """
+    below = table.frames(level + 1)
+    calls = [below[table.where[n]] for n in ops]
+    begins = [0, *(n for n, (a, b) in enumerate(pairwise(calls), 1) if a is not b)]
+    stops = [*begins[1:], len(ops)]
+    pairs = [
+        (a, b, stop) for (a, b), stop in zip(pairwise(begins), stops[1:], strict=False)
+        if offsets[a] == offsets[b] and calls[a] is not None and calls[b] is not None
+    ]  # fmt: skip
+    if known.issuperset(b for _, b, _ in pairs):
+        return []
+    return [b for a, b, stop in pairs if _reads(table, ops[b:stop], set(table.made.of(_numbers(ops[a:b])).tolist()))]
+
+
+def _numbers(ops: Sequence[int]) -> Numbers:
+    return np.asarray(ops, dtype=np.int64)
+
+
+def _reads(table: Table, ops: Sequence[int], made: set[int]) -> bool:
+    return not made.isdisjoint(table.given.of(_numbers(ops)).tolist())
+
+
 def _depend(table: Table, ops: Sequence[int], keys: Sequence[int], starts: Sequence[int], stop: int) -> bool:
     """Whether a repeat reads what an earlier one made. The last one ends where its operations are no longer theirs."""
     body = set(keys[starts[0] : starts[-1]])
@@ -55,8 +86,7 @@ def _depend(table: Table, ops: Sequence[int], keys: Sequence[int], starts: Seque
         end += 1
     made: set[int] = set()
     for a, b in pairwise([*starts, end]):
-        own = np.asarray(ops[a:b], dtype=np.int64)
-        if made and not made.isdisjoint(table.given.of(own).tolist()):
+        if made and _reads(table, ops[a:b], made):
             return True
-        made.update(table.made.of(own).tolist())
+        made.update(table.made.of(_numbers(ops[a:b])).tolist())
     return False
