@@ -8,6 +8,7 @@ from types import CodeType
 import pytest
 
 from inspector.engine.recurrent.traced.loops.bytecode import begins, loops_of, within_a_round
+from inspector.engine.recurrent.traced.record.call_offsets import moved
 
 
 def nested(rows: list[list[int]]) -> int:
@@ -107,3 +108,15 @@ def test_one_round_has_one_branch() -> None:
     alone = [at[name] for name in ("odd", "large", "odd", "inner", "inner", "large")]
     assert begins(outer, loops, alone, reaches) == [0, 1, 2, 3, 5]
     assert begins(outer, loops, alone) == [0, 2, 5], "by the order of the instructions alone"
+
+
+def total(values: list[int]) -> int:
+    return sum(value for value in values)
+
+
+def test_a_call_has_one_offset_however_it_is_made() -> None:
+    """Python 3.11 makes a call that it has made often from the instruction before; later versions have one for both."""
+    names = {one.offset: one.opname for one in dis.get_instructions(total)}
+    early = {offset for offset, name in names.items() if name == "PRECALL"}
+    assert set(moved(total.__code__)) == early
+    assert all(names[offset] == "CALL" for offset in moved(total.__code__).values())

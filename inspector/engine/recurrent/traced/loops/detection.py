@@ -7,7 +7,6 @@ where an iteration begins; the loop ends with the first operation that none of i
 from __future__ import annotations
 
 import inspect
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -15,18 +14,13 @@ from itertools import chain, pairwise
 from types import FrameType
 from typing import TypeVar
 
-from inspector.engine.recurrent.traced.loops.bytecode import begins, loops_of, within_a_round
+from inspector.engine.recurrent.traced.loops.as_written import Operations, as_written
 from inspector.engine.recurrent.traced.loops.loop import FEWEST, Iterations, Label, Labelling, Loop
 from inspector.engine.recurrent.traced.loops.nesting import loop_of_parts, pieces, repeats
+from inspector.engine.recurrent.traced.loops.repeats_within import one_of_each_call
 from inspector.engine.recurrent.traced.loops.weights import Weights
 from inspector.engine.recurrent.traced.loops.written_out import Apart
 from inspector.engine.recurrent.traced.record.op_table import Table
-
-ALIKE = 0.8
-"""Share of the iterations of a loop in the bytecode that must have an operation in common to be taken for its
-iterations, where those without it all come first or last. Not 1: some steps of a loop do something else. Not less: a
-loop whose first half encodes and whose second half decodes is two recurrences. Counter-example: of a loop that decodes
-in its last fifth only, by other operations, both are taken for one recurrence, whose steps have two programs."""
 
 Found = TypeVar("Found")
 MAY_BE_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -153,7 +147,10 @@ def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, *, dep
         starts, end = _extent(keys, at)
         if not depth and len(starts) >= FEWEST:
             sites = sites or list(zip(table.offsets(ops, level), table.keys(ops, level, depth=True), strict=True))
-            starts, end = _as_written(frame, keys, sites, starts, end)
+            starts, end = as_written(Operations(table, frame, level, ops, keys, sites), starts, end)
+        if len(starts) >= FEWEST:
+            starts = one_of_each_call(table, ops, keys, starts, level)
+        if not depth and len(starts) >= FEWEST:
             end = _after_the_call(table, ops, level, end)
         own = list(zip(ops[starts[0] : end], keys[starts[0] : end], strict=True))
         wrong = (
@@ -260,36 +257,3 @@ def _after_the_call(table: Table, ops: Sequence[int], level: int, end: int) -> i
     while end < len(ops) and below[table.where[ops[end]]] is last:
         end += 1
     return end
-
-
-def _as_written(
-    frame: FrameType, keys: list[int], sites: list[tuple[int, int]], starts: list[int], end: int
-) -> tuple[list[int], int]:
-    """The same loop with its iterations as the code defines them, where its bytecode shows it: the operation that
-    repeats in each iteration need not be its first (`if` at its head).
-
-    It is the innermost loop none of whose iterations has two of these starts, nearly all of which have an operation in
-    common, and in which no other operation has their place in the code (alternating layers do).
-    `sites`: (offset of the instruction, kind) of every operation.
-    """
-    loops, offsets = loops_of(frame.f_code), [offset for offset, _ in sites]
-    for span in reversed(loops):
-        if not all(span[0] <= offsets[n] <= span[1] for n in starts):
-            continue
-        first, last = starts[0], starts[0]
-        while first > 0 and span[0] <= offsets[first - 1] <= span[1]:
-            first -= 1
-        while last < len(keys) and span[0] <= offsets[last] <= span[1]:
-            last += 1
-        if last <= starts[-1] or sites[first:last].count(sites[starts[0]]) != len(starts):
-            continue
-        round_ = within_a_round(frame.f_code, span)
-        found = [first + n for n in begins(span, loops, offsets[first:last], round_)]
-        rounds = Counter(bisect_right(found, n) for n in starts)
-        if max(rounds.values()) > 1:
-            continue
-        held = Counter(chain.from_iterable(set(keys[a:b]) for a, b in pairwise([*found, last])))
-        by_turns = max(rounds) - min(rounds) >= len(rounds)  # iterations without it lie between those with it
-        if by_turns or max(held.values()) >= ALIKE * len(found):
-            return found, last
-    return starts, end

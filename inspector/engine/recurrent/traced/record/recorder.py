@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from inspector.engine.cells.written import AS_WRITTEN
 from inspector.engine.errors import InputError
 from inspector.engine.hooks.function_mode import SwitchedMode
 from inspector.engine.model.subject import Subject
+from inspector.engine.recurrent.traced.record.call_offsets import moved
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Call, Chain, Where, name_of
 from inspector.engine.recurrent.traced.record.operator_traits import TABLE, Kind
@@ -88,6 +89,7 @@ class OperationRecorder(SwitchedMode):
         self._following = False
         self._inner: FrameType | None = None
         self._where: Where | None = None
+        self._moved: Mapping[int, int] = {}
         self._wheres: dict[FrameType, Where] = {}
         self._called: dict[FrameType, Any] = {}
 
@@ -176,7 +178,7 @@ class OperationRecorder(SwitchedMode):
             if kind != 1:
                 if kind == 2 and frame.f_code is not RUN:  # a probe of this package; the run calls torch's modules
                     return False
-                self._where = self._where_is(frame)
+                self._where, self._moved = self._where_is(frame), moved(frame.f_code)
                 self._inner = None if frame.f_code.co_flags & MAY_BE_RESUMED else frame
                 break
             frame = frame.f_back
@@ -191,7 +193,8 @@ class OperationRecorder(SwitchedMode):
         assert self._where is not None
         if args and type(args[0]) is list:  # the user's list of states, which may still grow or change
             args = (args[0][:], *args[1:])
-        calls.append((func, args, kwargs, out, self._where, frame.f_lasti))
+        at = frame.f_lasti
+        calls.append((func, args, kwargs, out, self._where, self._moved.get(at, at)))
         return True
 
     def _leave_out(self, frame: FrameType) -> bool:
@@ -218,12 +221,17 @@ class OperationRecorder(SwitchedMode):
             at = at.f_back
         where = None if at is None else self._wheres[at]
         for one in reversed(new):
-            outer = () if where is None else (*where[0], (where[1], where[1].f_lasti))
+            outer = () if where is None else (*where[0], (where[1], _offset(where[1])))
             where = outer, one
             if not one.f_code.co_flags & MAY_BE_RESUMED:
                 self._wheres[one] = where
         assert where is not None
         return where
+
+
+def _offset(frame: FrameType) -> int:
+    """Of the instruction that a frame is at."""
+    return moved(frame.f_code).get(frame.f_lasti, frame.f_lasti)
 
 
 def _kind(code: CodeType) -> int:
