@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Any
 from inspector.version import __version__
 
 if TYPE_CHECKING:
-    from inspector.capture import Capture
+    from inspector.capture import Capture, LogView
     from inspector.records import InputSpec
 
 __all__ = ["__version__", "open_capture", "run", "sequence"]
 
 
-def open_capture(path: Path | str) -> Capture:
-    """Open a capture folder or a packed capture. Raises inspector.capture.CaptureError with a one-line message."""
-    from inspector.capture import open_capture
+def open_capture(path: Path | str, *, run: str | None = None) -> Capture | LogView:
+    """Open a capture folder, a packed capture, or a log that another tool wrote (docs/logs.md), which reads the same.
 
-    return open_capture(path)
+    `run` is the name of one of the runs of a log (`LogView.runs`); without it all of them are opened.
+    Raises inspector.capture.CaptureError with a one-line message.
+    """
+    from inspector.capture import open_any
+
+    return open_any(path, run)
 
 
 def sequence(kind: str, value: str = "", *, look_at: int = 0, **options: Any) -> InputSpec:

@@ -18,6 +18,7 @@ imported or executed.
     coordinates                 numbers of the positions along an axis (iterations)
     tables, pack                numbers for other programs; one file to mail
     remaining                   what a run had chosen and has not computed
+    logs                        logs that other tools wrote, as a view too; `opening`: a capture or a log at a path
 
 Begin reading with `layout.py`, then `reader.py`.
 """
@@ -29,6 +30,8 @@ from inspector.capture.damage import Damage, listed, summary
 from inspector.capture.difference import Difference
 from inspector.capture.holes import Holes
 from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerVersionError, TooLargeError
+from inspector.capture.logs import LOGS, CancelledError, LogView, Role, role_of
+from inspector.capture.opening import is_log, open_any, open_log
 from inspector.capture.pack import pack
 from inspector.capture.reader import Capture, open_capture
 from inspector.capture.remaining import left_of, not_computed
@@ -37,8 +40,10 @@ from inspector.capture.target import check_target
 from inspector.capture.writer import Writer
 
 __all__ = [
+    "LOGS",
     "PACKED_SUFFIX",
     "SUFFIX",
+    "CancelledError",
     "Capture",
     "CaptureError",
     "Comparison",
@@ -46,20 +51,26 @@ __all__ = [
     "DamagedError",
     "Difference",
     "Holes",
+    "LogView",
     "NewerVersionError",
     "Reference",
+    "Role",
     "TooLargeError",
     "Writer",
     "check_target",
     "coordinate_of",
     "csv_bytes",
     "export_channel",
+    "is_log",
     "left_of",
     "listed",
     "not_computed",
     "numbers_along",
+    "open_any",
     "open_capture",
+    "open_log",
     "pack",
+    "role_of",
     "series",
     "summary",
     "write_atomically",

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from inspector.capture.logs import LogReader
 from inspector.cli.columns import width_of
 from inspector.cli.fault import Fault
 from inspector.records import Entry
@@ -17,14 +18,14 @@ from inspector.transport.terminal import complain, say
 from inspector.workspace.samples import list_samples, samples_elsewhere
 
 ENGINE = ("quantities", "inputs", "loaders", "probes", "cells")
-KINDS = (*ENGINE, "rules", "panels", "samples")
+KINDS = (*ENGINE, "logs", "rules", "panels", "samples")
 
 
 @click.command()
 @click.argument("kinds", nargs=-1, type=click.Choice(KINDS), metavar="[KIND]…")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def catalogue(kinds: tuple[str, ...], as_json: bool) -> None:
-    """List quantities, inputs, loaders, probes, cells, rules, panels and samples, with their options and suffixes."""
+    """List quantities, inputs, loaders, probes, cells, logs, rules, panels and samples, with options and suffixes."""
     listed: dict[str, list[Entry]] = {}
     broken: list[str] = []
     for kind, entries, problems in _asked(kinds or KINDS):
@@ -52,6 +53,10 @@ def _asked(kinds: Iterable[str]) -> Iterable[tuple[str, list[Entry], list[str]]]
         if catalog is None:
             raise Fault("The worker, which knows the quantities, did not start.", 1)
         yield from ((kind, list(getattr(catalog, kind)), list(catalog.broken)) for kind in ENGINE if kind in wanted)
+    if "logs" in wanted:
+        from inspector.capture.logs import LOGS
+
+        yield "logs", [log_entry(key, reader) for key, reader in LOGS.items()], _broken(LOGS)
     if "rules" in wanted:
         from inspector.diagnosis import RULES
 
@@ -66,6 +71,15 @@ def _asked(kinds: Iterable[str]) -> Iterable[tuple[str, list[Entry], list[str]]]
     if "samples" in wanted:
         found = [Entry(key=sample.name, title=sample.title, summary=sample.shows) for sample in list_samples()]
         yield "samples", found, samples_elsewhere()[1]
+
+
+def log_entry(key: str, reader: LogReader) -> Entry:
+    """What a reader of logs declares."""
+    magic = tuple(head.hex() for head in reader.magic)
+    names = tuple(reader.names)
+    return Entry(
+        key=key, title=reader.title, summary=reader.summary, order=reader.order, magic=magic, choices=names
+    )  # fmt: skip
 
 
 def _broken(registry: Any) -> list[str]:

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from inspector.analysis.sequence_table import export_table, table_of
-from inspector.capture import Capture, CaptureError, DamagedError, export_channel, not_computed, summary
-from inspector.cli.fault import Fault
+from inspector.capture import Capture, CaptureError, DamagedError, LogView, export_channel, not_computed, summary
+from inspector.capture.logs.view import PLACE
+from inspector.cli.fault import Fault, opened_any
 from inspector.cli.fault import opened as open_at
 from inspector.transport.terminal import say
 
@@ -18,6 +19,7 @@ from inspector.transport.terminal import say
 @click.option("--channel", default=None, help="Data of this channel: .npy .npz .csv .parquet .nc")
 @click.option("--panel", default=None, help="Figure of this panel, by its key or title: .png .svg .pdf")
 @click.option("--sequences", is_flag=True, help="The table of a data set, a row a sequence: .csv .json .parquet")
+@click.option("--run", default=None, metavar="NAME", help="One of the runs of a log.")
 @click.option("--frame", default=-1, help="Index of the frame; -1 is the newest.")
 @click.option("--place", default="", help="Which place of the model the panel shows.")
 @click.option("--to", required=True, help="The file to write.")
@@ -27,12 +29,13 @@ def export(
     channel: str | None,
     panel: str | None,
     sequences: bool,
+    run: str | None,
     frame: int,
     place: str,
     to: str,
     damaged: bool,
 ) -> None:
-    """Write a channel's numbers or a panel's figure to a file."""
+    """Write the numbers of a channel, of a capture or a log, or a panel's figure to a file."""
     if (channel is not None) + (panel is not None) + sequences != 1:
         raise Fault(
             "Say what to export: either --channel NAME (numbers), --panel NAME (a figure) or --sequences (a table)."
@@ -42,8 +45,11 @@ def export(
         if sequences:
             written, lost = _sequences(capture, frame, to, damaged=damaged)
         elif channel is not None:
-            with open_at(capture) as opened:
-                _check_frame(opened, frame)
+            with opened_any(capture, run) as opened:
+                if isinstance(opened, LogView):
+                    channel = _curve(opened, channel)
+                else:
+                    _check_frame(opened, frame)
                 written = _export_channel(opened, channel, frame, to, damaged=damaged)
                 lost = summary(opened.damage_of(channel, frame))
         else:
@@ -75,9 +81,16 @@ def _sequences(path: str, frame: int, to: str, *, damaged: bool) -> tuple[Path, 
         return export_table(table, to), lost
 
 
-def _export_channel(opened: Capture, channel: str, frame: int, to: str, *, damaged: bool) -> Path:
+def _curve(log: LogView, name: str) -> str:
+    """The channel of a log that is meant: of one run the name that was logged is enough."""
+    if log.run is None:
+        raise Fault(f"{log.path.name} has several runs: choose one with --run NAME; there are {', '.join(log.runs)}.")
+    return name if name in log.channels or f"{PLACE}:{name}" not in log.channels else f"{PLACE}:{name}"
+
+
+def _export_channel(opened: Capture | LogView, channel: str, frame: int, to: str, *, damaged: bool) -> Path:
     """Write it; where there is none of that name, the error says what the run has not computed."""
-    lacking = "" if channel in opened.channels else not_computed(opened)
+    lacking = "" if isinstance(opened, LogView) or channel in opened.channels else not_computed(opened)
     try:
         return export_channel(opened, channel, frame, to, damaged=damaged)
     except CaptureError as problem:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from inspector.capture import Capture, CaptureError, open_capture
+from inspector.capture import Capture, CaptureError, LogView, open_any, open_capture
 from inspector.transport.terminal import complain
 
 
@@ -26,5 +26,13 @@ def opened(path: str) -> Capture:
     """The capture at a path. Raises Fault."""
     try:
         return open_capture(path)
+    except CaptureError as problem:
+        raise Fault(str(problem)) from None
+
+
+def opened_any(path: str, run: str | None = None) -> Capture | LogView:
+    """The capture or the log at a path. Raises Fault."""
+    try:
+        return open_any(path, run)
     except CaptureError as problem:
         raise Fault(str(problem)) from None

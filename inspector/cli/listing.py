@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from inspector.analysis.sequence_table import as_records, table_of, unit_sentences
-from inspector.capture import Capture, left_of, listed
+from inspector.capture import Capture, LogView, left_of, listed
 from inspector.cli.columns import width_of
-from inspector.cli.fault import opened as open_at
+from inspector.cli.fault import opened_any
+from inspector.cli.log_listing import as_data, say_log
 from inspector.records import report
 from inspector.transport.terminal import say
 
@@ -29,9 +30,16 @@ MOST_DAMAGE = 20
 @click.option(
     "--check", is_flag=True, help=f"Check all pages for damage, not only the first {CHECKED_BYTES >> 30} GiB."
 )
-def list_(capture: str, as_json: bool, check: bool) -> None:
-    """List the frames and channels of a capture, and its damage."""
-    with open_at(capture) as opened:
+@click.option("--run", default=None, metavar="NAME", help="One of the runs of a log.")
+def list_(capture: str, as_json: bool, check: bool, run: str | None) -> None:
+    """List the frames and channels of a capture, and its damage; or the runs and curves of a log."""
+    with opened_any(capture, run) as opened:
+        if isinstance(opened, LogView):
+            if as_json:
+                click.echo(json.dumps(as_data(opened), indent=1))
+            else:
+                say_log(opened)
+            return
         opened.verify(None if check else CHECKED_BYTES)
         if as_json:
             click.echo(json.dumps(_as_data(opened), indent=1))

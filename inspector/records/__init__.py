@@ -10,6 +10,7 @@ They travel as JSON between processes and in the index of a capture; `codec.py` 
     catalogue  what a worker offers: every entry of its registries
     options    options of an entry, and how they are written
     edits      changes to a run
+    event      what happened at an iteration of a training
     codec      records as bytes and back
     bounds, plain_values   records of bounded size, whatever they contain
 
@@ -23,6 +24,7 @@ from inspector.records.catalogue import NEEDS, Catalog, Entry
 from inspector.records.channel import DTYPES, KINDS, Channel, Comparison
 from inspector.records.codec import BadRecordError, decode, encode
 from inspector.records.edits import Edit, parse_edit
+from inspector.records.event import Event
 from inspector.records.labels import (
     ANSWER_DOMAIN,
     CARRIED,
@@ -75,8 +77,9 @@ __all__ = [
     "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "NEEDS",
     "PROBLEM_DOMAIN", "SECONDS", "SEQUENCES", "SEQUENCE_DOMAIN", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
     "Analyse", "Axis", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison",
-    "Edit", "Entry", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load", "Loaded",
-    "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
+    "Edit", "Entry", "Event", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load",
+    "Loaded", "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts",
+    "Run",
     "RunStart", "RunStop", "Scalar", "Severity", "Status", "channel_name", "cut", "data_spec", "decode", "encode",
     "encoded", "input_spec", "is_data_set", "parse_edit", "place_name", "report", "requests_in", "split_request",
 ]  # fmt: skip

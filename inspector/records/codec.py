@@ -19,6 +19,7 @@ from typing import Any
 from inspector.records import catalogue, edits, options, requests, run
 from inspector.records.axis import Axis
 from inspector.records.channel import Channel
+from inspector.records.event import Event
 
 MAX_BYTES = 16 * 1024 * 1024
 _PASS = (str, bool, int)
@@ -26,10 +27,10 @@ _PASS = (str, bool, int)
 RECORDS: dict[str, type[Any]] = {
     record.__name__: record
     for record in (
-        Axis, Channel, run.RunStart, run.Place, run.Frame, run.Labels, run.Scalar, run.Refusal, run.Finding, run.Log,
-        run.RunStop, run.RowCounts, edits.Edit, requests.InputSpec, requests.Load, requests.Run, requests.Analyse,
-        requests.Cancel, requests.Quit, options.Option, catalogue.Entry, catalogue.Catalog, requests.Mismatch,
-        requests.CheckpointReport,
+        Axis, Channel, Event, run.RunStart, run.Place, run.Frame, run.Labels, run.Scalar, run.Refusal, run.Finding,
+        run.Log, run.RunStop, run.RowCounts, edits.Edit, requests.InputSpec, requests.Load, requests.Run,
+        requests.Analyse, requests.Cancel, requests.Quit, options.Option, catalogue.Entry, catalogue.Catalog,
+        requests.Mismatch, requests.CheckpointReport,
         requests.Loaded, requests.CodeFile, requests.NeedsTrust, requests.Progress, requests.Failure,
         requests.Finished,
     )

@@ -95,7 +95,7 @@ def test_the_catalogue_and_the_samples_list_them(shell: Shell) -> None:
     keys = {kind: {entry["key"] for entry in entries} for kind, entries in told.items()}
     for kind, key in {
         "quantities": "largest_state", "cells": "leaky", "probes": "linear-outputs", "loaders": "weights-text", "inputs": "ramp",
-        "panels": "largest", "rules": "quiet-state", "samples": "leaky",
+        "panels": "largest", "rules": "quiet-state", "samples": "leaky", "logs": "printed",
     }.items():  # fmt: skip
         assert key in keys[kind], kind
     (ramp,) = [entry for entry in told["inputs"] if entry["key"] == "ramp"]
@@ -147,6 +147,16 @@ def test_the_input_has_its_options_and_its_files(site: Path, shell: Shell) -> No
             np.testing.assert_allclose(capture.array("input:value")[:, 0], expected, atol=1e-6)
     said = shell("run", "leaky", "--as", "ramp", "0 3", "--option", "steps=1", expect=2).stderr
     assert said == "The input ramp cannot take this: steps is 1; expected a whole number from 2 to 100,000.\n"
+
+
+def test_the_log_reader_reads_its_files(site: Path, shell: Shell) -> None:
+    (site.parent / "run.printed").write_text(
+        "starting\niter 0: loss 2.5, lr 0.1\niter 10: loss nan, lr 0.1\niter 20: lo"
+    )
+    said = shell("list", "run.printed").stdout
+    assert "Printed training" in said and "log:loss  2 points  (loss)" in said
+    shell("export", "run.printed", "--channel", "loss", "--to", "loss.npy")
+    np.testing.assert_array_equal(np.load(site.parent / "loss.npy"), [2.5, np.nan])
 
 
 def test_the_loader_reads_its_files(site: Path, shell: Shell) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import inspect
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import inspector
+from inspector.capture import CaptureError, open_log
+from inspector.capture.logs import LOGS
+from inspector.cli.catalogue import log_entry
 from inspector.diagnosis import RULES
 from inspector.engine.cells.family import FAMILIES
 from inspector.engine.pipeline import RunOptions, chosen_quantities
@@ -31,7 +35,7 @@ def named(case: tuple[str, Entry]) -> str:
     return f"{case[0]}:{case[1].key}"
 
 
-@pytest.mark.parametrize("registry", [*ENGINE, PANELS, RULES], ids=lambda registry: registry.name)
+@pytest.mark.parametrize("registry", [*ENGINE, PANELS, RULES, LOGS], ids=lambda registry: registry.name)
 def test_nothing_is_broken(registry: Registry[Any]) -> None:
     registry.load()
     assert not registry.broken and len(registry)
@@ -97,6 +101,24 @@ def test_panels_say_where_they_stand() -> None:
     for key, panel in panels:
         assert panel.key == key and panel.hint.endswith(".") and panel.tab_row in ("upper", "lower")
         assert all(not QUANTITIES[extra].default for extra in panel.extra)
+
+
+@pytest.mark.parametrize("key", list(LOGS))
+def test_a_log_reader_says_how_its_files_are_recognised(key: str, tmp_path: Path) -> None:
+    reader = LOGS[key]
+    entry = log_entry(key, reader)
+    assert decode(encode(entry)) == entry
+    assert entry.title and entry.summary.endswith(".") and "\n" not in entry.summary and len(entry.summary) < 140
+    assert reader.names and all(isinstance(head, bytes) and head for head in reader.magic)
+    root, path = tmp_path, tmp_path / "a" / reader.names[0].replace("*", "x")
+    assert reader.run_of(path, root).startswith(("a", "x")) and reader.chosen([path]) == [path]
+    assert isinstance(reader.run_of(path, path), str), "a file that is opened by itself has a run too"
+    path.parent.mkdir()
+    for content in (b"", b"\0" * 100, b"{", b"[" * 5000, b"a,b\n1,2\n", b"\xff\xfe" * 40):
+        path.write_bytes(content)
+        assert isinstance(reader.sniff(path, content[:4096]), bool)
+        with suppress(CaptureError):
+            open_log(path)
 
 
 def test_rules_and_samples_describe_themselves() -> None:

@@ -1,0 +1,191 @@
+"""Tables with a header and a column of steps: Lightning's metrics.csv, W&B's CSV exports, and any other.
+
+An empty cell is no point. Lightning writes the file anew when a column comes to it; then it is read anew.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from io import FileIO
+from pathlib import Path
+
+from inspector.capture.layout import CaptureError
+from inspector.capture.logs.csv_header import Columns, columns_of
+from inspector.capture.logs.flat_yaml import settings_beside
+from inspector.capture.logs.json_values import LITERALS
+from inspector.capture.logs.lines import UTF16, is_quiet, lines
+from inspector.capture.logs.reader import LOGS, Intake, OneFile, ReplacedError, folder_of
+from inspector.capture.logs.rows import LONGEST_PHASE, note_time, seconds_of
+from inspector.capture.logs.run_log import EPOCH, NOTHING, TOKENS
+from inspector.capture.logs.tail import Tail
+from inspector.records.plain_text import plain_line
+
+USUAL = ("metrics", "log", "logs", "history", "train", "train_log", "training_log", "progress", "results", "scalars")
+"""Names of files that say nothing of their run: the folder does."""
+TOLD = 1 << 20
+LONGEST_ROW = 8 << 20
+
+
+@dataclass(slots=True)
+class Told:
+    """What was said of a file already, once each."""
+
+    kinds: set[str] = field(default_factory=set)
+
+    def once(self, kind: str, tell: Callable[[], None]) -> None:
+        """Say it the first time."""
+        if kind not in self.kinds:
+            self.kinds.add(kind)
+            tell()
+
+
+class Table(OneFile):
+    """One file that grows line by line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.tail = Tail(path)
+        self._columns: Columns | None = None
+        self._told = Told()
+        self._unended = False
+        """Whether the last line that was taken had no end."""
+
+    def read(self, into: Intake) -> None:
+        """Every whole row from where the last reading ended."""
+        with self.tail.opened() as (file, size):
+            at = self._rows(file, size, into)
+            self.tail.reach(file, at)
+            into.progress(at)
+
+    def _rows(self, file: FileIO, size: int, into: Intake) -> int:
+        at = told = self.tail.at
+        held, begin = b"", at
+        for where, line, ended in lines(file, at, size):
+            if where == at and self._unended and line:
+                raise ReplacedError  # the line that seemed to be the last one goes on
+            self._unended = False
+            if not ended and not is_quiet(file):
+                break
+            begin = begin if held else where
+            held = held + b"\n" + line if held else line
+            if held.count(b'"') % 2 and len(held) < LONGEST_ROW and ended:
+                continue  # a quoted cell goes on in the next line
+            self._take(held, begin, into)
+            held, at, self._unended = b"", where + len(line) + ended, not ended
+            if at - told > TOLD:
+                told = at
+                into.progress(at)
+        return at
+
+    def _take(self, line: bytes, where: int, into: Intake) -> None:
+        if not line.strip():
+            return
+        if self._columns is None:
+            if line.startswith(UTF16):
+                raise CaptureError(f"{self.path.name} is written in UTF-16; expected UTF-8.")
+            if not line.startswith(b"#"):
+                self._begin(line, into)
+            return
+        cells = _cells(line.decode("utf-8", "replace"), self._columns.delimiter)
+        if len(cells) > self._columns.count:
+            self._told.once("wide", lambda: into.run().lose(
+                self.path.name, where, f"a row has {len(cells):,} cells, the header {len(self._columns.names)}"  # type: ignore[union-attr]
+            ))  # fmt: skip
+        self._put(cells, self._columns, where, into)
+
+    def _begin(self, line: bytes, into: Intake) -> None:
+        header = line.decode("utf-8-sig", "replace")
+        self._columns = columns_of(header, self.path.name, _cells)
+        if not self._columns.runs:
+            into.run().config.update(settings_beside(self.path))
+
+    def _put(self, cells: list[str], columns: Columns, where: int, into: Intake) -> None:
+        step = _number(cells[columns.step]) if columns.step < len(cells) else None
+        if step is None or not math.isfinite(step):
+            said = plain_line(cells[columns.step], 40) if columns.step < len(cells) else ""
+            self._told.once("step", lambda: into.run().lose(
+                self.path.name, where, f"a row has no step: {columns.step_name} is {said!r}"
+            ))  # fmt: skip
+            return
+        time = seconds_of(_value(cells[columns.time])) if -1 < columns.time < len(cells) else math.nan
+        others = {}
+        for name, at in ((EPOCH, columns.epoch), (TOKENS, columns.tokens)):
+            number = _number(cells[at]) if -1 < at < len(cells) else None
+            if number is not None:
+                others[name] = number
+        by_run: dict[str, dict[str, float]] = {}
+        before = f"{phase}/" if (phase := _text(cells, columns.phase)) and len(phase) <= LONGEST_PHASE else ""
+        for (run, name), at in columns.curves:
+            number = _number(cells[at]) if at < len(cells) else None
+            if number is not None:
+                by_run.setdefault(run or _text(cells, columns.run), {})[before + name] = number
+        for word, values in by_run.items():
+            found = into.run(word)
+            found.along = columns.along
+            note_time(found, time)
+            found.row(step, values, time, others or NOTHING)
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    """The cells of a row."""
+    if '"' not in line:
+        return line.split(delimiter)
+    try:
+        return next(csv.reader([line.replace("\n", " ")], delimiter=delimiter), [])
+    except csv.Error:  # a cell of more than 131,072 characters
+        return line.split(delimiter)
+
+
+def _number(cell: str) -> float | None:
+    """A number, NaN and Infinity too; None for an empty cell or a text."""
+    try:
+        return float(cell) if "_" not in cell else None
+    except ValueError:
+        return LITERALS.get(cell.strip())
+
+
+def _value(cell: str) -> float | str:
+    number = _number(cell)
+    return cell if number is None else number
+
+
+def _text(cells: list[str], at: int) -> str:
+    return cells[at].strip() if -1 < at < len(cells) else ""
+
+
+class Tables(OneFile):
+    """Recognised by a header with a column of steps."""
+
+    title = "CSV with steps"
+    summary = "A header, a column of steps and columns of numbers: Lightning's metrics.csv, W&B's exports, any other."
+    names = ("*.csv", "*.tsv")
+    order = 90
+    certain = False
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """The first line that is no comment names a step."""
+        whole = [line for line in head.split(b"\n")[:-1] if line.strip() and not line.startswith(b"#")]
+        if not whole or b"\0" in head:
+            return False
+        try:
+            columns_of(whole[0].decode("utf-8-sig", "replace").rstrip("\r"), path.name, _cells)
+        except CaptureError:
+            return False
+        return True
+
+    def open(self, path: Path) -> Table:
+        """One table."""
+        return Table(path)
+
+    def run_of(self, path: Path, root: Path) -> str:
+        """The folder, or the file where its name says which run it is."""
+        folder = folder_of(path, root)
+        if path == root or path.stem.lower() in USUAL:
+            return folder
+        return f"{folder}/{path.stem}" if folder else path.stem
+
+
+LOGS.register("csv")(Tables())

@@ -1,0 +1,144 @@
+"""JSON lines: an object in each line with a step and numbers; and a list of such objects as one document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from inspector.capture.layout import CaptureError
+from inspector.capture.logs.document import Document
+from inspector.capture.logs.json_values import BadJsonError, parsed
+from inspector.capture.logs.lines import LONGEST, UTF16, lines
+from inspector.capture.logs.reader import LOGS, Intake, LogFile, OneFile, folder_of
+from inspector.capture.logs.rows import put_row, run_word, step_name
+from inspector.capture.logs.tail import Tail
+from inspector.capture.regular import open_regular
+from inspector.records.plain_text import plain_line
+
+USUAL = ("metrics", "log", "logs", "history", "train", "train_log", "training_log", "scalars", "wandb-history")
+"""Names of files that say nothing of their run: the folder does."""
+TOLD = 1 << 20
+MOST_KEYS_TOLD = 12
+
+
+class Rows:
+    """Puts objects into the runs that they belong to, and remembers what the step is called."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.step = ""
+        self._told = False
+
+    def put(self, row: Any, where: int | None, into: Intake) -> None:
+        """One object. What has no step at all is told once; the first object without one, if no step was met yet, may
+        be the settings of the run."""
+        if not isinstance(row, dict):
+            self._tell(into, where, "a line is no JSON object")
+            return
+        if not self.step or self.step not in row:
+            self.step = step_name(row) or self.step
+        run = into.run(run_word(row))
+        if self.step and put_row(run, row, self.step):
+            return
+        if not self._told and not run.curves.by_name:
+            run.config.update(row)
+        elif self.step not in row:
+            self._tell(into, where, f"a line has no step; it has {_keys(row)}")
+
+    def _tell(self, into: Intake, where: int | None, what: str) -> None:
+        if not self._told:
+            self._told = True
+            into.run().lose(self.path.name, where, what)
+
+
+class JsonLines(OneFile):
+    """One file that grows line by line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.tail = Tail(path)
+        self._rows = Rows(path)
+
+    def read(self, into: Intake) -> None:
+        """Every whole line. The last one needs no end: an object shows that it is whole."""
+        with self.tail.opened() as (file, size):
+            at = told = self.tail.at
+            for where, line, ended in lines(file, at, size):
+                if where == 0 and line.startswith(UTF16):
+                    raise CaptureError(f"{self.path.name} is written in UTF-16; expected UTF-8.")
+                try:
+                    row = parsed(line.removeprefix(b"\xef\xbb\xbf")) if line.strip() else None
+                except BadJsonError as problem:
+                    if not ended:
+                        break
+                    into.run().lose(self.path.name, where, f"a line cannot be read: {problem}")
+                    row = None
+                if row is not None:
+                    self._rows.put(row, where, into)
+                at = where + len(line) + ended
+                if at - told > TOLD:
+                    told = at
+                    into.progress(at)
+            self.tail.reach(file, at)
+            into.progress(at)
+
+
+class JsonList(Document):
+    """One document: a list of objects."""
+
+    def take(self, found: Any, into: Intake) -> None:
+        """Each object is a row."""
+        if not isinstance(found, list) or not any(isinstance(row, dict) and step_name(row) for row in found):
+            raise CaptureError(
+                f"{self.path.name} is no log: expected a list of objects, or one in each line, with a step and numbers"
+                f"{f'; it has {_keys(found)}' if isinstance(found, dict) else ''}."
+            )
+        rows = Rows(self.path)
+        for row in found:
+            rows.put(row, None, into)
+
+
+def _keys(row: Mapping[str, Any]) -> str:
+    listed = ", ".join(plain_line(key, 40) for key in list(row)[:MOST_KEYS_TOLD])
+    more = len(row) - MOST_KEYS_TOLD
+    return f"{listed} and {more:,} more" if more > 0 else listed or "nothing"
+
+
+class JsonLogs(OneFile):
+    """Recognised by its first line: an object with a step."""
+
+    title = "JSON lines"
+    summary = "An object with a step and numbers in each line; numbers of objects inside it have names with slashes."
+    names = ("*.jsonl", "*.ndjson", "*.json")
+    order = 80
+    certain = False
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """The first line is an object that has a step, or that has one inside a list."""
+        first, end, _ = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
+        if not first.startswith(b"{") or not end:
+            return False
+        try:
+            row = parsed(first)
+        except BadJsonError:
+            return False
+        return isinstance(row, dict) and bool(step_name(row))
+
+    def open(self, path: Path) -> LogFile:
+        """Lines, or one document where the file begins with a list or is called .json and has no whole first line."""
+        with open_regular(path) as file:
+            head = file.read(LONGEST).removeprefix(b"\xef\xbb\xbf").lstrip()
+        if head.startswith(b"[") or (path.suffix == ".json" and not self.sniff(path, head + b"\n")):
+            return JsonList(path)
+        return JsonLines(path)
+
+    def run_of(self, path: Path, root: Path) -> str:
+        """The folder, or the file where its name says which run it is."""
+        folder = folder_of(path, root)
+        if path == root or path.stem.lower() in USUAL:
+            return folder
+        return f"{folder}/{path.stem}" if folder else path.stem
+
+
+LOGS.register("json-lines")(JsonLogs())

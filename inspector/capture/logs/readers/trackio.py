@@ -1,0 +1,195 @@
+"""Trackio's databases: SQLite tables of metrics and settings, with several runs in a project.
+
+The database is only read, a few thousand rows at a time, so that its writer never waits for longer than such a read
+takes. One with a write-ahead log is read from a private copy.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from inspector.capture.layout import BusyError, CaptureError
+from inspector.capture.logs.bins import listed_bins, listed_histogram
+from inspector.capture.logs.growing import Floats
+from inspector.capture.logs.json_values import BadJsonError, numbers_in, parsed
+from inspector.capture.logs.reader import LOGS, Intake, NotThisFormatError, OneFile, ReplacedError, folder_of
+from inspector.capture.logs.rows import note_time, seconds_of
+from inspector.capture.logs.run_log import EPOCH, NOTHING, RunLog
+from inspector.capture.logs.tail import changed
+from inspector.capture.regular import regular_stat
+from inspector.capture.snapshot import PrivateCopy, has_log
+from inspector.records.plain_text import plain_line
+
+MAGIC = b"SQLite format 3\0"
+ROWS = 2_000
+"""Rows of one read."""
+LONGEST = 16 << 20
+"""Bytes of the longest cell."""
+WAIT = 0.2
+"""Seconds that a read waits for the writer."""
+MOST_RUNS = 1_000
+WANTED = {"run_name", "step", "metrics"}
+
+
+class Database(OneFile):
+    """One database."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._after = 0
+        self._seen: Any = None
+        self._file: tuple[int, int] | None = None
+        self._names: dict[tuple[str, str], str] = {}
+
+    def read(self, into: Intake) -> None:
+        """The rows that were added. Raises ReplacedError where rows that were read are gone."""
+        now = (changed(self.path), changed(Path(f"{self.path}-wal")))
+        if self._seen is not None and now == self._seen:
+            return
+        found = regular_stat(self.path)
+        identity = (found.st_dev, found.st_ino)
+        if self._file not in (None, identity):
+            raise ReplacedError
+        try:
+            with self._opened() as base:
+                self._check(base)
+                self._settings(base, into)
+                self._metrics(base, into)
+        except BusyError:
+            return  # its writer has it: at the next call
+        self._seen, self._file = now, identity
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        """A connection that can only read. Raises BusyError, CaptureError."""
+        copy = None
+        try:
+            if has_log(self.path):
+                copy = PrivateCopy(self.path)
+                copy.update()
+            where = self.path if copy is None else copy.path
+            base = sqlite3.connect(f"{where.absolute().as_uri()}?mode=ro", uri=True, timeout=WAIT)
+            try:
+                base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+                base.text_factory = _text
+                for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "query_only=ON", "mmap_size=0"):
+                    base.execute(f"PRAGMA {pragma}")
+                yield base
+            finally:
+                base.close()
+        except sqlite3.Error as problem:
+            if getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise BusyError(f"{self.path.name} is locked.") from None
+            said = plain_line(str(problem), 200)
+            raise CaptureError(f"{self.path.name} cannot be read as an SQLite database: {said}.") from None
+        finally:
+            if copy is not None:
+                copy.close()
+
+    def _check(self, base: sqlite3.Connection) -> None:
+        if not _columns(base, "metrics") >= WANTED:
+            tables = [name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type='table' LIMIT 12")]
+            listed = ", ".join(plain_line(str(name), 40) for name in tables) or "none"
+            raise NotThisFormatError(f"{self.path.name} has no table of trackio's metrics; its tables are {listed}.")
+
+    def _run(self, name: Any, number: Any, into: Intake) -> RunLog | None:
+        """The run of a name; of several with one name each further one has the beginning of its id behind it."""
+        key = (str(name), str(number or ""))
+        if key not in self._names:
+            if len(self._names) >= MOST_RUNS:
+                return None
+            shown = plain_line(key[0], 200) or "run"
+            self._names[key] = shown if shown not in self._names.values() else f"{shown} {key[1][:8]}"
+        return into.run(self._names[key])
+
+    def _settings(self, base: sqlite3.Connection, into: Intake) -> None:
+        known = _columns(base, "configs")
+        if not {"run_name", "config"} <= known:
+            return
+        number = "run_id" if "run_id" in known else "''"
+        for name, own, text in base.execute(f"SELECT run_name, {number}, config FROM configs LIMIT {MOST_RUNS}"):
+            run, value = self._run(name, own, into), _object(text)
+            if run is not None and value is not None:
+                run.config.update({key: item for key, item in value.items() if not key.startswith("_")})
+
+    def _metrics(self, base: sqlite3.Connection, into: Intake) -> None:
+        known = _columns(base, "metrics")
+        number = "run_id" if "run_id" in known else "''"
+        columns = f"id, run_name, {number}, step, {'timestamp' if 'timestamp' in known else 'NULL'}, metrics"
+        (highest,) = base.execute("SELECT max(id) FROM metrics").fetchone()
+        if (highest if isinstance(highest, int) else 0) < self._after:
+            raise ReplacedError
+        while True:
+            asked = f"SELECT {columns} FROM metrics WHERE id > ? ORDER BY id LIMIT {ROWS}"
+            rows = base.execute(asked, (self._after,)).fetchall()
+            for number, name, own, step, time, text in rows:
+                run = self._run(name, own, into)
+                if run is not None:
+                    self._put(run, number, step, seconds_of(time), text)
+            if not rows or not isinstance(rows[-1][0], int):
+                return
+            self._after = rows[-1][0]
+            into.progress(0)
+
+    def _put(self, run: RunLog, number: int, step: Any, time: float, text: Any) -> None:
+        row = _object(text)
+        if row is None or not isinstance(step, (int, float)):
+            run.lose(self.path.name, None, f"row {number} of its metrics cannot be read")
+            return
+        values = numbers_in(row)
+        note_time(run, time)
+        run.row(step, values, time, {EPOCH: values["epoch"]} if "epoch" in values else NOTHING)
+        for name, value in row.items():
+            if isinstance(value, dict) and str(value.get("_type", "")).endswith("histogram"):
+                run.histogram(name, step, number, listed_bins(value), time)
+
+    def histogram(self, where: int, name: str) -> tuple[Floats, Floats]:
+        """Read the row of that number again."""
+        with self._opened() as base:
+            found = base.execute("SELECT metrics FROM metrics WHERE id = ?", (where,)).fetchone()
+        value = (_object(found[0]) or {}).get(name) if found else None
+        return listed_histogram(value if isinstance(value, dict) else {})
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _columns(base: sqlite3.Connection, table: str) -> set[str]:
+    return {str(row[1]) for row in base.execute(f"PRAGMA table_info({table})")}
+
+
+def _object(text: Any) -> dict[str, Any] | None:
+    try:
+        found = parsed(text) if isinstance(text, (str, bytes)) else None
+    except BadJsonError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+class Trackio(OneFile):
+    """Recognised by SQLite's first bytes and the table `metrics`."""
+
+    title = "Trackio database"
+    summary = "The metrics and settings of all runs of a project."
+    magic = (MAGIC,)
+    names = ("*.db",)
+    order = 20
+
+    def open(self, path: Path) -> Database:
+        """One project."""
+        return Database(path)
+
+    def run_of(self, path: Path, root: Path) -> str:
+        """The project, in front of its runs, where a folder of projects is opened."""
+        if path == root:
+            return ""
+        folder = folder_of(path, root)
+        return f"{folder}/{path.stem}" if folder else path.stem
+
+
+LOGS.register("trackio")(Trackio())

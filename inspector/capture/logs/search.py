@@ -1,0 +1,109 @@
+"""The logs in a folder, found within bounds: links that lead out are not followed, pipes and devices not opened."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from inspector.capture.layout import INDEX
+from inspector.capture.logs.reader import HEAD, LOGS, LogReader
+from inspector.capture.regular import open_regular
+
+DEEPEST = 10
+"""Folders inside folders that are looked into."""
+MOST_ENTRIES = 100_000
+"""Files and folders that are looked at."""
+MOST_FILES = 2_000
+"""Log files that are opened."""
+
+
+@dataclass(slots=True)
+class Search:
+    """What was found: (file, key of its reader) in order, and what was not looked at, a sentence each."""
+
+    found: list[tuple[Path, str]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    seen: int = 0
+
+
+def search(folder: Path) -> Search:
+    """All logs below a folder. Raises OSError where the folder itself cannot be listed."""
+    done, root = Search(), Path(os.path.realpath(folder))
+    known: set[str] = set()
+    waiting = [(folder, 0)]
+    while waiting:
+        here, depth = waiting.pop(0)
+        real = os.path.realpath(here)
+        if real in known:
+            continue
+        known.add(real)
+        below = _look(here, depth, root, done)
+        if done.left_out:
+            break
+        waiting += [(path, depth + 1) for path in below]
+    done.found.sort(key=lambda one: (LOGS[one[1]].order, one[1], one[0]))
+    return done
+
+
+def _look(here: Path, depth: int, root: Path, done: Search) -> list[Path]:
+    """The folders in a folder; its logs are noted."""
+    try:
+        with os.scandir(here) as entries:
+            listed = sorted((entry.name, entry) for entry in entries)
+    except OSError:
+        if here == root or depth == 0:
+            raise
+        return []
+    below: list[Path] = []
+    for name, entry in listed:
+        done.seen += 1
+        if done.seen > MOST_ENTRIES:
+            done.left_out.append(f"{root.name} has more than the {MOST_ENTRIES:,} files that are looked at.")
+            return below
+        if name.startswith(".") or (entry.is_symlink() and not _inside(entry.path, root)):
+            continue
+        path = here / name
+        if entry.is_dir():
+            if depth < DEEPEST and not (path / INDEX).exists():
+                below.append(path)
+        elif entry.is_file() and (key := recognise(path, in_folder=True)):
+            if len(done.found) >= MOST_FILES:
+                done.left_out.append(f"{root.name} has more than the {MOST_FILES:,} log files that are read.")
+                return below
+            done.found.append((path, key))
+    return below
+
+
+def _inside(path: str, root: Path) -> bool:
+    try:
+        return Path(os.path.realpath(path)).is_relative_to(root)
+    except OSError:
+        return False
+
+
+def recognise(path: Path, *, in_folder: bool = False) -> str:
+    """The key of the reader of a file: by its first bytes, else by its name; "" where there is none.
+
+    In a folder only files with a known name are looked into. Raises OSError unless `in_folder`.
+    """
+    readers = sorted(LOGS.items(), key=lambda one: (one[1].order, one[0]))
+    named = [(key, reader) for key, reader in readers if _is_named(reader, path.name)]
+    if in_folder and not named:
+        return ""
+    try:
+        with open_regular(path) as file:
+            head = file.read(HEAD)
+    except OSError:
+        if in_folder:
+            return ""
+        raise
+    for key, reader in readers:
+        if head.startswith(tuple(reader.magic)) or reader.sniff(path, head):
+            return key
+    return next((key for key, reader in named if reader.certain or not in_folder), "")
+
+
+def _is_named(reader: LogReader, name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in reader.names)
