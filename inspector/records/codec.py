@@ -16,7 +16,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-from inspector.records import catalogue, edits, options, requests, run
+from inspector.records import catalogue, edits, event, options, requests, run
 from inspector.records.axis import Axis
 from inspector.records.channel import Channel
 
@@ -25,7 +25,8 @@ RECORDS: dict[str, type[Any]] = {
     record.__name__: record
     for record in (
         Axis, Channel, run.RunStart, run.Place, run.Frame, run.Labels, run.Scalar, run.Refusal, run.Finding, run.Log,
-        run.RunStop, run.RowCounts, edits.Edit, requests.InputSpec, requests.Load, requests.Run, requests.Analyse,
+        run.RunStop, run.RowCounts, event.Event, edits.Edit, requests.InputSpec, requests.Load, requests.Run,
+        requests.Analyse,
         requests.Cancel, requests.Quit, options.Option, catalogue.Entry, catalogue.Catalog, requests.Mismatch,
         requests.CheckpointReport,
         requests.Loaded, requests.CodeFile, requests.NeedsTrust, requests.Progress, requests.Failure,
