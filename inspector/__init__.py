@@ -12,9 +12,10 @@ from inspector.version import __version__
 
 if TYPE_CHECKING:
     from inspector.capture import Capture, LogView
+    from inspector.engine.watch import Watcher
     from inspector.records import InputSpec
 
-__all__ = ["__version__", "open_capture", "run", "sequence"]
+__all__ = ["__version__", "open_capture", "run", "sequence", "watch"]
 
 
 def open_capture(path: Path | str, *, run: str | None = None) -> Capture | LogView:
@@ -60,3 +61,25 @@ def run(
     from inspector.engine.session.in_process import run_here
 
     return run_here(subject, sequence, out=out, overwrite=overwrite, **options)
+
+
+def watch(model: Any, optimizer: Any = None, path: Path | str = "run.inspect", **options: Any) -> Watcher:
+    """Watch a training loop from here on: `inspector.watch(model, optimizer)` before it, and nothing in it.
+
+    The loop computes what it would have computed without this, bit for bit; an error of the watcher ends watching with
+    one line. The capture at `path` grows and can be opened at any time; where the path exists, a number is added.
+
+    Args:
+        model: the nn.Module that is trained.
+        optimizer: a torch.optim.Optimizer, several of them (steps of the first one count as iterations), or None: then
+            those that step parameters of the model are found.
+        options: every (record every n-th iteration; without it as many as `share` allows), share (of the wall time,
+            0.02), cost ("light", "normal", "full"), modules (patterns of names such as "encoder.*"): see
+            docs/watching.md.
+
+    Returns the Watcher: `log(loss=…, name=number)`, `note(text)`, `close()`; also a context manager. Raises ValueError,
+    TypeError or CaptureError where an argument cannot be used.
+    """
+    from inspector.engine.watch import watch
+
+    return watch(model, optimizer, path, **options)

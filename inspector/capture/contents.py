@@ -17,6 +17,7 @@ from inspector.capture.row_numbers import NOUNS, RowNumbers
 from inspector.records import (
     Axis,
     Channel,
+    Event,
     Finding,
     Frame,
     Labels,
@@ -36,7 +37,7 @@ class Contents(Placing):
         start: how the run began; stop: how it ended, None while it runs or when it never ended.
         frames: in order; channels: by name, in the order in which they were declared, each as it was described last
             (see `Capture.channel` for how it was described in a frame).
-        scalars, logs, findings, refusals: as written.
+        scalars, logs, findings, refusals, events: as written.
     """
 
     def __init__(self) -> None:
@@ -53,6 +54,7 @@ class Contents(Placing):
         self.scalars: list[Scalar] = []
         self.logs: list[Log] = []
         self.findings: list[Finding] = []
+        self.events: list[Event] = []
         self._names: dict[tuple[str, int], list[str]] = {}
         self._axes: dict[tuple[str, int], Axis] = {}
         self._counts = RowNumbers()
@@ -180,6 +182,7 @@ class Contents(Placing):
     def _take_note(self, record: Any) -> None:
         kinds: dict[type[Any], list[Any]] = {
             Scalar: self.scalars, Log: self.logs, Finding: self.findings, Refusal: self.refusals, Labels: self._ahead,
+            Event: self.events,
         }  # fmt: skip
         if isinstance(record, Axis):
             self._axes[record.name, record.frame] = record

@@ -5,12 +5,12 @@ They travel as JSON between processes and in the index of a capture; `codec.py` 
     channel    what one measured array is: name, kind, axes, unit, formula, how it was computed
     axis       what the positions along an axis are: their number, layout and unit
     labels     names of label domains
+    event      what happened at an iteration of a training
     run        the life of a run: start, frames, pages, labels, refusals, findings, log, stop
     requests   what a window asks of a worker, and the answers
     catalogue  what a worker offers: every entry of its registries
     options    options of an entry, and how they are written
     edits      changes to a run
-    event      what happened at an iteration of a training
     codec      records as bytes and back
     bounds, plain_values   records of bounded size, whatever they contain
 
@@ -24,7 +24,7 @@ from inspector.records.catalogue import NEEDS, Catalog, Entry
 from inspector.records.channel import DTYPES, KINDS, Channel, Comparison
 from inspector.records.codec import BadRecordError, decode, encode
 from inspector.records.edits import Edit, parse_edit
-from inspector.records.event import Event
+from inspector.records.event import EVENT_KINDS, Event
 from inspector.records.labels import (
     ANSWER_DOMAIN,
     CARRIED,
@@ -74,12 +74,13 @@ from inspector.records.run import (
 from inspector.records.sequences import SEQUENCES, data_spec, input_spec, is_data_set
 
 __all__ = [
-    "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "NEEDS",
+    "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "EVENT_KINDS",
+    "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "NEEDS",
     "PROBLEM_DOMAIN", "SECONDS", "SEQUENCES", "SEQUENCE_DOMAIN", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
     "Analyse", "Axis", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison",
     "Edit", "Entry", "Event", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load",
-    "Loaded", "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts",
-    "Run",
+    "Loaded",
+    "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
     "RunStart", "RunStop", "Scalar", "Severity", "Status", "channel_name", "cut", "data_spec", "decode", "encode",
     "encoded", "input_spec", "is_data_set", "parse_edit", "place_name", "report", "requests_in", "split_request",
 ]  # fmt: skip

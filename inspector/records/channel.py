@@ -19,7 +19,7 @@ DTYPES = (
 DIMS = (
     "step", "unit", "head", "query", "key", "source", "lag", "start", "rank", "statistic",
     "count", "class", "feature", "layer", "parameter", "bin", "exponent", "eigenvalue", "part", "component", "point",
-    "token", "input", "iteration", "sequence", "number", "edge",
+    "token", "input", "iteration", "sequence", "number",
 )  # fmt: skip
 """Known axis names. Others are allowed (lower-case words); these have axis labels in the window."""
 
@@ -27,7 +27,7 @@ KINDS = (
     "input", "state", "gate", "jacobian", "lag", "map", "gradient", "attention", "attention_statistic",
     "output", "unit", "health", "parameter", "path", "mask", "memory", "opener", "influence", "depth",
     "spectrum", "lyapunov", "trajectory", "fixed_point", "bptt", "truncation", "clipping",
-    "training", "series", "histogram", "coordinate", "sequences", "state_derivative",
+    "training", "coordinate", "sequences", "state_derivative", "series", "histogram",
 )  # fmt: skip
 """Known kinds. A kind determines which plot fits; a new kind needs a new panel, a new name does not.
 

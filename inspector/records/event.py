@@ -1,19 +1,23 @@
-"""What happened at an iteration of a training."""
+"""Something that happened at one iteration of a training: a spike, a value that is not finite, a note of the user's."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+EVENT_KINDS = ("non-finite", "spike", "checkpoint", "learning rate", "note", "restart", "skipped")
+"""Known kinds. Others are allowed; these have marks of their own in the window."""
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One moment of a training that is worth a mark.
+    """One event of a training run.
 
     Attributes:
-        iteration: the training iteration at which it happened.
-        kind: a lower-case word: "nonfinite", "spike", "checkpoint", "learning_rate", "note", "restart".
-        text: one line about it.
-        frame: the frame that was written there; -1 where there is none.
+        iteration: when it happened, as the coordinate of the axis "iteration" counts; need not be a whole number
+            (logs of epochs).
+        kind: which sort of event (see EVENT_KINDS).
+        text: one line for the user.
+        frame: the frame that shows the model at that moment, -1 where there is none.
     """
 
     iteration: float

@@ -65,7 +65,7 @@ def by_calls(
         (a, b, stop) for (a, b), stop in zip(pairwise(begins), stops[1:], strict=False)
         if offsets[a] == offsets[b] and calls[a] is not None and calls[b] is not None
     ]  # fmt: skip
-    if known.issuperset(b for _, b, _ in pairs):
+    if known >= {b for _, b, _ in pairs}:
         return []
     return [b for a, b, stop in pairs if _reads(table, ops[b:stop], set(table.made.of(_numbers(ops[a:b])).tolist()))]
 

@@ -1,0 +1,65 @@
+"""Hooks between the user's program and the watcher's core: attached once, removed at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils.hooks import RemovableHandle
+
+from inspector.engine.watch.backward_calls import Scaled, leave, listen
+from inspector.engine.watch.core import Core
+from inspector.engine.watch.hooks import Passing
+
+
+class Attachment:
+    """The hooks of one watcher; passes everything to `core` under its guard."""
+
+    def __init__(self, core: Core, model: nn.Module) -> None:
+        self.core = core
+        self._handles: list[RemovableHandle] = []
+        listen(self)
+        with suppress(RuntimeError):  # a ScriptModule takes no such hooks
+            before = Passing(lambda module, args, kwargs: core.guarded(core.forward_begins, module, args, kwargs))
+            after = Passing(lambda module, args, *rest: core.guarded(core.forward_ended, module, _output(rest)))
+            self._handles.append(model.register_forward_pre_hook(before, with_kwargs=True))
+            self._handles.append(model.register_forward_hook(after, with_kwargs=True, always_call=True))
+
+    def optimizers(self, optimizers: Sequence[Optimizer]) -> None:
+        """Watch the steps of some optimizers."""
+        core = self.core
+        before = Passing(lambda *step: core.guarded(core.step_begins, *step))
+        after = Passing(lambda *step: core.guarded(core.step_ended, *step))
+        for optimizer in optimizers:
+            self._handles.append(optimizer.register_step_pre_hook(before))
+            self._handles.append(optimizer.register_step_post_hook(after))
+
+    def any_optimizer(self, found: Any) -> None:
+        """Tell `found` (optimizer) of the step of any optimizer of the process, under the guard."""
+        core = self.core
+        hook = Passing(lambda optimizer, *_: core.guarded(found, optimizer))
+        self._handles.append(register_optimizer_step_pre_hook(hook))
+
+    def backward_begins(self) -> None:
+        """See backward_calls.Listener."""
+        self.core.guarded(self.core.backward_begins)
+
+    def backward_ended(self, roots: tuple[Tensor, ...], scaled: Scaled | None) -> None:
+        """See backward_calls.Listener."""
+        self.core.guarded(self.core.backward_ended, roots, scaled)
+
+    def remove(self) -> None:
+        """Remove all hooks."""
+        leave(self)
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+
+def _output(rest: tuple[Any, ...]) -> Any:
+    """The result among what a forward hook gets: torch leaves the keyword arguments out where the module raised."""
+    return rest[-1] if len(rest) == 2 else None

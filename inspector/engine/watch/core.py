@@ -1,0 +1,313 @@
+"""The course of a watched training: which iterations are recorded, what is measured at their moments, what is written.
+
+Every entry from the user's program goes through `guarded`: an error ends watching with one line, never training.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from inspector.engine.hooks.module_stack import in_backward
+from inspector.engine.watch.backward_calls import Scaled
+from inspector.engine.watch.gradients import closure_of
+from inspector.engine.watch.logged import Logged
+from inspector.engine.watch.loss import Losses
+from inspector.engine.watch.measure import Found, Measure, Moment
+from inspector.engine.watch.optimizer_settings import ABOUT as SETTINGS_ABOUT
+from inspector.engine.watch.optimizer_settings import NAMES, SETTINGS, RateChanges, by_name
+from inspector.engine.watch.pace import Pace
+from inspector.engine.watch.parameters import Parameters
+from inspector.engine.watch.ranks import Ranks
+from inspector.engine.watch.tables import PLACE, About, Tables
+from inspector.engine.wording import error_text
+from inspector.records import ITERATION_DOMAIN, Event, Log
+
+COST = f"{PLACE}:cost"
+COST_ABOUT = About(
+    name=COST, title="time taken by watching", dtype="float64", limits=(0, 1),
+    formula="seconds that the watcher took / seconds since it began", method="wall time of the training's thread",
+)  # fmt: skip
+FLUSH_SECONDS = (0.5, 10.0)
+"""A page of each table is written at least so many seconds after the one before: at first often, later a hundredth of
+the time since the beginning, so that a long run has thousands of pages and not millions."""
+
+Write = Callable[[Any], None]
+
+
+class Core:
+    """What is watched, between the hooks of the user's program and the records that are written.
+
+    `sink` takes records; None in processes that only measure their share for another one.
+    """
+
+    def __init__(
+        self, parameters: Parameters, optimizers: Sequence[Optimizer], measures: Sequence[Measure], pace: Pace,
+        ranks: Ranks, sink: Any,
+    ) -> None:  # fmt: skip
+        self.parameters, self.optimizers, self.measures = parameters, list(optimizers), list(measures)
+        self.pace, self.ranks, self.sink = pace, ranks, sink
+        self.iteration = 0
+        self.error: str | None = None
+        self.ended = False
+        self.when_ended: Callable[[], None] = lambda: None
+        self.after_row: list[Callable[[Moment, Found], None]] = []
+        self.tables = Tables(sink) if sink is not None else None
+        self.losses, self.logged = Losses(), Logged()
+        self.moment: Moment | None = None
+        self._next = 1
+        self._arriving: list[Moment] = []
+        self._row: tuple[Moment, Found] | None = None
+        self._rates = RateChanges()
+        self._busy = False
+        self._pid = os.getpid()
+        self._flushed = time.monotonic()
+        self._versions: list[tuple[int, int]] = []
+        self._columns: dict[int, list[int]] = {}
+        if self.tables is not None:
+            self._declare(self.tables)
+        self._arm()
+
+    def _declare(self, tables: Tables) -> None:
+        tables.columns("parameter", self.parameters.names)
+        tables.columns("gradient norm", ("before clipping", "after clipping"))
+        own = (*self.losses.tables, SETTINGS_ABOUT, COST_ABOUT, *self.logged.tables)
+        for about in (*own, *(one for measure in self.measures for one in measure.tables)):
+            tables.declare(about)
+
+    # -- guarding
+
+    def guarded(self, action: Callable[..., None], *arguments: Any) -> None:
+        """Do something for the watcher inside the user's program: nothing that goes wrong in it gets out."""
+        if self.ended or self._busy or os.getpid() != self._pid:
+            return
+        began = time.perf_counter()
+        self._busy = True
+        try:
+            with torch.no_grad():
+                action(*arguments)
+        except Exception as fault:  # noqa: BLE001 - whatever happens here must not end the user's training
+            self.fail(fault)
+        finally:
+            self._busy = False
+            self.pace.spent += time.perf_counter() - began
+
+    def fail(self, fault: BaseException) -> None:
+        """End watching and say why, in one line."""
+        if self.error is not None:
+            return
+        text = str(fault) if type(fault).__name__.endswith("CaptureError") else error_text(fault)
+        self.error = f"inspector: watching ended at iteration {self.iteration} ({' '.join(text.split())[:300]})"
+        with suppress(Exception):
+            sys.stderr.write(f"{self.error}; training goes on.\n")
+        with suppress(Exception):
+            if self.sink is not None:
+                self.sink.write(Log(self.error, "error", "watch"))
+        self.ended = True
+        self.moment = None
+        with suppress(Exception):
+            self.when_ended()
+
+    # -- moments of an iteration
+
+    def _arm(self) -> None:
+        """Record the iteration that begins now, if it is its turn."""
+        self.moment = Moment(self.iteration + 1) if self.iteration + 1 >= self._next else None
+
+    def forward_begins(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """The model is called; in evaluation mode, and inside a backward pass, that is no part of an iteration."""
+        if not module.training or in_backward():
+            return
+        self.logged.pending = True
+        if self.moment is not None:
+            for measure in self.measures:
+                measure.forward_begins(self.moment, module, args, kwargs)
+
+    def forward_ended(self, module: nn.Module, output: Any) -> None:
+        """It returned, or raised (None)."""
+        if self.moment is not None and not in_backward():
+            for measure in self.measures:
+                measure.forward_ended(self.moment, module, output)
+
+    def backward_begins(self) -> None:
+        """Note which gradients there are: a backward pass of something else changes none of them."""
+        self.logged.pending = True
+        if self.moment is not None:
+            self._versions = self._gradients()
+
+    def backward_ended(self, roots: Sequence[Tensor], scaled: Scaled | None) -> None:
+        """The loss, and what is measured on complete gradients."""
+        if self.moment is None or self._gradients() == self._versions:
+            return
+        self.moment.passes += 1
+        self.losses.found(self.moment, roots, scaled)
+        for measure in self.measures:
+            measure.backward_ended(self.moment, roots, scaled)
+
+    def _gradients(self) -> list[tuple[int, int]]:
+        return [(id(one.grad), -1 if one.grad is None else one.grad._version) for one in self.parameters.tensors]
+
+    def columns(self, optimizer: Optimizer) -> list[int]:
+        """The parameters of an optimizer; groups may be added while it runs."""
+        count = sum(len(group["params"]) for group in optimizer.param_groups)
+        known = self._columns.get(id(optimizer))
+        if known is None or len(known) != count:
+            known = self.parameters.columns(one for group in optimizer.param_groups for one in group["params"])
+            self._columns[id(optimizer)] = known
+        return known
+
+    def step_begins(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        """An optimizer's step begins."""
+        if self.moment is None:
+            return
+        later = closure_of(args, kwargs)
+        for measure in self.measures:
+            if not (later and measure.reads_gradients):
+                measure.step_begins(self.moment, optimizer, self.columns(optimizer))
+        self.moment.stepped.add(id(optimizer))
+
+    def step_ended(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        """It ended. With the first optimizer's step an iteration is complete."""
+        first = bool(self.optimizers) and optimizer is self.optimizers[0]
+        moment = self.moment
+        if moment is not None and id(optimizer) in moment.stepped:
+            columns = self.columns(optimizer)
+            if closure_of(args, kwargs):
+                for measure in self.measures:
+                    if measure.reads_gradients:
+                        measure.step_begins(moment, optimizer, columns)
+            for measure in self.measures:
+                measure.step_ended(moment, optimizer, columns)
+        if first:
+            self.iteration_ended()
+
+    def iteration_ended(self) -> None:
+        """One more iteration: close its row, and decide which one is recorded next."""
+        self.iteration += 1
+        self.logged.iteration_ended(self.iteration, self.pace.seconds)
+        moment, self.moment = self.moment, None
+        self._settle_row()
+        if moment is not None:
+            self._close(moment)
+        self._arm()
+        self._flush_in_time()
+
+    def _close(self, moment: Moment) -> None:
+        moment.iteration, moment.seconds = self.iteration, self.pace.seconds
+        for column, value in self._settings().items():
+            moment.put(SETTINGS, column, value)
+        moment.put(COST, 0, self.pace.cost)
+        self._next = self.ranks.share(moment, self.pace.after(self.iteration), self.measures)
+        moment.pack.send()
+        self._arriving.append(moment)
+        if moment.pack.immediate or len(self._arriving) > 1:
+            self._arrived(self._arriving.pop(0))
+
+    def _settings(self) -> dict[int, float]:
+        if self.tables is None:
+            return {}
+        found = by_name(self.optimizers)
+        for text in self._rates.seen(found):
+            self.event("learning rate", text)
+        return {self.tables.column(NAMES, name): value for name, value in found.items()}
+
+    def _arrived(self, moment: Moment) -> None:
+        """The numbers of a recorded iteration are on the host."""
+        found: Found = moment.pack.read()
+        for measure in self.measures:
+            measure.derive(moment, found)
+        self.losses.derive(moment, found)
+        self._settle_row()
+        self._row = moment, found
+        for action in self.after_row:
+            action(moment, found)
+
+    def _settle_row(self) -> None:
+        """The last row gets no more numbers."""
+        if self._row is None or self.tables is None:
+            self._row = None
+            return
+        (moment, found), self._row = self._row, None
+        cells: dict[str, Mapping[int, Any]] = dict(found)
+        for name, own in moment.cells.items():
+            cells[name] = {**cells.get(name, {}), **own}
+        own_axis: dict[str, dict[str, Mapping[int, Any]]] = {}
+        for name, values in cells.items():
+            own_axis.setdefault(self.tables.axis(name), {})[name] = values
+        for axis, part in own_axis.items():
+            if part and (axis == ITERATION_DOMAIN or any(part.values())):
+                self.tables.row(axis, moment.iteration, moment.seconds, part)
+
+    # -- what the user says
+
+    def log(self, values: Mapping[str, Any]) -> None:
+        """Numbers of the user's, of the iteration that is under way, or of the last one where none is."""
+        tables = self.tables
+        if tables is None:
+            return
+        loss = values.get("loss")
+        if loss is not None:
+            later = None if self.logged.pending else self._row
+            moment = self.moment if later is None else later[0]
+            if moment is not None:
+                self.losses.given(moment, loss)
+                if later is not None:
+                    self.losses.derive(moment, later[1])
+        self.logged.take(values, tables, self.iteration + (1 if self.logged.pending else 0), self.pace.seconds)
+
+    def event(self, kind: str, text: str, frame: int = -1, iteration: float | None = None) -> None:
+        """Write an event."""
+        if self.sink is not None:
+            self.sink.write(Event(self.iteration if iteration is None else iteration, kind, text, frame))
+
+    # -- writing
+
+    def _flush_in_time(self) -> None:
+        least, most = FLUSH_SECONDS
+        if time.monotonic() - self._flushed >= min(most, max(least, self.pace.seconds / 100)):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is buffered, but for the row that may still get numbers. Raises CaptureError."""
+        self._flushed = time.monotonic()
+        if self.tables is not None:
+            self.logged.settle(self.tables)
+            self.tables.flush()
+
+    def finish(self) -> None:
+        """Write everything that is left."""
+        while self._arriving:
+            self._arrived(self._arriving.pop(0))
+        self._settle_row()
+        if self.tables is not None:
+            self.logged.iteration_ended(self.iteration + 1, self.pace.seconds)
+            self.flush()
+
+
+def optimizers_of(given: Any) -> list[Optimizer]:
+    """The optimizers inside what a user passed: one, several, or wrappers of them with an attribute `optimizer`.
+
+    Raises TypeError for anything else.
+    """
+    if given is None:
+        return []
+    many: Iterable[Any] = given if isinstance(given, (list, tuple)) else (given,)
+    found = []
+    for one in many:
+        inside = one
+        for _ in range(4):
+            if isinstance(inside, Optimizer):
+                break
+            inside = getattr(inside, "optimizer", None)
+        if not isinstance(inside, Optimizer):
+            raise TypeError(f"watch was given {type(one).__name__}; expected a torch.optim.Optimizer or several.")
+        found.append(inside)
+    return found

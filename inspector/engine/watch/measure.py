@@ -1,0 +1,77 @@
+"""What is measured at a recorded iteration: one class a group of series, each with a method a moment of the iteration.
+
+    forward_begins, forward_ended   around a call of the model itself, in training mode
+    backward_ended                  gradients are complete (before they are clipped), scaled where a GradScaler did it
+    step_begins, step_ended         around the optimizer's step: gradients as it gets them; weights as it left them
+    derive                          on the host, from the numbers of all groups
+
+Every method may raise; the watcher then ends, and training goes on. None may draw random numbers or change a tensor
+of the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from inspector.engine.watch.backward_calls import Scaled
+from inspector.engine.watch.pack import Pack
+from inspector.engine.watch.parameters import Parameters
+from inspector.engine.watch.tables import About
+
+Found = dict[str, dict[int, float]]
+"""Table → column → number."""
+
+
+@dataclass(slots=True)
+class Moment:
+    """One iteration that is being recorded."""
+
+    iteration: int
+    pack: Pack = field(default_factory=Pack)
+    cells: dict[str, dict[int, Any]] = field(default_factory=dict)
+    passes: int = 0
+    seconds: float = 0.0
+    stepped: set[int] = field(default_factory=set)
+    """Optimizers (by id) whose step was measured."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """What a group stores until the end of the iteration."""
+
+    def put(self, table: str, column: int, value: Any) -> None:
+        """A number that the host has already."""
+        self.cells.setdefault(table, {})[column] = value
+
+
+class Measure:
+    """A group of series. Does nothing at moments that it does not override."""
+
+    tables: tuple[About, ...] = ()
+    summed: tuple[str, ...] = ()
+    """Tables whose numbers are sums over a parameter's entries while they travel: shards add them up."""
+    reads_gradients = False
+    """Whether `step_begins` reads gradients: where the step gets a closure, it is called when the step has ended."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+
+    def forward_begins(self, moment: Moment, model: nn.Module, args: Any, kwargs: Any) -> None:
+        """The model is about to be called."""
+
+    def forward_ended(self, moment: Moment, model: nn.Module, output: Any) -> None:
+        """The model returned; `output` is None where it raised."""
+
+    def backward_ended(self, moment: Moment, roots: Sequence[Tensor], scaled: Scaled | None) -> None:
+        """A backward pass ended that changed gradients of the model's."""
+
+    def step_begins(self, moment: Moment, optimizer: Optimizer, columns: Sequence[int]) -> None:
+        """An optimizer is about to change the parameters in `columns`."""
+
+    def step_ended(self, moment: Moment, optimizer: Optimizer, columns: Sequence[int]) -> None:
+        """It has changed them."""
+
+    def derive(self, moment: Moment, found: Found) -> None:
+        """Add numbers that follow from others."""

@@ -1,0 +1,92 @@
+"""The parameters that are watched: their names, which of them share storage, and the part that this process holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from inspector.engine.model.uncompiled import original
+
+MOST = 20_000
+"""Parameters that are watched one by one."""
+WRAPPERS = ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel")
+_INSIDE = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
+
+
+def inner(model: nn.Module) -> nn.Module:
+    """The user's own module inside the wrappers of torch."""
+    while True:
+        below = original(model)
+        wrapped = getattr(below, "module", None) if type(below).__name__ in WRAPPERS else None
+        below = wrapped if isinstance(wrapped, nn.Module) else below
+        if below is model:
+            return model
+        model = below
+
+
+def plain_name(name: str) -> str:
+    """A qualified name without the parts that wrappers put in."""
+    for part in _INSIDE:
+        name = name.replace(part, "")
+    return name
+
+
+class Parameters:
+    """The watched parameters in order: those of the model, then those that only an optimizer has.
+
+    Attributes:
+        names, tensors: of each; column: id of a tensor → its number; ties: names that are one tensor.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.names: list[str] = []
+        self.tensors: list[Tensor] = []
+        self.column: dict[int, int] = {}
+        self.ties: dict[str, list[str]] = {}
+        for name, tensor in inner(model).named_parameters(remove_duplicate=False):
+            if id(tensor) in self.column:
+                self.ties.setdefault(self.names[self.column[id(tensor)]], []).append(plain_name(name))
+            else:
+                self._add(plain_name(name), tensor)
+        self.of_model = len(self.names)
+
+    def _add(self, name: str, tensor: Tensor) -> None:
+        if len(self.names) < MOST:
+            self.column[id(tensor)] = len(self.names)
+            self.names.append(name)
+            self.tensors.append(tensor)
+
+    def take(self, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+        """Add parameters that an optimizer has and the model does not (those of a loss, for example)."""
+        for n, optimizer in enumerate(optimizers):
+            for g, group in enumerate(optimizer.param_groups):
+                for p, tensor in enumerate(group["params"]):
+                    if id(tensor) not in self.column:
+                        self._add(f"optimizer {n} group {g} parameter {p}", tensor)
+
+    def columns(self, tensors: Iterable[Tensor]) -> list[int]:
+        """The numbers of those that are watched."""
+        return [self.column[id(one)] for one in tensors if id(one) in self.column]
+
+    def with_gradient(self, columns: Iterable[int]) -> tuple[list[int], list[Tensor]]:
+        """(numbers, local gradients) of those that have a gradient with entries in this process."""
+        numbers, found = [], []
+        for number in columns:
+            gradient = self.tensors[number].grad
+            if gradient is not None and (part := local(gradient)).numel():
+                numbers.append(number)
+                found.append(part)
+        return numbers, found
+
+
+def local(tensor: Any) -> Tensor:
+    """The entries that this process holds: of a sharded tensor its own shard, of a sparse one its values."""
+    if hasattr(tensor, "_local_tensor"):
+        tensor = tensor._local_tensor
+    if tensor.is_sparse:
+        tensor = tensor.coalesce().values()
+    found: Tensor = torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor.detach()
+    return found

@@ -1,0 +1,46 @@
+"""What each preset of `watch` measures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from inspector.engine.watch.adam import AdamState
+from inspector.engine.watch.gradients import ClippedNorms, GradientNorms
+from inspector.engine.watch.measure import Measure
+from inspector.engine.watch.parameters import Parameters
+from inspector.engine.watch.updates import Updates
+
+COSTS = ("light", "normal", "full")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Settings of a watcher. Raises ValueError for what is out of range."""
+
+    every: int | None = None
+    share: float = 0.02
+    cost: str = "normal"
+    modules: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.cost not in COSTS:
+            raise ValueError(f"cost is {self.cost!r}; expected one of {', '.join(COSTS)}.")
+        if self.every is not None and (not isinstance(self.every, int) or self.every < 1):
+            raise ValueError(f"every is {self.every!r}; expected a whole number of iterations, at least 1.")
+        if not 0 < self.share <= 1:
+            raise ValueError(f"share is {self.share!r}; expected a share of the wall time above 0 and up to 1.")
+
+    def described(self) -> dict[str, Any]:
+        """For the run's meta."""
+        return {"every": self.every, "share": self.share, "cost": self.cost, "modules": list(self.modules)}
+
+
+def measures_of(settings: Settings, parameters: Parameters, model: nn.Module) -> list[Measure]:
+    """The groups of series of a preset, in the order in which they run."""
+    light: list[Measure] = [GradientNorms(parameters)]
+    if settings.cost == "light":
+        return light
+    return [*light, ClippedNorms(parameters), Updates(parameters), AdamState(parameters)]

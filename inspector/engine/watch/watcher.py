@@ -1,0 +1,215 @@
+"""`inspector.watch`: what a user attaches to a training loop."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import weakref
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from torch import nn
+from torch.optim import Optimizer
+
+from inspector.capture import CaptureError
+from inspector.engine.pipeline import Recording, record
+from inspector.engine.pipeline.starting import start_of
+from inspector.engine.watch.attachment import Attachment
+from inspector.engine.watch.core import Core, optimizers_of
+from inspector.engine.watch.optimizer_settings import described
+from inspector.engine.watch.pace import Pace
+from inspector.engine.watch.parameters import Parameters, inner
+from inspector.engine.watch.presets import Settings, measures_of
+from inspector.engine.watch.ranks import Ranks
+from inspector.records import Frame, Log, Page
+
+START = "iteration 0"
+
+
+class Watcher:
+    """Watches a training until it is closed; also a context manager, and closed when the program ends.
+
+    Attributes:
+        path: the folder of the capture; None in a process whose numbers another one writes.
+        error: why watching has ended before the training did, one line; None while it goes well.
+    """
+
+    def __init__(self, model: nn.Module, optimizers: list[Optimizer], path: Path | None, settings: Settings) -> None:
+        self.path, self._settings, self._model = path, settings, model
+        self._closed = False
+        self._sink = LateSink(self._start)
+        self._parameters = Parameters(model)
+        self._parameters.take(optimizers)
+        ranks = Ranks()
+        measures = measures_of(settings, self._parameters, inner(model))
+        pace = Pace(settings.every, settings.share)
+        self._core = Core(self._parameters, optimizers, measures, pace, ranks, None if path is None else self._sink)
+        if optimizers and path is not None:
+            self._sink.begin()
+        self._core.when_ended = self._detach
+        self._attachment = Attachment(self._core, model)
+        self._attachment.optimizers(optimizers)
+        if not optimizers:
+            self._attachment.any_optimizer(self._adopt)
+        this = weakref.ref(self)
+        self._at_exit = lambda: _close(this)
+        atexit.register(self._at_exit)
+
+    def _adopt(self, optimizer: Optimizer) -> None:
+        """An optimizer steps, and none was given: it is ours where it has parameters of the model."""
+        own = any(id(one) in self._parameters.column for group in optimizer.param_groups for one in group["params"])
+        if own and optimizer not in self._core.optimizers:
+            self._core.optimizers.append(optimizer)
+            self._attachment.optimizers([optimizer])
+
+    def _start(self) -> Recording:
+        """Begin the capture. Raises CaptureError where nothing can be written there."""
+        assert self.path is not None
+        known, model = self._parameters, inner(self._model)
+        start = start_of(model)
+        about = described(self._core.optimizers, known.names, known.column, known.of_model)
+        about["ties"] = known.ties
+        about["training"] = model.training
+        about["in_evaluation_mode"] = [name for name, part in model.named_modules() if name and not part.training]
+        about["watch"] = self._settings.described()
+        start = replace(start, title=f"{start.title}: training", meta={**start.meta, "training": about})
+        recording = record(self.path, start, block=False)
+        recording.write(Frame(index=0, label=START, step=0))
+        return recording
+
+    # -- what a user calls
+
+    @property
+    def iteration(self) -> int:
+        """Steps that the first optimizer has made since watching began."""
+        return self._core.iteration
+
+    @property
+    def error(self) -> str | None:
+        """Why watching ended early; None while it goes well."""
+        return self._core.error
+
+    def log(self, loss: Any = None, **numbers: Any) -> None:
+        """Record numbers of the iteration that is under way, or of the one that has just ended.
+
+        Tensors of one entry are taken without waiting for them. `tokens` and `epoch` become axes that curves can be
+        drawn against.
+        """
+        self._core.guarded(self._core.log, {"loss": loss, **numbers})
+
+    def step(self, loss: Any = None, **numbers: Any) -> None:
+        """One iteration has ended: only for loops without an optimizer of torch's. With one, the same as `log`."""
+        self.log(loss, **numbers)
+        if not self._core.optimizers:
+            self._core.guarded(self._core.iteration_ended)
+
+    def note(self, text: str) -> None:
+        """A note at this iteration, shown as a mark on the time line."""
+        self._core.guarded(self._core.event, "note", str(text))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._end(fault)
+
+    def close(self) -> None:
+        """Stop watching and finish the capture. Never raises; `error` has what went wrong."""
+        self._end(None)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        """A copy of an object that has a watcher has none."""
+        return
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _nothing, ()
+
+    # -- the end
+
+    def _end(self, fault: BaseException | None) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        atexit.unregister(self._at_exit)
+        self._core.guarded(self._core.finish)
+        self._core.ended = True
+        self._detach()
+        if self.path is not None:
+            try:
+                self._sink.begin().__exit__(None if fault is None else type(fault), fault, None)
+            except (CaptureError, OSError) as problem:
+                self._core.fail(problem)
+
+    def _detach(self) -> None:
+        attachment = getattr(self, "_attachment", None)
+        if attachment is not None:
+            attachment.remove()
+
+
+class LateSink:
+    """Records of a run whose capture begins once it is known which optimizer it is trained with."""
+
+    def __init__(self, start: Callable[[], Recording]) -> None:
+        self._start = start
+        self._early: list[Any] = []
+        self.recording: Recording | None = None
+
+    def begin(self) -> Recording:
+        """The capture, begun now if it was not. Raises CaptureError."""
+        if self.recording is None:
+            self.recording = self._start()
+            for record in self._early:
+                self.recording.write(record)
+            self._early.clear()
+        return self.recording
+
+    def write(self, record: Any) -> None:
+        """Take a record; a page begins the capture. Raises CaptureError."""
+        if self.recording is None and not isinstance(record, Page):
+            self._early.append(record)
+        else:
+            self.begin().write(record)
+
+
+def _nothing() -> None:
+    """What a watcher is in a copy or a file."""
+
+
+def _close(this: weakref.ref[Watcher]) -> None:
+    """At the end of the program; an error that ended it is in the record of the end."""
+    watcher = this()
+    if watcher is not None:
+        last = getattr(sys, "last_value", None)
+        watcher._end(last if isinstance(last, BaseException) else None)
+
+
+def free_path(path: Path) -> Path:
+    """The path, or with a number where it exists: a training that is started again replaces nothing."""
+    if not path.exists():
+        return path
+    stem, suffix = path.name.removesuffix(path.suffix), path.suffix
+    numbered = (path.with_name(f"{stem}-{n}{suffix}") for n in range(2, 100_000))
+    return next(one for one in numbered if not one.exists())
+
+
+def watch(
+    model: nn.Module, optimizer: Any = None, path: Path | str = "run.inspect", *, every: int | None = None,
+    share: float = 0.02, cost: str = "normal", modules: Iterable[str] = (),
+) -> Watcher:  # fmt: skip
+    """Attach to a training loop: see `inspector.watch`. Raises ValueError, TypeError or CaptureError."""
+    settings = Settings(every=every, share=share, cost=cost, modules=tuple(modules))
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"watch was given {type(model).__name__} as the model; expected a torch.nn.Module.")
+    wanted = Path(path)
+    found = free_path(wanted)
+    watcher = Watcher(model, optimizers_of(optimizer), found, settings)
+    if found != wanted:
+        said = f"inspector: {wanted} exists already, so this run is written to {found}."
+        sys.stderr.write(f"{said}\n")
+        watcher._core.guarded(watcher._sink.write, Log(said, "info", "watch"))
+    return watcher

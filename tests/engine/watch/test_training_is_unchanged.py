@@ -1,0 +1,127 @@
+"""A watched training ends with the same bits as one that is not watched: parameters, optimizer, losses, random state."""
+
+from __future__ import annotations
+
+import copy
+import io
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from trainings import Case, Recurrent, batches, loss_of, train
+
+import inspector
+
+EVERY = [
+    *(Case(model=model, optimizer=optimizer) for model in ("rnn", "gru", "lstm", "transformer") for optimizer in ("sgd", "adam", "adamw")),
+    Case(model="lstm", optimizer="adamw, fused"),
+    Case(model="gru", accumulate=3),
+    Case(model="transformer", accumulate=3, optimizer="sgd"),
+    Case(model="lstm", autocast=True, scaler=True),
+    Case(model="transformer", autocast=True, scaler=True, optimizer="adam"),
+    Case(model="transformer", scaler=True, optimizer="adamw, fused"),
+    Case(model="lstm, checkpointed"),
+    Case(model="transformer, checkpointed"),
+    Case(model="gru", average=True),
+    Case(model="transformer", average=True),
+    Case(model="rnn", skip=True),
+    Case(model="lstm", half=True),
+    Case(model="transformer", evaluate=True),
+]  # fmt: skip
+
+
+def attach(path: Path, **options: object) -> object:
+    return lambda model, optimizer: inspector.watch(model, optimizer, path, **options)
+
+
+@pytest.mark.parametrize("case", EVERY, ids=str)
+def test_after_200_steps_all_is_bit_identical(case: Case, tmp_path: Path) -> None:
+    iterations = 200 // case.accumulate
+    plain = train(case, iterations)
+    assert plain == train(case, iterations)  # else it would show nothing
+    watched = train(case, iterations, attach(tmp_path / "run.inspect", every=1, cost="full"))
+    assert watched == plain
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert capture.status == "done" and not capture.damage
+        steps = capture.array("training:iteration")
+        assert len(steps) and steps[0] == 1 and len(capture.array("training:loss")) == len(steps)
+
+
+@pytest.mark.parametrize("model", ["lstm", "transformer"])
+def test_a_compiled_model_too(model: str, tmp_path: Path) -> None:
+    case = Case(model=model, compiled=True)
+    torch._dynamo.reset()
+    plain = train(case, 40)
+    torch._dynamo.reset()
+    before = torch._dynamo.utils.counters["graph_break"].copy()
+    watched = train(case, 40, attach(tmp_path / "run.inspect", every=1, cost="full"))
+    torch._dynamo.reset()
+    assert watched == plain
+    assert torch._dynamo.utils.counters["graph_break"] == before
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert len(capture.array("training:loss")) == 40
+
+
+def test_sampling_by_time_changes_nothing_either(tmp_path: Path) -> None:
+    case = Case(model="transformer")
+    assert train(case, 100, attach(tmp_path / "run.inspect", share=0.5)) == train(case, 100)
+
+
+def test_copies_and_files_of_a_watched_model_are_not_watched(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Recurrent(nn.GRU)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1) as watcher:
+        ids = next(batches(1))
+        twin = copy.deepcopy(model)
+        file = io.BytesIO()
+        torch.save(model, file)
+        twin.train()
+        loss_of(twin, ids).backward()
+        assert watcher.iteration == 0
+        loss_of(model, ids).backward()
+        optimizer.step()
+        assert watcher.iteration == 1 and watcher.error is None
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert capture.array("training:backward_passes").tolist() == [1.0]
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    backward, scale = torch.autograd.backward, torch.amp.GradScaler.scale
+    model = Recurrent(nn.RNN)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect"):
+        assert torch.autograd.backward is not backward
+    assert torch.autograd.backward is backward and torch.amp.GradScaler.scale is scale
+    assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
+    assert not optimizer._optimizer_step_pre_hooks and not optimizer._optimizer_step_post_hooks
+    assert all(one.grad is None for one in model.parameters())
+
+
+def test_a_compiled_training_step_too(tmp_path: Path) -> None:
+    def trained(watched: bool) -> list[torch.Tensor]:
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+        def step(x: torch.Tensor) -> torch.Tensor:
+            loss = model(x).square().mean()
+            loss.backward()
+            return loss
+
+        compiled = torch.compile(step, backend="aot_eager")
+        watcher = inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1) if watched else None
+        for _ in range(10):
+            compiled(torch.randn(5, 4))
+            optimizer.step()
+            optimizer.zero_grad()
+        if watcher is not None:
+            watcher.close()
+            assert watcher.error is None and watcher.iteration == 10
+        return [one.detach() for one in model.parameters()]
+
+    pairs = zip(trained(False), trained(True), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+    torch._dynamo.reset()
