@@ -61,13 +61,19 @@ class Sequences:
     number: int = 0
     returned: tuple[Tensor, ...] = ()
     finals: list[tuple[Tensor, ...]] = field(default_factory=list)
+    output: int = 0
 
     def forget(self) -> None:
         """A new run begins."""
-        self.number, self.returned, self.finals = 0, (), []
+        self.number, self.returned, self.finals, self.output = 0, (), [], 0
 
     def continues(self, given: Sequence[Tensor], *, chained: bool) -> bool:
-        """Whether a call with this initial state goes on; otherwise it begins the next sequence."""
+        """Whether a call with this initial state goes on; otherwise it begins the next sequence.
+
+        Not where the state is the output of the call before: in the unedited run, too, the loop around the module is
+        then the recurrence. Counter-example: a copy of the output counts as the last state.
+        """
+        chained = chained and all(part.untyped_storage()._cdata != self.output for part in given)
         same = bool(given) and chained and len(given) == len(self.returned) and all(
             now is then or (now.shape == then.shape and torch.equal(now, then))
             for now, then in zip(given, self.returned, strict=True)
@@ -75,9 +81,9 @@ class Sequences:
         self.number += not same
         return same
 
-    def keep(self, returned: tuple[Tensor, ...], finals: list[tuple[Tensor, ...]]) -> None:
-        """What a call returned as its last state, and the state of every layer."""
-        self.returned, self.finals = returned, finals
+    def keep(self, output: Tensor, returned: tuple[Tensor, ...], finals: list[tuple[Tensor, ...]]) -> None:
+        """What a call returned, its output and its last state, and the state of every layer."""
+        self.returned, self.finals, self.output = returned, finals, output.untyped_storage()._cdata
 
 
 def layers_of(family: CellFamily, module: nn.Module, place: str) -> list[list[Layer]]:
@@ -125,7 +131,7 @@ def forward_of(
         x = x.transpose(0, 1) if stack.batch_first else x
         if sizes is not None:
             x = PackedSequence(x.reshape(-1, x.shape[-1]), sizes)
-        calls.keep(last, finals)
+        calls.keep(x.data if sizes is not None else x, last, finals)
         if not batched:
             x, last = x.squeeze(0 if stack.batch_first else 1), tuple(part[:, 0] for part in last)
         return family.returned(module, x, last)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from inspector.engine.cells.family import sequence_family, step_family
 from inspector.engine.errors import InputError
@@ -30,11 +30,15 @@ Where = tuple[tuple[tuple[CodeType, int], ...], str, int]
 
 @dataclass(slots=True)
 class Target:
-    """One value to be changed: which output of which operation, at which of its occurrences, to what."""
+    """One value to be changed: which output of which operation, at which of its occurrences, to what.
+
+    `entry`: True at the unit that is clamped, where the value has several axes of units; it broadcasts over the batch.
+    """
 
     edit: Edit
     output: int
     occurrences: frozenset[int]
+    entry: Tensor | None = None
 
 
 @dataclass(slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from inspector.engine.errors import InputError
@@ -110,20 +112,41 @@ def _maker(flow: Flow, place: tuple[int, int], tensor: Tensor) -> tuple[Op, int]
     return op, op.output(tensor)
 
 
+def _entry(edit: Edit, tensor: Tensor, size: int) -> Tensor | None:
+    """True at one unit of a value with several axes of units (layers × units), which are numbered as they are shown.
+
+    None where the last axis is all units. Raises InputError. The batch's axis is the first one of its size.
+    """
+    shape = list(tensor.shape)
+    if size > 1 and size in shape:
+        shape[shape.index(size)] = 1
+    units = math.prod(shape)
+    if edit.unit is None:
+        return None
+    if edit.unit >= units:
+        raise InputError(f"{edit.place}:{edit.signal} has {units} units; there is no unit {edit.unit}.")
+    if units == shape[-1]:
+        return None
+    entry = torch.zeros(shape, dtype=torch.bool)
+    entry.view(-1)[edit.unit] = True
+    return entry
+
+
 def _aim(editor: Editor, edit: Edit, loop: RecordedLoop, number: dict[int, int]) -> None:
     flow, state = loop.flow, loop.state
     made = {slot.name: [(i, j, slot.values[i + 1]) for i, j in enumerate(slot.made) if j >= 0] for slot in state}
+    states = set(made)
     for signal, i, j, tensor in found_gates(flow, state, loop.size):
-        made.setdefault(signal, []).append((i, j, tensor))
+        if signal not in states:  # tanh(c) is called c
+            made.setdefault(signal, []).append((i, j, tensor))
     if edit.signal not in made:
         raise InputError(f"{edit.place} has no {edit.signal!r}; there are {', '.join(made)}.")
     for i, j, tensor in made[edit.signal]:
         if i < edit.start or (edit.stop is not None and i >= edit.stop):
             continue
         op, output = _maker(flow, (i, j), tensor)
-        if edit.unit is not None and edit.unit >= tensor.shape[-1]:
-            raise InputError(f"{edit.place}:{edit.signal} has {tensor.shape[-1]} units; there is no unit {edit.unit}.")
+        entry = _entry(edit, tensor, loop.size)
         owner = flow.loop.iterations.table.owners.of(op.chain[-1][0])
-        editor.add(code_location(op.chain, op.name, owner), Target(edit, output, frozenset({number[id(op)]})))
+        editor.add(code_location(op.chain, op.name, owner), Target(edit, output, frozenset({number[id(op)]}), entry))
     if all(i < edit.start for i, _, _ in made[edit.signal]):
         raise InputError(f"{edit.place} has {len(flow.loop.iterations)} steps; there is no step {edit.start}.")

@@ -27,6 +27,7 @@ from inspector.engine.hooks.module_stack import in_backward
 from inspector.engine.hooks.recorder import AfterHook, CallRecorder
 from inspector.engine.recurrent.fused.calls import FusedCall, connected_parts, returned_states
 from inspector.engine.recurrent.fused.layers import CallChain, class_name, unpack
+from inspector.engine.recurrent.traced.record.values import storage_of
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
@@ -45,6 +46,8 @@ class _Recorder(CallRecorder):
         self.chains: list[CallChain] = []
         self.open: dict[str, tuple[CallChain, list[tuple[Tensor, int]]]] = {}
         self.counts: dict[str, int] = {}
+        self.more: dict[str, set[int]] = {}
+        """Of calls that begin a chain after the first MOST_CHAINS: the memory of their outputs."""
         self.random: dict[str, Tensor] = {}
 
     def before(self, place: str, module: nn.Module) -> None:
@@ -70,27 +73,28 @@ class _Recorder(CallRecorder):
             given, initial, made, final, family.parts, dropping, family.weights(module),
             random if dropping and data.device.type == "cpu" else None, _autocast(data),
         )  # fmt: skip
-        returned = returned_states(call.final)
+        call.memory, returned = storage_of(data), returned_states(call.final)
+        chain, last = self.open.get(place, (None, []))
+        goes_on = chain is not None and stack.directions == 1 and call.continues(chain.calls[-1], initial, last)
+        if not goes_on and self.counts.get(place, 0) == MOST_CHAINS:
+            self.more.setdefault(place, set()).add(call.memory)
+            self.open.pop(place, None)
+            return
         self.trace.weight_gradients.ask(self.trace.want_gradient, module.parameters())
         for name, tensor in call.returned():
             if tensor.requires_grad:
                 self.trace.want_gradient(tensor, call.receiver(name))
                 call.asked.append((tensor, tensor._version))
         call.settle()
-        chain, last = self.open.get(place, (None, []))
-        if chain is not None and stack.directions == 1 and call.continues(chain.calls[-1], initial, last):
+        if goes_on and chain is not None:
             call.connected = connected_parts(family.parts, initial, last)
             chain.calls.append(call)
         else:
             chain = self._begin(place, module, family, call)
-        if chain is not None:
-            self.open[place] = chain, returned
+        self.open[place] = chain, returned
 
-    def _begin(self, place: str, module: nn.Module, family: CellFamily, call: FusedCall) -> CallChain | None:
+    def _begin(self, place: str, module: nn.Module, family: CellFamily, call: FusedCall) -> CallChain:
         number = self.counts[place] = self.counts.get(place, 0) + 1
-        if number > MOST_CHAINS:
-            self.give_up(place, f"{place} is called too often; only its first {MOST_CHAINS} calls are shown.")
-            return None
         chain = CallChain(place if number == 1 else f"{place}#{number}", module, family, [call])
         self.chains.append(chain)
         return chain
@@ -162,7 +166,12 @@ class FusedRnn:
         for place in self._compiled:
             if place not in recorder.counts and place not in recorder.broken:
                 emit.refuse(f"{place}:h", _COMPILED.format(place))
+        for place, calls in recorder.more.items():
+            if not calls <= trace.calls_within:
+                emit.refuse(f"{place}:h", TOO_OFTEN.format(place, MOST_CHAINS))
         for chain in recorder.chains:
+            if any(call.memory in trace.calls_within for call in chain.calls):  # shown as a part of a larger step
+                continue
             emit.check()
             try:
                 with torch.no_grad():
@@ -182,6 +191,7 @@ class FusedRnn:
         recorder.open.clear()
 
 
+TOO_OFTEN = "{} is called too often; only its first {} calls are shown."
 _COMPILED = (
     "{} runs inside torch.compile and its hooks were not called (code compiled before they were there never calls "
     "them), so nothing of it is recorded; open the model without torch.compile."

@@ -38,7 +38,7 @@ from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.loops.unshown import unshown
 from inspector.engine.recurrent.traced.loops.written_out import written_out
 from inspector.engine.recurrent.traced.program.gates import leading_to, steps_of
-from inspector.engine.recurrent.traced.program.inner_cells import cells_within, of_a_cell, of_a_family
+from inspector.engine.recurrent.traced.program.inner_cells import cells_within, fused_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.program.inner_reads import kept_tensors
 from inspector.engine.recurrent.traced.reads.of_loops import LoopRead, cells_read, record_reads
 from inspector.engine.recurrent.traced.reads.tracking import FollowedLoop
@@ -253,12 +253,12 @@ class Handwritten:
         return useful
 
     def _place_of(self, flow: Flow, state: Sequence[Slot], trace: Trace) -> str:
-        return self._place(place_of_step(flow, state, self._names), trace)
+        return self._place(place_of_step(flow, state, self._modules()), trace)
 
     def _open_state(self, flow: Flow, state: Sequence[Slot], trace: Trace, emit: Emitter) -> bool:
         """Whether a group of slots is a recurrence: shown, refused with its reason, or shown by another probe."""
         loop = flow.loop
-        place = place_of_step(flow, state, self._names)
+        place = place_of_step(flow, state, self._modules())
         cells = cells_within(flow, state, self._parameters)
         theirs, within = of_a_family(flow, state, self._claimed)
         if is_sequence(flow, state, leading_to(flow, state, 1)):
@@ -281,9 +281,11 @@ class Handwritten:
         except Unsupported as reason:
             what = f"stack of {len(loop.iterations)} layers" if loop.depth else "recurrence"
             self._refused[place] = f"The {what} in {place} is not shown: {reason}."
+            trace.calls_within |= fused_within(flow, state)
             return True
         recurrence.cuts = dict.fromkeys(cut_steps(flow, state), torch.zeros(recurrence.cell.state_size))
         trace.cells_within |= cells | within
+        trace.calls_within |= fused_within(flow, state)
         trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
         self._ask_weights(flow, recurrence, trace)  # first: the gradients as the model ran are of these weights
         self._found.append((recurrence, self._wanted(flow, state, recurrence, trace, cut=cut)))
@@ -352,7 +354,7 @@ class Handwritten:
             return False
         found = [(flow, state) for flow in map(analyse, loops_inside(loop)) for state in states(flow)]
         for flow, state in found:
-            place = place_of_step(flow, state, self._names)
+            place = place_of_step(flow, state, self._modules())
             reason = f"the model goes through the batch's {size} sequences one by one; {ONE_SHOWS}"
             self._refused[place] = f"The recurrence in {place} is not shown: {reason}."
         return bool(found)

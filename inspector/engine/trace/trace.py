@@ -79,6 +79,9 @@ class Recurrence:
     ran: Recurrence | None = None
     """The same steps as autograd's graph has them, where that is not the dynamics: what is read inside a step by
     something else is a further part of the state, and detached values are constants. For gradients by step."""
+    inside: Tensor | None = None
+    """Of steps as autograd's graph has them: (t, b, s) what reaches the new state of the dynamics from the loss through
+    values inside the same step; None where nothing does."""
     weights: Weights | None = None
     """The cell's parameters as the model has them, with their graph back to the model's own parameters."""
     run: RunGradients | None = None
@@ -262,6 +265,8 @@ class Trace:
     findings: Findings = field(default_factory=Findings)
     cells_within: set[str] = field(default_factory=set)
     """Names of the modules of cells that are part of a larger hand-written recurrence."""
+    calls_within: set[int] = field(default_factory=set)
+    """The memory of the outputs of those calls of fused modules that are part of such a recurrence."""
     only_looked_at: bool = False
     """Record inner values of the selected sample only; quantities that average then average over that one."""
     gradient_requests: list[GradientRequest] = field(default_factory=list)

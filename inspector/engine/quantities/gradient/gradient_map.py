@@ -77,6 +77,7 @@ def _norms(recurrence: Recurrence, emit: Emitter, sample: int, own: int) -> Tens
     assert recurrence.arriving is not None
     # Row t: (∂s_t/∂s_k)ᵀ a_t at the present k, divided by factors[t].
     carried = recurrence.arriving[: recurrence.length(sample), sample - recurrence.base].clone()
+    inside = None if recurrence.inside is None else recurrence.inside[:, sample - recurrence.base]
     length = last = len(carried)
     numbers = torch.finfo(carried.dtype)
     small_length = SMALL if numbers.max > 1 / RAISE else -1.0
@@ -89,6 +90,8 @@ def _norms(recurrence: Recurrence, emit: Emitter, sample: int, own: int) -> Tens
             lengths = row_norms(rows)
             norms = lengths * factor
             shown = norms if rows.shape[1] == own else row_norms(rows[:, :own]) * factor
+            if inside is not None:
+                shown[:1] = row_norms(rows[:1, :own] + inside[k])
             columns[k, k:last] = shown.to(carried.dtype)
             if bool((lengths < small_length).any()):
                 small = (lengths < small_length) & (lengths > 0)

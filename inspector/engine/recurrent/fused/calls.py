@@ -33,6 +33,7 @@ class FusedCall:
         random: torch's random state at the call, where dropout between the layers was active; else None.
         autocast: (device type, dtype) where the call ran under torch.autocast; else None.
         connected: parts of the given initial state from which gradients can flow into the computation before the call.
+        memory: a number for the memory of its output, as long as something else refers to that.
         watched: tensors stored by reference, and those whose gradient is requested, with their versions at the call.
     """
 
@@ -49,6 +50,7 @@ class FusedCall:
     kept: list[tuple[Tensor, int]] = field(default_factory=list)
     asked: list[tuple[Tensor, int]] = field(default_factory=list)
     gradients: dict[str, Tensor] = field(default_factory=dict)
+    memory: int = 0
 
     def overwritten(self) -> bool:
         """True when something stored by reference (an input, an output, a weight) was written to after the call."""

@@ -16,10 +16,11 @@ from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, Graph
 from inspector.engine.recurrent.traced.cells.replayed import LARGEST, ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.layer_names import within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
-from inspector.engine.recurrent.traced.program.gates import gates_of, numbered, stacked
+from inspector.engine.recurrent.traced.program.gates import gates_of, leading_to, numbered, stacked
 from inspector.engine.recurrent.traced.program.inner_cells import inner_gates
 from inspector.engine.recurrent.traced.program.parameter_use import ParameterUse, key_of
 from inspector.engine.recurrent.traced.program.precomputed_gates import gates_ahead
+from inspector.engine.recurrent.traced.program.sequence_functions import fused_arguments
 from inspector.engine.recurrent.traced.program.state_layout import Layout, Part, Steps
 from inspector.engine.recurrent.traced.program.state_matrices import fed_back, squashed_by
 from inspector.engine.recurrent.traced.program.step_groups import Parameters, programs_of
@@ -42,13 +43,16 @@ LAYERS = (
 def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
     """The parts of the state by name, older values after the newest. Raises Unsupported.
 
-    The batch's axis is the first one of its size. Counter-example: a state (layers, batch, units) of as many layers as
-    there are sequences is read with the two axes exchanged; a run with another number of sequences shows it correctly.
+    The batch's axis is the first one of its size; of a state in the shape of a fused module's, the second. Counter-
+    example: a state (layers, batch, units) of a user's own, of as many layers as there are sequences, is read with the
+    two axes exchanged; a run with another number of sequences shows it correctly.
     """
     parts: dict[str, Part] = {}
+    fused = _shapes_of_fused(flow) if batch > 1 else frozenset()
     for slot in state:
         shape = tuple(slot.values[0].shape)
         axis = None if batch == 1 else next((n for n, size in enumerate(shape) if size == batch), None)
+        axis = 1 if shape in fused and shape[1] == batch else axis
         if batch > 1 and axis is None:
             raise Unsupported(f"its state of shape {shape} has no axis of the batch's {batch} sequences; {ONE_SHOWS}")
         name = slot.name
@@ -61,13 +65,28 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
     return parts
 
 
+def _shapes_of_fused(flow: Flow) -> frozenset[tuple[int, ...]]:
+    """The shapes of the last states of the fused modules that an iteration calls: (layers · directions, batch, ·)."""
+    return frozenset(
+        tuple(out.shape)
+        for i in flow.twins.members
+        for _, op in flow.loop.iterations[i]
+        if fused_arguments(op) is not None
+        for out in op.outputs[1:]
+    )
+
+
 def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
     """Give every slot the name of the variable that has its value when the loop ends."""
     taken: set[str] = set()
     named = False
-    inner = [_inner_name(flow, slot) for slot in state]
+    written = [_of_a_torch_cell(flow, slot) for slot in state]
+    alone = all(written) and _all_written(flow, state)
+    inner = [_inner_name(flow, slot, alone=alone) for slot in state]
     for n, slot in enumerate(state):
         (held, collected), own = variable(flow.loop.frame, slot.values[-1], slot.values[-2]), inner[n]
+        if alone and own:  # nothing but a torch cell, whose parts have its names in the original run, too
+            held = collected = ""
         numbered_place = any(part.isdigit() for part in held.split("."))  # states[0][1]
         if numbered_place and inner.count(own) > 1:  # st[0] = …; st[1] = …
             own = ""
@@ -84,7 +103,10 @@ def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
 def corrected(flow: Flow, state: Sequence[Slot], wanted: Sequence[str]) -> list[Slot]:
     """The slots whose variables the user named, or the state as it was found.
     Every slot gets the name of its variable."""
+    names = [slot.name for slot in flow.slots]  # of other states of this loop, which have theirs
     name_slots(flow, flow.slots)
+    for slot, name in zip(flow.slots, names, strict=True):
+        slot.name = name
     own = [slot for slot in flow.slots if slot.written in wanted]
     return own or list(state)
 
@@ -96,9 +118,22 @@ def _of_a_torch_cell(flow: Flow, slot: Slot) -> bool:
     return any(frame.f_code in AS_WRITTEN for frame, _ in chain)
 
 
-def _inner_name(flow: Flow, slot: Slot, *, stored: bool = True) -> str:
+def _all_written(flow: Flow, state: Sequence[Slot]) -> bool:
+    """Whether the whole step is that of a torch cell. The last iteration is examined."""
+    i = len(flow.loop.iterations) - 1
+    bits = sum(1 << slot.index for slot in state)
+    ops = flow.loop.iterations[i]
+    own = [ops[j][1] for j in leading_to(flow, state, i) if flow.reach[i][j] & bits]
+    return all(op.traits.hands_on or any(frame.f_code in AS_WRITTEN for frame, _ in op.chain) for op in own)
+
+
+def _inner_name(flow: Flow, slot: Slot, *, stored: bool = True, alone: bool = True) -> str:
+    """The variable that the statement makes which makes the slot's values. Not `alone`: a torch cell is a part of the
+    step, and its own variables are none of the user's."""
     i = max(n for n, made in enumerate(slot.made) if made >= 0)
-    names, whole = assigned(flow.loop.iterations[i][slot.made[i]][1].chain, stored=stored)
+    chain = flow.loop.iterations[i][slot.made[i]][1].chain
+    inside = next((n for n, (frame, _) in enumerate(chain) if frame.f_code in AS_WRITTEN), len(chain))
+    names, whole = assigned(chain if alone else chain[:inside], stored=stored)
     return names[0] if whole and len(names) == 1 else ""
 
 
@@ -108,7 +143,8 @@ def place_of_step(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> s
     Two iterations are examined: the first may not use a state. Counter-example: a branch into another module that
     is first taken later does not shorten the name.
 
-    `names`: id of a module → its qualified name.
+    `names`: id of a module, and of a parameter, → the module's qualified name. A fused module runs no Python of the
+    user's, so it is known by its weights.
     """
     places: set[str] = set()
     bits = sum(1 << slot.index for slot in state)
@@ -116,7 +152,9 @@ def place_of_step(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> s
         last = max(slot.made[i] for slot in state)
         for j, (_, op) in enumerate(flow.loop.iterations[i][: last + 1]):
             if flow.reach[i][j] & bits:
-                places.add(names.get(id(op.owner), "") or ROOT)
+                fused = fused_arguments(op)
+                by_weight = "" if fused is None else names.get(id(fused.weights[0]), "")
+                places.add(by_weight or names.get(id(op.owner), "") or ROOT)
     return (within(places) if ROOT not in places else "") or ROOT
 
 

@@ -95,8 +95,12 @@ class Wanted:
         if nothing and recurrence.arriving is not None and not self.stops:
             recurrence.ran = None
         elif ran.arriving is not None:
-            recurrence.arriving = None if self.cut else ran.arriving[..., :own]
             self._take_over(recurrence, ran)
+            ran.inside = _inside(recurrence, ran)
+            if self.cut:
+                recurrence.arriving = None
+            else:
+                recurrence.arriving = ran.arriving[..., :own] + (0 if ran.inside is None else ran.inside)
 
     def _take_over(self, recurrence: Known, ran: ReplayRecurrence) -> None:
         """Gradients that the next step sends back are those of the graph: the dynamics go through a detached value."""
@@ -239,6 +243,21 @@ def _on_the_graph(value: Tensor, later: Sequence[Slot], known: dict[int, Tensor]
     except RuntimeError as problem:
         raise no_way_back(problem) from None
     return torch.zeros_like(value) if found is None else found.detach()
+
+
+def _inside(recurrence: Known, ran: ReplayRecurrence) -> Tensor | None:
+    """What the loss sends to the new state through values inside the same step that were computed from it.
+
+    Such a value is a part of the state of `ran`, and what reaches the other parts there is at fixed values of it; the
+    total gradient of the dynamics has the path through it. 0 where the difference is only rounding.
+    """
+    assert recurrence.delta is not None and ran.delta is not None
+    own = recurrence.delta.shape[2]
+    found = (recurrence.delta - ran.delta[..., :own]).nan_to_num_(0.0, 0.0, 0.0)
+    size = torch.maximum(recurrence.delta.abs().amax(-1), ran.delta.abs().amax(-1)).nan_to_num_(0.0)
+    noise = found.abs().amax(-1) <= NOISE * torch.finfo(found.dtype).eps * size
+    found.masked_fill_(noise[..., None], 0)
+    return found if bool(found.any()) else None
 
 
 def _arriving(recurrence: Known, delta: Tensor) -> Tensor:

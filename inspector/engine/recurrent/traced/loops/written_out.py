@@ -2,11 +2,13 @@
 
 An edited run replaces torch's fused modules by loops. Where those are is known, so they are not searched for: between
 them and the user's own code there may be loops over chunks, layers that follow each other and initial states, in which
-a search finds other loops than the layers.
+a search finds other loops than the layers. A module that is called for one step at a time, from a state that is not the
+one it returned, is a part of the user's own loop: that one is searched for.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container
 from types import FrameType
 
@@ -33,7 +35,16 @@ def written_out(table: Table, layers: Container[int]) -> list[Apart]:
             assert frame is not None
             known = frame.f_locals
             found.setdefault((id(known["self"]), known[CALL], level), []).append(n)
-    return [(level, _in_the_loop(table, own, level)) for (_, _, level), own in found.items()]
+    looped = [(layer, level, _in_the_loop(table, own, level)) for (layer, _, level), own in found.items()]
+    longest: dict[int, int] = {}
+    for layer, _, own in looped:
+        longest[layer] = max(longest.get(layer, 0), _steps(table, own))
+    return [(level, own) for layer, level, own in looped if longest[layer] > 1]
+
+
+def _steps(table: Table, own: list[int]) -> int:
+    """How many steps these operations of one sequence are: as many as one of them was made."""
+    return max(Counter(table.bodies[n] for n in own).values(), default=0)
 
 
 def _in_the_loop(table: Table, ops: list[int], level: int) -> list[int]:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.cells.family import CellFamily, families
+from inspector.engine.recurrent.traced.program.sequence_functions import one_step, one_step_carried
 from inspector.engine.recurrent.traced.record.operation import Op
 
 
@@ -20,10 +21,19 @@ def written_out() -> Mapping[str, Callable[..., Any]]:
 
 
 @cache
+def sequences_written_out() -> Mapping[str, Callable[..., Any]]:
+    """The same of torch's functions for whole sequences, for calls with a single step."""
+    return {name: partial(one_step, family, name) for _, family in families() for name in family.kernels}
+
+
+@cache
 def carried() -> Mapping[str, Callable[..., Any]]:
     """The same functions, with a derivative along the direct path only: of the state by its factor (f of an LSTM on c,
     z of a GRU on h), everything else held fixed."""
-    return {name: partial(_carried, family, name) for _, family in families() for name in family.operations}
+    return {
+        **{name: partial(_carried, family, name) for _, family in families() for name in family.operations},
+        **{name: partial(one_step_carried, family, name) for _, family in families() for name in family.kernels},
+    }
 
 
 @cache

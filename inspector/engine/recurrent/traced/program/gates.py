@@ -156,7 +156,7 @@ def _joined(flow: Flow, i: int) -> set[int]:
     while todo:
         j = todo.pop()
         op = ops[j][1]
-        if op.traits.kind is not Kind.JOIN and not op.traits.keeps_entries:
+        if op.traits.kind is not Kind.JOIN and not op.traits.keeps_entries and op.function not in CLAMPS:
             continue
         found |= set(map(id, op.inputs))
         makers = (flow.made_here(given, i, j) for given in op.inputs)

@@ -1,13 +1,16 @@
-"""torch's own cells inside a hand-written step: which probe the loop belongs to, and the gates inside the cells.
+"""torch's own cells and fused modules inside a hand-written step: which probe the loop belongs to, and their gates.
 
 A loop that only passes the state from one call of a cell to the next belongs to that cell's probe, which unpacks it in
 closed form. Where there are operations in between (zoneout, masks, an input that is computed from the state, memory
-beside the cell), the loop is a recurrence of its own, and the cell one operation of its step.
+beside the cell), the loop is a recurrence of its own, and the cell one operation of its step. A fused module that is
+called for one step is such a cell of one or several layers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -22,28 +25,52 @@ from inspector.engine.cells.family import (
 from inspector.engine.cells.gate_products import resolution
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import Gate, leading_to
+from inspector.engine.recurrent.traced.program.sequence_functions import (
+    family_of_sequence,
+    fused_arguments,
+    takes_one_step,
+)
 from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.record.values import storage_of
 from inspector.engine.recurrent.verification import allowed_error, distance, largest
 
 
 def of_a_cell(flow: Flow, state: Sequence[Slot]) -> bool:
     """True for a loop that is nothing but torch's own cells or fused modules, one after the other.
 
-    Four iterations are examined, of which the first and the last may differ from the rest. Counter-example: a cell
-    whose state is changed at a few steps in between is left to the cells' own probe, which notices the change and
-    begins a new chain there.
+    Also where a fused module takes several steps a call: each call is then a sequence of its own, which its probe
+    unpacks. Not where a fused module's output, and not its last state, is what the next call is given: the probe
+    follows the last state.
     """
     bits = sum(1 << slot.index for slot in state)
-    count = len(flow.loop.iterations)
+    cells, sequences = step_operations(), sequence_operations()
     found: list[Op] = []
-    for i in {0, count // 2, count - 2, count - 1}:
+    for i in flow.twins.members:
         ops = flow.loop.iterations[i]
         found += [ops[j][1] for j in leading_to(flow, state, i) if flow.reach[i][j] & bits]
-    cells, sequences = step_operations(), sequence_operations()
-    if any(op.name in sequences for op in found):
+    if any(op.name in sequences and not takes_one_step(op) for op in found):
         return True
-    inside = [op.name in cells for op in found]
-    return any(inside) and all(cell or op.traits.hands_on for cell, op in zip(inside, found, strict=True))
+    inside = [op.name in cells or op.name in sequences for op in found]
+    alone = any(inside) and all(cell or op.traits.hands_on for cell, op in zip(inside, found, strict=True))
+    return alone and not any(_is_an_output(flow, slot) for slot in state)
+
+
+def _is_an_output(flow: Flow, slot: Slot) -> bool:
+    """Whether a new value is the output of a fused module, rearranged or not."""
+    for i in flow.twins.members:
+        j: int | None = slot.made[i] if slot.made[i] >= 0 else None
+        value = slot.values[i + 1]
+        while j is not None:
+            op = flow.loop.iterations[i][j][1]
+            if op.name in sequence_operations():
+                if op.output(value) == 0:
+                    return True
+                break
+            if not op.traits.rearranges:
+                break
+            value = op.inputs[0]
+            j = flow.made_here(value, i, j)
+    return False
 
 
 def of_a_family(flow: Flow, state: Sequence[Slot], claimed: Mapping[int, str]) -> tuple[bool, set[str]]:
@@ -83,39 +110,96 @@ def cells_within(flow: Flow, state: Sequence[Slot], parameters: dict[int, str]) 
     return found
 
 
+def fused_within(flow: Flow, state: Sequence[Slot]) -> set[int]:
+    """The memory of the outputs of the fused modules' calls that the steps of this state make."""
+    found: set[int] = set()
+    for i, members in flow.twins.members.items():
+        for j in _numbers(flow, state, i, sequence_operations()):
+            found.update(map(storage_of, flow.twins.results(members, j, 0)))
+    return found
+
+
 def inner_gates(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
     """The gates inside the cells that a step calls, recomputed and checked; none where the check fails."""
     columns: list[list[Op | None]] = []
     last: list[int] = []
     for i, members in flow.twins.members.items():
-        for n, j in enumerate(_numbers(flow, state, i)):
+        for n, j in enumerate(_numbers(flow, state, i, step_operations() | sequence_operations())):
             if n == len(columns):
                 columns.append([None] * len(flow.loop.iterations))
                 last.append(j)
             for step, call in zip(members.tolist(), flow.twins.calls(members, j).tolist(), strict=True):
                 columns[n][step] = flow.twins.table.op(call)
-    return [gate for calls, j in zip(columns, last, strict=True) for gate in _opened(calls, j, batch)]
+    return [
+        gate
+        for calls, j in zip(columns, last, strict=True)
+        for layer in _layers(calls)
+        for gate in _opened(layer, j, batch)
+    ]
 
 
-def _numbers(flow: Flow, state: Sequence[Slot], i: int) -> list[int]:
-    ops, cells = flow.loop.iterations[i], step_operations()
-    return [j for j in sorted(leading_to(flow, state, i)) if ops[j][1].name in cells]
+def _numbers(flow: Flow, state: Sequence[Slot], i: int, names: Container[str]) -> list[int]:
+    ops = flow.loop.iterations[i]
+    return [j for j in sorted(leading_to(flow, state, i)) if ops[j][1].name in names]
 
 
 def _calls(flow: Flow, state: Sequence[Slot], i: int) -> list[Op]:
-    return [flow.loop.iterations[i][j][1] for j in _numbers(flow, state, i)]
+    return [flow.loop.iterations[i][j][1] for j in _numbers(flow, state, i, step_operations())]
 
 
-def _opened(calls: Sequence[Op | None], j: int, batch: int) -> list[Gate]:
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One step of one layer: the cell, its weights, input (b, i), state before and after (b, s)."""
+
+    cell: Callable[[], Cell]
+    weight: Tensor
+    x: Tensor
+    before: Tensor
+    after: Tensor
+
+
+def _layers(calls: Sequence[Op | None]) -> list[list[_Step | None]]:
+    """The steps of one cell, or of every layer of a fused module, called once in each iteration (None where it was
+    not); none where one of the calls cannot be opened."""
+    made = [None if op is None else _steps(op) for op in calls]
+    counts = {len(one) for one in made if one is not None}
+    if len(counts) != 1:
+        return []
+    return [[None if one is None else one[layer] for one in made] for layer in range(counts.pop())]
+
+
+@torch.no_grad()
+def _steps(op: Op) -> list[_Step]:
+    if op.name in step_operations():
+        if op.kwargs:
+            return []
+        return [_Step(partial(_cell, op), op.args[2], _rows(op.args[0]), _state(op.args[1]), _state(op.outputs))]
+    given, family = fused_arguments(op), family_of_sequence(op.name)
+    if given is None or family is None or given.directions > 1 or not takes_one_step(op) or given.drops:
+        return []
+    x, found = given.steps_first()[0].detach(), []
+    own = len(given.weights) // given.layers
+    for layer, cell in enumerate(given.cells(family, op.name, live=False)):
+        before, after = (
+            torch.cat([part[layer].detach() for part in parts], -1) for parts in (given.parts, op.outputs[1:])
+        )
+        found.append(_Step(partial(_same, cell), given.weights[layer * own], x, before, after))
+        x = after[:, cell.parts[cell.main]]
+    return found
+
+
+def _same(cell: Cell) -> Cell:
+    return cell
+
+
+def _opened(calls: Sequence[_Step | None], j: int, batch: int) -> list[Gate]:
     """The gates of one cell, called once in each iteration (None where it was not)."""
-    own = [op for op in calls if op is not None]
-    if len({id(weight) for op in own for weight in op.args[2:3]}) != 1 or any(op.kwargs for op in own):
+    own = [step for step in calls if step is not None]
+    if len({id(step.weight) for step in own}) != 1:
         return []
     with torch.no_grad():
-        cell = _cell(own[0])
-        x = torch.stack([_rows(op.args[0]) for op in own])
-        before = torch.stack([_state(op.args[1]) for op in own])
-        after = torch.stack([_state(op.outputs) for op in own])
+        cell = own[0].cell()
+        x, before, after = (torch.stack([getattr(step, name) for step in own]) for name in ("x", "before", "after"))
         if x.shape[1] != batch or x.dtype != before.dtype:
             return []
         again = cell.step(x.flatten(0, 1), before.flatten(0, 1)).view(after.shape)
@@ -125,7 +209,7 @@ def _opened(calls: Sequence[Op | None], j: int, batch: int) -> list[Gate]:
     found = []
     for name, values in gates.items():
         rows = iter(values)
-        found.append(Gate(name, [None if op is None else next(rows) for op in calls], j))
+        found.append(Gate(name, [None if step is None else next(rows) for step in calls], j))
     return found
 
 

@@ -13,12 +13,20 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.loops.carried_state import Flow
 from inspector.engine.recurrent.traced.loops.iteration_classes import Place
-from inspector.engine.recurrent.traced.program.cell_functions import at_memory, carried, memory_of, written_out
+from inspector.engine.recurrent.traced.program.cell_functions import (
+    at_memory,
+    carried,
+    memory_of,
+    sequences_written_out,
+    written_out,
+)
+from inspector.engine.recurrent.traced.program.dropout_masks import dropped, dropped_, masks_of
+from inspector.engine.recurrent.traced.program.sequence_functions import fused_arguments, takes_one_step
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import storage_of
@@ -172,7 +180,7 @@ class Slicer:
         """The same, and the numbers of the operations of the program's instructions."""
         if i % OFTEN == 0:
             self.flow.tick()
-        key = tuple(label for label, _ in self.flow.loop.iterations[i]), self._stopped(i)
+        key = tuple(label for label, _ in self.flow.loop.iterations[i]), self._stopped(i), self._made_inside(i, inputs)
         known = self._known.get(key)
         if known is not None:
             outside = self._same(i, inputs, results, *known[:2])
@@ -184,6 +192,14 @@ class Slicer:
         program, outside = self._cut(i, chosen, inputs, results)
         self._known[key] = chosen, program, self._reached(i, outside)
         return program, outside, chosen
+
+    def _made_inside(self, i: int, inputs: Mapping[int, Hashable]) -> tuple[Hashable, ...]:
+        """Which inputs iteration i itself makes, and where: a value inside the steps may be one at some of them only,
+        and elsewhere nothing depends on it."""
+        if not self.within:
+            return ()
+        places = ((self.flow.source.get(number), name) for number, name in inputs.items())
+        return tuple((place[1], name) for place, name in places if place is not None and place[0] == i)
 
     def _stopped(self, i: int) -> tuple[tuple[int, ...], ...]:
         """Where iteration i reads or makes constants: the program of a step that begins after a stopped gradient is not
@@ -332,15 +348,24 @@ def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instructio
     args, kwargs = op.args, op.kwargs
     if memory := building.memory(op):
         function, args = at_memory()[op.name], (*memory, *args)
+    if op.traits.kind is Kind.FUSED:
+        if not _runs_again(op):
+            raise Unsupported("a fused module with several steps, or with dropout between its layers, is in them")
+        function = sequences_written_out()[op.name]
     if op.traits.kind is Kind.DETACH:
         function, args, kwargs = torch.Tensor.view_as, (op.inputs[0], op.inputs[0]), {}
     elif op.random is not None:
-        own = _dropped(op)
+        own = masks_of(op)
         masks += own
-        function, args, kwargs = (_drop_ if op.in_place else _drop), (op.inputs[0], *own), {}
+        function, args, kwargs = (dropped_ if op.in_place else dropped), (op.inputs[0], *own), {}
     leaves, spec = _leaves(args, kwargs)
     refs: list[Ref] = [building.ref(leaf) if isinstance(leaf, Tensor) else ("is", leaf, 0) for leaf in leaves]
     return Instruction(op.name, function, spec, refs, _direct(op, leaves))
+
+
+def _runs_again(op: Op) -> bool:
+    given = fused_arguments(op)
+    return given is not None and takes_one_step(op) and not given.drops
 
 
 def _direct(op: Op, leaves: Sequence[Any]) -> frozenset[int]:
@@ -353,31 +378,6 @@ def _direct(op: Op, leaves: Sequence[Any]) -> frozenset[int]:
         k for k, leaf in enumerate(leaves)
         if isinstance(leaf, Tensor) and id(leaf) in numbers and all(n in entrywise for n in numbers[id(leaf)])
     )  # fmt: skip
-
-
-def _drop(value: Tensor, scale: Tensor, offset: Tensor | None = None) -> Tensor:
-    return value * scale if offset is None else value * scale + offset
-
-
-def _drop_(value: Tensor, scale: Tensor, offset: Tensor | None = None) -> Tensor:
-    return value.copy_(_drop(value, scale, offset))
-
-
-def _dropped(op: Op) -> list[Tensor]:
-    """The mask of dropout, drawn again from the same random state, and the offset that it added, if any.
-
-    Every dropout is a x + b with random a and b (b is 0 except for alpha dropout): from zeros it makes b, from ones a +
-    b.
-    """
-    assert op.random is not None
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        found = []
-        for like in (torch.zeros_like, torch.ones_like):
-            torch.set_rng_state(op.random)
-            args, kwargs = tree_map_only(Tensor, like, (op.args, op.kwargs))
-            found.append(op.function(*args, **kwargs))
-    offset, both = found
-    return [both - offset, offset] if bool(offset.any()) else [both]
 
 
 def _plain(ref: Ref) -> Hashable:

@@ -58,17 +58,23 @@ class Editing(Protocol):
     """The editor from which the recorder gets values that replace results (engine/interventions/editor.py)."""
 
     def wants(self, chain: Chain, name: str, owner: Callable[[FrameType], Any]) -> Sequence[Any]:
-        """Targets of this operation, each with `edit` and the number of the `output`. `owner`: object of a frame."""
+        """Targets of this operation, each with `edit`, the number of the `output` and the `entry` where the value has
+        several axes of units. `owner`: object of a frame."""
 
 
-CLAMPS = (torch.full_like, torch.index_fill)
+CLAMPS = (torch.full_like, torch.index_fill, torch.masked_fill)
 """The functions that `clamp` returns."""
 
 
-def clamp(value: Tensor, edit: Any) -> tuple[Any, tuple[Any, ...]]:
-    """(function, arguments) that return the value with one unit, or all, clamped: the last axis is the units'."""
+def clamp(value: Tensor, edit: Any, entry: Tensor | None = None) -> tuple[Any, tuple[Any, ...]]:
+    """(function, arguments) that return the value with one unit, or all, clamped.
+
+    The last axis is the units'; of a value with several axes of units `entry` is True at the one that is clamped.
+    """
     if edit.unit is None:
         return torch.full_like, (value, edit.value)
+    if entry is not None:
+        return torch.masked_fill, (value, entry.to(value.device), edit.value)
     return torch.index_fill, (value, -1, torch.tensor([edit.unit], device=value.device), edit.value)
 
 
@@ -151,7 +157,7 @@ class OperationRecorder(SwitchedMode):
         outer, frame = where
         for target in self.editor.wants((*outer, (frame, at)), name_of(func), self._owner):
             values = list(out) if isinstance(out, (tuple, list)) else [out]
-            function, given = clamp(values[target.output], target.edit)
+            function, given = clamp(values[target.output], target.edit, target.entry)
             new = function(*given)
             self._calls.append((function, given, None, new, where, at))
             values[target.output] = new
