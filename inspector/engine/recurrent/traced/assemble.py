@@ -23,6 +23,7 @@ from inspector.engine.recurrent.traced.program.precomputed_gates import gates_ah
 from inspector.engine.recurrent.traced.program.state_layout import Layout, Part, Steps
 from inspector.engine.recurrent.traced.program.state_matrices import fed_back, squashed_by
 from inspector.engine.recurrent.traced.program.step_groups import Parameters, programs_of
+from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.source_names import assigned, variable
 from inspector.engine.recurrent.traced.record.values import storage_of
 
@@ -115,7 +116,7 @@ def place_of_step(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> s
     for i in range(min(2, len(flow.loop.iterations))):
         last = max(slot.made[i] for slot in state)
         for j, (_, op) in enumerate(flow.loop.iterations[i][: last + 1]):
-            if flow.reach[i][j] & bits:
+            if flow.reach[i][j] & bits and op.traits.kind is not Kind.DETACH:  # a model cuts what its cells compute
                 places.add(names.get(id(op.owner), "") or ROOT)
     return (within(places) if ROOT not in places else "") or ROOT
 
