@@ -24,7 +24,7 @@ from inspector.engine.recurrent.traced.program.state_layout import Layout, Part,
 from inspector.engine.recurrent.traced.program.state_matrices import fed_back, squashed_by
 from inspector.engine.recurrent.traced.program.step_groups import Parameters, programs_of
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
-from inspector.engine.recurrent.traced.record.source_names import assigned, variable
+from inspector.engine.recurrent.traced.record.source_names import assigned, variable, without_containers
 from inspector.engine.recurrent.traced.record.values import storage_of
 
 MOST_LAGS = 64
@@ -64,22 +64,31 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
 
 def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
     """Give every slot the name of the variable that has its value when the loop ends."""
-    taken: set[str] = set()
-    named = False
     inner = [_inner_name(flow, slot) for slot in state]
-    for n, slot in enumerate(state):
-        (held, collected), own = variable(flow.loop.frame, slot.values[-1], slot.values[-2]), inner[n]
-        numbered_place = any(part.isdigit() for part in held.split("."))  # states[0][1]
-        if numbered_place and inner.count(own) > 1:  # st[0] = …; st[1] = …
-            own = ""
-        name = (own or held if numbered_place else held or own) or collected or ("h" if n == 0 else f"state{n}")
-        named = bool((held and not numbered_place) or _inner_name(flow, slot, stored=False))
+    chosen = [_variable_of(flow, slot, n, inner) for n, slot in enumerate(state)]
+    taken: set[str] = set()
+    for slot, name in zip(state, without_containers([name for name, _ in chosen]), strict=True):
         while name in taken:
             name += "'"
         taken.add(name)
         slot.name, slot.written = name, name
+    named = bool(chosen and chosen[-1][1])
     if len(state) == 1 and (not named or _of_a_torch_cell(flow, state[0])):
         state[0].name = "h"  # what a list holds has no name of its own; a torch cell's is h in the original run, too
+
+
+def _variable_of(flow: Flow, slot: Slot, n: int, inner: Sequence[str]) -> tuple[str, bool]:
+    """(the name of slot n's variable with the containers that it is in, whether the user's code gives it a name).
+
+    `inner`: by which statements the values of all slots are made.
+    """
+    own = inner[n]
+    held, collected = variable(flow.loop.frame, slot.values[-1], slot.values[-2], own)
+    numbered_place = any(part.isdigit() for part in held.split("."))  # states[0][1]
+    if numbered_place and inner.count(own) > 1:  # st[0] = …; st[1] = …
+        own = ""
+    name = (own or held if numbered_place else held or own) or collected or ("h" if n == 0 else f"state{n}")
+    return name, bool((held and not numbered_place) or _inner_name(flow, slot, stored=False))
 
 
 def corrected(flow: Flow, state: Sequence[Slot], wanted: Sequence[str]) -> list[Slot]:
