@@ -40,14 +40,13 @@ class Tape:
         return list(self._parameters)
 
     def step(self, function: Step, state: State, *, gradient: bool = True) -> State:
-        """One step. Without `gradient` it is computed under no_grad, and its state is one that nothing flows through."""
+        """One step; without `gradient` it is computed under no_grad, and its state is a leaf."""
         self.jacobians.append(self._jacobian(function, state))
         self.own.append({name: one * 1 for name, one in self._parameters.items()})
         with torch.set_grad_enabled(gradient):
             made = function(self.own[-1], state)
         self.zeros.append(tuple(torch.zeros_like(one).requires_grad_() for one in made))
-        with torch.set_grad_enabled(gradient):
-            made = tuple(one + zero for one, zero in zip(made, self.zeros[-1], strict=True))
+        made = tuple(one + zero for one, zero in zip(made, self.zeros[-1], strict=True))
         self.states.append(torch.cat([one.detach().flatten() for one in made]))
         return made
 

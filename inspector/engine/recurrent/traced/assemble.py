@@ -34,6 +34,7 @@ MOST_NAMED = 6
 """Shapes that a message lists."""
 ROOT = "model"
 ONE_SHOWS = "a run with one sequence alone shows it"
+SILENT = "The steps ran without gradients (torch.no_grad), so no parameter has a gradient in them."
 LAYERS = (
     "Every layer has parameters of its own, so no parameter's gradient is a sum over steps; the gradient of "
     "each layer's parameters is computed by depth/parameters and shown under Depth."
@@ -158,7 +159,10 @@ def use_of(
             if leaf[0] == "given"}  # fmt: skip
     values = {name: found[number] for number, name in names.items() if number in found and key_of(name) in read}
     if not values:
-        raise Unsupported("The steps use no parameter of the model, so there is no gradient to itemise.")
+        silent = bool(more) and flow.twins.table.quiet(flow.twins.flat)
+        raise Unsupported(
+            SILENT if silent else "The steps use no parameter of the model, so there is no gradient to itemise."
+        )
     return partial(_used, cell.states, groups, values, states)
 
 
