@@ -24,7 +24,8 @@ from inspector.engine.recurrent.traced.program.sequence_functions import fused_a
 from inspector.engine.recurrent.traced.program.state_layout import Layout, Part, Steps
 from inspector.engine.recurrent.traced.program.state_matrices import fed_back, squashed_by
 from inspector.engine.recurrent.traced.program.step_groups import Parameters, programs_of
-from inspector.engine.recurrent.traced.record.source_names import assigned, variable
+from inspector.engine.recurrent.traced.record.operator_traits import Kind
+from inspector.engine.recurrent.traced.record.source_names import assigned, variable, without_containers
 from inspector.engine.recurrent.traced.record.values import storage_of
 
 MOST_LAGS = 64
@@ -34,6 +35,7 @@ MOST_NAMED = 6
 """Shapes that a message lists."""
 ROOT = "model"
 ONE_SHOWS = "a run with one sequence alone shows it"
+SILENT = "The steps ran without gradients (torch.no_grad), so no parameter has a gradient in them."
 LAYERS = (
     "Every layer has parameters of its own, so no parameter's gradient is a sum over steps; the gradient of "
     "each layer's parameters is computed by depth/parameters and shown under Depth."
@@ -78,26 +80,35 @@ def _shapes_of_fused(flow: Flow) -> frozenset[tuple[int, ...]]:
 
 def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
     """Give every slot the name of the variable that has its value when the loop ends."""
-    taken: set[str] = set()
-    named = False
     written = [_of_a_torch_cell(flow, slot) for slot in state]
     alone = all(written) and _all_written(flow, state)
     inner = [_inner_name(flow, slot, alone=alone) for slot in state]
-    for n, slot in enumerate(state):
-        (held, collected), own = variable(flow.loop.frame, slot.values[-1], slot.values[-2]), inner[n]
-        if alone and own:  # nothing but a torch cell, whose parts have its names in the original run, too
-            held = collected = ""
-        numbered_place = any(part.isdigit() for part in held.split("."))  # states[0][1]
-        if numbered_place and inner.count(own) > 1:  # st[0] = …; st[1] = …
-            own = ""
-        name = (own or held if numbered_place else held or own) or collected or ("h" if n == 0 else f"state{n}")
-        named = bool((held and not numbered_place) or _inner_name(flow, slot, stored=False))
+    chosen = [_variable_of(flow, slot, n, inner, alone=alone) for n, slot in enumerate(state)]
+    taken: set[str] = set()
+    for slot, name in zip(state, without_containers([name for name, _ in chosen]), strict=True):
         while name in taken:
             name += "'"
         taken.add(name)
         slot.name, slot.written = name, name
+    named = bool(chosen and chosen[-1][1])
     if len(state) == 1 and (not named or _of_a_torch_cell(flow, state[0])):
         state[0].name = "h"  # what a list holds has no name of its own; a torch cell's is h in the original run, too
+
+
+def _variable_of(flow: Flow, slot: Slot, n: int, inner: Sequence[str], *, alone: bool) -> tuple[str, bool]:
+    """(the name of slot n's variable with the containers that it is in, whether the user's code gives it a name).
+
+    `inner`: by which statements the values of all slots are made; `alone`: the step is nothing but a torch cell.
+    """
+    own = inner[n]
+    held, collected = variable(flow.loop.frame, slot.values[-1], slot.values[-2], own)
+    if alone and own:  # nothing but a torch cell, whose parts have its names in the original run, too
+        held = collected = ""
+    numbered_place = any(part.isdigit() for part in held.split("."))  # states[0][1]
+    if numbered_place and inner.count(own) > 1:  # st[0] = …; st[1] = …
+        own = ""
+    name = (own or held if numbered_place else held or own) or collected or ("h" if n == 0 else f"state{n}")
+    return name, bool((held and not numbered_place) or _inner_name(flow, slot, stored=False))
 
 
 def corrected(flow: Flow, state: Sequence[Slot], wanted: Sequence[str]) -> list[Slot]:
@@ -151,7 +162,7 @@ def place_of_step(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> s
     for i in range(min(2, len(flow.loop.iterations))):
         last = max(slot.made[i] for slot in state)
         for j, (_, op) in enumerate(flow.loop.iterations[i][: last + 1]):
-            if flow.reach[i][j] & bits:
+            if flow.reach[i][j] & bits and op.traits.kind is not Kind.DETACH:  # a model cuts what its cells compute
                 fused = fused_arguments(op)
                 by_weight = "" if fused is None else names.get(id(fused.weights[0]), "")
                 places.add(by_weight or names.get(id(op.owner), "") or ROOT)
@@ -186,7 +197,10 @@ def use_of(
             if leaf[0] == "given"}  # fmt: skip
     values = {name: found[number] for number, name in names.items() if number in found and key_of(name) in read}
     if not values:
-        raise Unsupported("The steps use no parameter of the model, so there is no gradient to itemise.")
+        silent = bool(more) and flow.twins.table.quiet(flow.twins.flat)
+        raise Unsupported(
+            SILENT if silent else "The steps use no parameter of the model, so there is no gradient to itemise."
+        )
     return partial(_used, cell.states, groups, values, states)
 
 

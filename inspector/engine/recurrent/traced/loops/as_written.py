@@ -67,7 +67,7 @@ def _rounds(operations: Operations, span: Span, first: int, last: int, starts: l
     plain = begins(span, loops, offsets, within_a_round(code, span))
     inner = [one for one in loops if one != span and span[0] <= one[0] and one[1] <= span[1]]
     again = by_calls(
-        operations.table, operations.ops[first:last], offsets, operations.level, {n - first for n in starts}
+        operations.table, operations.ops[first:last], offsets, operations.level, frozenset(n - first for n in starts)
     )
     more = {n for n in again if not any(a <= offsets[n] <= b for a, b in inner)}
     if not more <= set(plain):

@@ -235,14 +235,16 @@ def _as_wide(first: Tensor, made: Tensor) -> Tensor:
 
 
 def _measure_lags(flow: Flow, found: dict[Item, Slot], variables: Variables) -> None:
-    """How old the values are that are read. The initial value may be read again: that is a reset, not a lag."""
+    """How old the values are that are read on the way to new ones. The initial value may be read again: that is no lag,
+    but a reset."""
     held = {id(slot): ids_of(slot.values) for slot in found.values() if slot.index >= 0}
     newest: dict[int, dict[int, list[int]]] = {}
     for i, members in flow.twins.members.items():
+        leading = _leading(flow, found, i)
         for j, (label, op) in enumerate(flow.loop.iterations[i]):
             for n in range(len(op.inputs)):
                 slot = _slot_read(found, variables, label, n)
-                if slot is None or slot.index < 0:
+                if slot is None or slot.index < 0 or j not in leading:
                     continue
                 given, own = flow.twins.given(members, j, n), held[id(slot)]
                 for m in np.nonzero((given != own[members]) & (given != own[0]))[0]:
@@ -252,6 +254,21 @@ def _measure_lags(flow: Flow, found: dict[Item, Slot], variables: Variables) -> 
                     before = bisect_right(places, int(members[m]))
                     if before:
                         slot.lags = max(slot.lags, int(members[m]) - places[before - 1])
+
+
+def _leading(flow: Flow, found: dict[Item, Slot], i: int) -> set[int]:
+    """The operations of an iteration of which something carried is made: not those that only collect outputs."""
+    todo = [slot.made[i] for slot in found.values() if slot.made[i] >= 0]
+    leading: set[int] = set()
+    while todo:
+        j = todo.pop()
+        if j in leading:
+            continue
+        leading.add(j)
+        for given in flow.op((i, j)).inputs:
+            made = flow.made_here(given, i, j)
+            todo += [place[1] for place in flow.writers(given, (i, j))] + ([] if made is None else [made])
+    return leading
 
 
 def _places(ids: Numbers) -> dict[int, list[int]]:

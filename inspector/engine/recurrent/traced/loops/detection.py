@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TypeVar
 
 from inspector.engine.recurrent.traced.loops.as_written import Operations, as_written
+from inspector.engine.recurrent.traced.loops.chunks import loop_of_steps
 from inspector.engine.recurrent.traced.loops.loop import FEWEST, Iterations, Label, Labelling, Loop
 from inspector.engine.recurrent.traced.loops.nesting import loop_of_parts, pieces, repeats
 from inspector.engine.recurrent.traced.loops.repeats_within import one_of_each_call
@@ -22,6 +23,8 @@ from inspector.engine.recurrent.traced.loops.weights import Weights
 from inspector.engine.recurrent.traced.loops.written_out import Apart
 from inspector.engine.recurrent.traced.record.op_table import Table
 
+FEWEST_IN_A_CHUNK = 2
+"""Steps in the longest chunk of a loop over chunks: all chunks together have enough."""
 Found = TypeVar("Found")
 MAY_BE_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 """Such a call may go on after its caller did something else."""
@@ -85,11 +88,36 @@ def _nested(searched: _Searched, loop: Loop) -> Search[tuple[bool, set[int]]]:
     found = yield from _each(searched, parts.layers or parts.runs, loop.level)
     if found:
         return True, every
+    for steps in _steps_of_chunks(loop):
+        if (yield from _whole(searched, steps)):
+            return True, every
     if (yield from _whole(searched, loop)):
         return True, every
     inner = repeats(loop)
     found = yield from _each(searched, inner, loop.level)
     return found, set(chain.from_iterable(inner))
+
+
+def _steps_of_chunks(loop: Loop) -> Iterator[Loop]:
+    """The loop over the steps inside a loop over chunks, if it is one."""
+    inner = [] if loop.depth else repeats(loop, FEWEST_IN_A_CHUNK)
+    for one in _within(loop.iterations.table, max(inner, key=len), loop.level) if inner else ():
+        steps = loop_of_steps(loop, one)
+        if steps is not None:
+            yield steps
+
+
+def _within(table: Table, ops: list[int], level: int) -> Iterator[Loop]:
+    """The loops among the operations of an iteration, those of its own frame first."""
+    for frame, own in _by_frame(table, ops, level).items():
+        for loop in (
+            ()
+            if _one_call(table, own, level)
+            else _loops_of(table, frame, own, level, depth=False, fewest=FEWEST_IN_A_CHUNK)
+        ):
+            if not _one_call(table, list(chain.from_iterable(loop.iterations.numbers)), level):
+                yield loop
+        yield from _within(table, own, level + 1)
 
 
 def _whole(searched: _Searched, loop: Loop) -> Search[bool]:
@@ -134,37 +162,39 @@ def _one_call(table: Table, ops: Sequence[int], level: int) -> bool:
     return first is not None and all(below[where] is first for where in set(map(table.where.__getitem__, ops)))
 
 
-def _loops_of(table: Table, frame: FrameType, ops: list[int], level: int, *, depth: bool) -> Iterator[Loop]:
+def _loops_of(
+    table: Table, frame: FrameType, ops: list[int], level: int, *, depth: bool, fewest: int = FEWEST
+) -> Iterator[Loop]:
     keys = table.keys(ops, level, depth=depth)
     sites: list[tuple[int, int]] = []
     counts = Counter(keys)
-    often = {key for key, count in counts.items() if count >= FEWEST}
+    often = {key for key, count in counts.items() if count >= fewest}
     at = 0
     while often and at < len(ops):
         if keys[at] not in often:
             at += 1
             continue
         starts, end = _extent(keys, at)
-        if not depth and len(starts) >= FEWEST:
+        if not depth and len(starts) >= fewest:
             sites = sites or list(zip(table.offsets(ops, level), table.keys(ops, level, depth=True), strict=True))
             starts, end = as_written(Operations(table, frame, level, ops, keys, sites), starts, end)
-        if len(starts) >= FEWEST:
+        if len(starts) >= fewest:
             starts = one_of_each_call(table, ops, keys, starts, level)
-        if not depth and len(starts) >= FEWEST:
+        if not depth and len(starts) >= fewest:
             end = _after_the_call(table, ops, level, end)
         own = list(zip(ops[starts[0] : end], keys[starts[0] : end], strict=True))
         wrong = (
             _same_modules(table, [n for n, _ in own], level) if depth
             else _many_modules(table, [n for n, key in own if counts[key] == 1], level)
         )  # fmt: skip
-        if len(starts) >= FEWEST and not wrong:
+        if len(starts) >= fewest and not wrong:
             bounds = list(pairwise([*starts, end]))
             labelling = Labelling()
             labels = [labelling(tuple(keys[a:b])) for a, b in bounds]
             iterations = Iterations(table, [ops[a:b] for a, b in bounds], labels)
             if not depth:
                 _as_second(iterations, level)
-            _turn(iterations)
+            _turn(iterations, level)
             yield Loop(frame, level, iterations, depth)
         at = max(end, at + 1)
 
@@ -188,16 +218,20 @@ def _as_second(iterations: Iterations, level: int) -> None:
     iterations.labels[0] = second if found == second else found
 
 
-def _turn(iterations: Iterations) -> None:
+def _turn(iterations: Iterations, level: int) -> None:
     """Divide the operations again so that the last iteration is complete.
 
     Where it ends early, what all others do after that point is what they do before the next (`if t: h = 0.9 * h`):
-    these operations belong to the iteration that follows, and the first one has none of them.
+    these operations belong to the iteration that follows, and the first one has none of them. Where the last one does
+    all the same, less often, it is a shorter chunk of steps.
     """
     numbers, labels = iterations.numbers, iterations.labels
     rest = labels[-2][len(labels[-1]) :]
     cut = len(rest)
     if not cut or labels[-2][:-cut] != labels[-1] or any(own[-cut:] != rest for own in labels[:-1]):
+        return
+    keys = [set(iterations.table.keys(own, level, depth=False)) for own in (numbers[-2][-cut:], numbers[-1])]
+    if keys[0] <= keys[1]:
         return
     same: dict[tuple[Label, ...], list[Label]] = {}
     turned = []

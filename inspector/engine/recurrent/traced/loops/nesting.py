@@ -19,13 +19,13 @@ from inspector.engine.recurrent.traced.loops.weights import Weights
 from inspector.engine.recurrent.traced.record.op_table import Table
 
 
-def repeats(loop: Loop) -> list[list[int]]:
+def repeats(loop: Loop, fewest: int = FEWEST) -> list[list[int]]:
     """The calls of each iteration in which something is repeated often enough to be a loop of its own."""
     often: dict[int, bool] = {}
     found = []
     for numbers, labels in zip(loop.iterations.numbers, loop.iterations.labels, strict=True):
         if id(labels) not in often:
-            often[id(labels)] = _most(loop.iterations.table, numbers, loop.level) >= FEWEST
+            often[id(labels)] = _most(loop.iterations.table, numbers, loop.level) >= fewest
         if often[id(labels)]:
             found.append(numbers)
     return found

@@ -6,7 +6,7 @@ what an earlier one made, unlike the steps of a loop inside the iteration.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from itertools import groupby, pairwise
 
 import numpy as np
@@ -48,9 +48,7 @@ def one_of_each(
     return [own[0] for own in together]
 
 
-def by_calls(
-    table: Table, ops: Sequence[int], offsets: Sequence[int], level: int, known: Set[int] = frozenset()
-) -> list[int]:
+def by_calls(table: Table, ops: Sequence[int], offsets: Sequence[int], level: int, known: frozenset[int]) -> list[int]:
     """Where an instruction calls a function again that computes with what its call before made: steps of a loop.
 
     Returned are the numbers of the first operations of such calls among `ops`, of which `offsets` are the

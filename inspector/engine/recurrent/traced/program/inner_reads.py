@@ -27,12 +27,13 @@ def stops_of(flow: Flow) -> frozenset[int]:
     """Ids of values at which a gradient stops: detached ones, results without a gradient of inputs that have one, and
     states that were computed from such values alone (under no_grad a memory passes on without a parameter).
 
-    One iteration of each class and the last one of it are examined; a loop without such a place costs no more.
-    Counter-example: a loop that runs under no_grad at some steps in the middle only; its sums are then not those of the
-    run, and are rejected.
+    One iteration of each class and the last one of it are examined; a loop without such a place costs no more. Where
+    some steps ran under no_grad, all are examined: they may lie between others that run the same operations.
     """
     looked = {int(i) for members in flow.twins.members.values() for i in (members[0], members[-1])}
-    if not any(_stops(flow, op) for i in looked for _, op in flow.loop.iterations[i]):
+    if not flow.twins.table.quiet(flow.twins.flat) and not any(
+        _stops(flow, op) for i in looked for _, op in flow.loop.iterations[i]
+    ):
         return frozenset()
     states = {number for held in flow.held for number in held.tolist()}
     found: set[int] = set()

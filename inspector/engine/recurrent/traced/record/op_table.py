@@ -134,6 +134,10 @@ class Table:
         """Whether a call ran with autograd off, outside of a function of the user's own."""
         return n in self._quiet and not self._custom(n)
 
+    def quiet(self, numbers: Numbers) -> bool:
+        """Whether autograd was off at one of these calls although it was on when the run began."""
+        return bool(self._quiet) and not self._quiet.isdisjoint(numbers.tolist())
+
     def _custom(self, n: int) -> bool:
         return any(one.requires_grad for one in results_of(self.calls[n][3]))
 

@@ -122,7 +122,7 @@ def _calls(filename: str) -> dict[Span, ast.Call]:
 
 def forget_sources() -> None:
     """Read files of code again from now on: they may have changed, and their modules are loaded again."""
-    for known in (_statements, _position, _assigned, _argument, _calls):
+    for known in (_statements, _position, _assigned, _argument, _calls, _functions, _only_counted):
         known.cache_clear()
 
 
@@ -142,17 +142,64 @@ def _names(target: ast.expr) -> tuple[str, ...]:
     return ()
 
 
-def variable(frame: FrameType, tensor: Tensor, older: Tensor) -> tuple[str, str]:
+def variable(frame: FrameType, tensor: Tensor, older: Tensor, own: str = "") -> tuple[str, str]:
     """The local variable, or the part of one, whose value this tensor is; a list that collects it beside an older
     value.
 
-    "h", "state.0", or "h" for "self.h"; "" where there is none.
+    "h", "state.0", "h" for "self.h", or "state.h"; "" where there is none. `own`: the name by which the tensor was
+    assigned, which comes first. The variable of a `for` that has the value when the loop is over is not its variable.
     """
     found = _all_paths(frame, tensor)
     past = {path.rpartition(".")[0] for path in _all_paths(frame, older)} - {""}
     lists = [path.rpartition(".")[0] for path in found if path.rpartition(".")[0] in past]
     alone = [path for path in found if path.rpartition(".")[0] not in past]
-    return _shortest(alone), _shortest(lists)
+    alone = [path for path in alone if path not in _only_counted(frame.f_code)] or alone
+    return (own if own in alone else _shortest(alone)), _shortest(lists)
+
+
+def without_containers(names: list[str]) -> list[str]:
+    """Names of parts of containers without the containers, where they still differ: "h" and "c" for "st.h" and "st.c",
+    "a.h" and "b.h" as they are. A number alone is no name."""
+    parts = [name.split(".") for name in names]
+    found = []
+    for own in parts:
+        for n in range(len(own) - 1, -1, -1):
+            alike = [other for other in parts if other is not own and other[-(len(own) - n) :] == own[n:]]
+            if (not own[n].isdigit() and not alike) or n == 0:
+                found.append(".".join(own[n:]))
+                break
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _only_counted(code: CodeType) -> frozenset[str]:
+    """The variables of a function that only its `for` loops set."""
+    nodes = _functions(code.co_filename).get(code.co_firstlineno)
+    if nodes is None:
+        return frozenset()
+    loops = [node.target for node in ast.walk(nodes) if isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension))]
+    counted = [node for target in loops for node in ast.walk(target) if isinstance(node, ast.Name)]
+    known = set(map(id, counted))
+    stored = {
+        node.id for node in ast.walk(nodes)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in known
+    }  # fmt: skip
+    arguments = {node.arg for node in ast.walk(nodes) if isinstance(node, ast.arg)}
+    return frozenset(node.id for node in counted) - stored - arguments
+
+
+@functools.lru_cache(maxsize=256)
+def _functions(filename: str) -> dict[int, ast.AST]:
+    """The functions of a file by their first lines, decorators included."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(filename)))
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {
+        min([node.lineno, *(one.lineno for one in node.decorator_list)]): node
+        for node in ast.walk(tree) if isinstance(node, kinds)
+    }  # fmt: skip
 
 
 def _shortest(names: list[str]) -> str:
@@ -173,7 +220,11 @@ def _paths(name: str, value: Any, tensor: Tensor, depth: int, *, plain: bool) ->
         return []
     named = _attributes(value, plain=plain)
     if named:
-        return [path for key, item in named for path in _paths(key, item, tensor, depth - 1, plain=True)]
+        keys = [key if not plain else f"{name}.{key}" for key, _ in named]
+        return [
+            path for key, (_, item) in zip(keys, named, strict=True)
+            for path in _paths(key, item, tensor, depth - 1, plain=True)
+        ]  # fmt: skip
     if isinstance(value, dict):
         items = [(str(key), item) for key, item in value.items()]
     elif isinstance(value, (tuple, list)) and len(value) <= LONG:
