@@ -71,7 +71,7 @@ class _Recorder(CallRecorder):
             random if dropping and data.device.type == "cpu" else None, _autocast(data),
         )  # fmt: skip
         returned = returned_states(call.final)
-        self.trace.weight_gradients.ask(self.trace.want_gradient, module.parameters())
+        self.trace.parameter_gradients.ask(self.trace.want_gradient, module.parameters())
         for name, tensor in call.returned():
             if tensor.requires_grad:
                 self.trace.want_gradient(tensor, call.receiver(name))
