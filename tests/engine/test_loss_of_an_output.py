@@ -29,8 +29,7 @@ def test_the_loss_in_an_output_is_used_and_its_gradients_are_autograds() -> None
     expected = dict(zip(("embedding.weight", "head.bias"), torch.autograd.grad(
         loss, [model.embedding.weight, model.head.bias], retain_graph=True), strict=True))  # fmt: skip
     for name, gradient in expected.items():
-        assert trace.parameter_gradients is not None
-        torch.testing.assert_close(trace.parameter_gradients[name], gradient, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(trace.parameter_gradients.every[name], gradient, rtol=1e-9, atol=1e-12)
     assert sink.array("rnn.l0:gradient/state_norm").shape == (6,)
     assert "one number" in sink.refusals()["output:loss"] and "output:loss" not in sink.names()
     assert [log.text for log in sink.of(Log) if "the model's own" in log.text]

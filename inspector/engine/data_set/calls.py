@@ -84,6 +84,7 @@ def call(subject: Subject, batch: Batch, how: How) -> Called:
     """
     notes = Notes()
     trace = Trace(subject, batch, states=how.states, compared=how.compared)
+    trace.parameter_gradients.wanted = False  # those of each sequence are found by the uses of the parameters
     found = Called(trace, notes.refused)
     emit = Emitter(notes)
     probes = [PROBES[key]() for key in how.probes or PROBES]

@@ -46,7 +46,7 @@ def reasons_for_a_run(kept: KeptTrace, requests: Sequence[str]) -> list[str]:
         key = split_request(request)[0]
         if key in computed and request not in kept.keys:
             reasons.append(OTHER_OPTIONS.format(request))
-        elif quantity_of(request)[0].parameter_gradients and kept.trace.parameter_gradients is None:
+        elif quantity_of(request)[0].parameter_gradients and not kept.trace.parameter_gradients.wanted:
             reasons.append(NO_PARAMETERS.format(key))
     return reasons
 

@@ -107,7 +107,7 @@ class Observation:
         for probe in self.probes:
             self._finish(probe)
         settle(self.trace, self.emit)
-        self.trace.share_weight_gradients()
+        self.trace.share_parameter_gradients()
         say_why(self.trace, self.emit)
         self.trace.forget_requests()
 

@@ -12,7 +12,6 @@ import time
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import get_gradient_edge
 
 from inspector.capture import CaptureError
 from inspector.engine.errors import CancelledError, InputError, ModelError, model_error
@@ -57,7 +56,7 @@ def perform(
         subject, batch, only_looked_at=options.only_selected, places=dict(options.places or {}), editor=options.editor,
         states=options.states, editing=options.places is not None,
     )  # fmt: skip
-    trace.parameter_gradients = {} if any(quantity_of(key)[0].parameter_gradients for key in keys) else None
+    trace.parameter_gradients.wanted = any(quantity_of(key)[0].parameter_gradients for key in keys)
     options.progress(0, len(keys) + 1.0, "the model runs")
     with unchanged(subject.model, options.seed):
         failure = _run(trace, emit, options)
@@ -120,37 +119,32 @@ def _backward(trace: Trace, total: Tensor, emit: Emitter) -> None:
 
     Gradients that probes requested arrive by their hooks; naming the edges makes autograd go there.
     """
+    asked = bool(trace.gradient_requests)
+    ask_parameters(trace, emit)
     edges = [request.edge for request in trace.gradient_requests if request.edge is not None]
-    parameters = wanted_parameters(trace, emit)
-    wanted = [*edges, *map(get_gradient_edge, parameters.values())]
-    if not wanted:
+    if not edges:
         return
     try:
-        gradients = torch.autograd.grad(total, wanted, allow_unused=True, retain_graph=trace.keep_graph)
+        torch.autograd.grad(total, edges, allow_unused=True, retain_graph=trace.keep_graph)
     except RuntimeError as fault:
-        if edges:
+        if asked:
             raise
         emit.refuse(CLIPPING, f"The gradient of the parameters could not be computed: {fault}.")
-        trace.parameter_gradients = None
+        trace.parameter_gradients.give_up()
+
+
+def ask_parameters(trace: Trace, emit: Emitter) -> None:
+    """Request the gradients of all trainable parameters, where a quantity needs them and they fit into memory."""
+    if not trace.parameter_gradients.wanted:
         return
-    if trace.parameter_gradients is not None:
-        own = zip(parameters, gradients[len(edges) :], strict=True)
-        trace.parameter_gradients.update((name, gradient) for name, gradient in own if gradient is not None)
-
-
-def wanted_parameters(trace: Trace, emit: Emitter) -> dict[str, Tensor]:
-    """The trainable parameters by name, where a quantity requested their gradients and they fit into memory."""
-    if trace.parameter_gradients is None:
-        return {}
     named = trace.subject.model.named_parameters()
     found: dict[str, Tensor] = {name: value for name, value in named if value.requires_grad}
     size = sum(value.nbytes for value in found.values())
     if size > PARAMETER_BYTES:
-        trace.parameter_gradients = None
         reason = f"The gradient of all parameters takes {size / 2**30:.3g} GiB; the limit is {PARAMETER_BYTES >> 30}."
         emit.refuse(CLIPPING, reason)
-        return {}
-    return found
+        return
+    trace.parameter_gradients.ask_all(trace.want_gradient, found)
 
 
 def _with_hint(error: ModelError, trace: Trace) -> ModelError:

@@ -123,7 +123,7 @@ class _Recorder(CallRecorder):
             (weight, weight._version) for weight in module.parameters() if not weight.is_inference()
         ]
         cell = family.from_module(module, family.weights(module))
-        self.trace.weight_gradients.ask(self.trace.want_gradient, module.parameters())
+        self.trace.parameter_gradients.ask(self.trace.want_gradient, module.parameters())
         chain = CellCallChain(
             f"{place}#{len(chains) + 1}" if chains else place, module, cell,
             partial(model_weights, family, module), weights,

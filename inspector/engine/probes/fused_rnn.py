@@ -80,7 +80,7 @@ class _Recorder(CallRecorder):
             self.more.setdefault(place, set()).add(call.memory)
             self.open.pop(place, None)
             return
-        self.trace.weight_gradients.ask(self.trace.want_gradient, module.parameters())
+        self.trace.parameter_gradients.ask(self.trace.want_gradient, module.parameters())
         for name, tensor in call.returned():
             if tensor.requires_grad:
                 self.trace.want_gradient(tensor, call.receiver(name))

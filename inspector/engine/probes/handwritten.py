@@ -318,7 +318,7 @@ class Handwritten:
         """Request the gradients of the parameters that the loop reads, by which sums over steps are checked."""
         read = flow.twins.used(self._parameters.keys())
         recurrence.weights = partial(dict, {self._parameters[id(one)]: one for one in read})
-        trace.weight_gradients.ask(trace.want_gradient, read)
+        trace.parameter_gradients.ask(trace.want_gradient, read)
 
     def _wanted(
         self, flow: Flow, state: list[Slot], recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace, *, cut: bool

@@ -40,7 +40,7 @@ class Quantity:
         cost: for one computed on request, its cost as a short text.
         options: what can be set.
         function: the decorated function.
-        parameter_gradients: whether the one backward pass also gives Trace.parameter_gradients.
+        parameter_gradients: whether the one backward pass also gives the gradients of all parameters.
         work: its work in multiplications, counted before it is done (see work.py); None where it is not known.
     """
 
@@ -145,6 +145,7 @@ def per_recurrence(
     needs: tuple[str, ...] = (),
     cost: str = "",
     options: tuple[Option, ...] = (),
+    parameter_gradients: bool = False,
     work: OfRecurrence | None = None,
 ) -> Callable[[Callable[..., None]], Quantity]:
     """A quantity `f(recurrence, emit, sample, **options)` that declares and writes its own channels."""
@@ -152,7 +153,8 @@ def per_recurrence(
     def wrap(function: Callable[..., None]) -> Quantity:
         return Quantity(
             summary=summary, order=order, default=default, needs=(RECURRENCE, *needs), cost=cost, options=options,
-            function=function, work=over_each(work), run=_each_recurrence(signal, function),
+            function=function, parameter_gradients=parameter_gradients, work=over_each(work),
+            run=_each_recurrence(signal, function),
         )  # fmt: skip
 
     return wrap

@@ -1,7 +1,7 @@
-"""∂L/∂θ of the weights of recurrences as the model's own backward pass gave it: what every sum over steps must equal.
+"""∂L/∂θ of the parameters as the model's own backward pass gave it: what every sum over steps must equal.
 
-Whatever is computed for single steps is a part of these gradients. They come by hooks from the one backward pass of the
-run, so nothing of how a recurrence was found, run again or differentiated is in them.
+Whatever is computed for single steps is a part of the gradients of the weights of recurrences. They come by hooks from
+the one backward pass of the run, so nothing of how a recurrence was found, run again or differentiated is in them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ class RunGradients:
     recurrences: list[Any] = field(default_factory=list)
     missing: set[int] = field(default_factory=set)
     samples: int = 1
+    wanted: bool = True
+    """Whether something that was asked for needs them. They are not free: the backward pass then makes one more product
+    for every weight, which doubles its cost for a GRU."""
     compared: Any = None
     """What `analyses/own_gradients.py` found, once for all quantities."""
+    _every: Mapping[str, Tensor] | None = None
     _asked: dict[int, Tensor] = field(default_factory=dict)
     _found: dict[int, Tensor] = field(default_factory=dict)
     _bytes: int = 0
@@ -43,15 +47,30 @@ class RunGradients:
     def ask(self, want: Callable[[Tensor, Take], None], parameters: Iterable[Tensor]) -> None:
         """Request the gradients of these parameters, each once, by `Trace.want_gradient`. Call before the backward
         pass."""
-        for one in parameters:
+        for one in parameters if self.wanted else ():
             if id(one) in self._asked or id(one) in self.missing or not one.requires_grad or not one.is_leaf:
                 continue
             if self._bytes + one.nbytes > MOST_BYTES:
                 self.missing.add(id(one))
                 continue
             self._bytes += one.nbytes
-            self._asked[id(one)] = one
-            want(one, self._receiver(id(one)))
+            self._add(want, one)
+
+    def ask_all(self, want: Callable[[Tensor, Take], None], parameters: Mapping[str, Tensor]) -> None:
+        """Request those of all parameters by name, however large they are."""
+        self._every = parameters
+        for one in parameters.values():
+            if id(one) not in self._asked:
+                self._add(want, one)
+
+    def give_up(self) -> None:
+        """Not all of them are known."""
+        self._every = None
+
+    def _add(self, want: Callable[[Tensor, Take], None], one: Tensor) -> None:
+        self._asked[id(one)] = one
+        self.missing.discard(id(one))
+        want(one, self._receiver(id(one)))
 
     def _receiver(self, number: int) -> Take:
         def take(gradient: Tensor | None) -> None:
@@ -66,6 +85,12 @@ class RunGradients:
             return None
         found = self._found.get(id(parameter))
         return torch.zeros_like(parameter, requires_grad=False) if found is None else found
+
+    @property
+    def every(self) -> dict[str, Tensor]:
+        """By name those of all parameters that the backward pass reached; empty where not all were requested."""
+        named = (self._every or {}).items()
+        return {name: self._found[id(value)] for name, value in named if id(value) in self._found}
 
     def parameter_of(self, value: Tensor) -> Tensor:
         """The requested parameter that a tensor is, or whose memory it shares; else the tensor itself."""

@@ -288,12 +288,11 @@ class Trace:
     after_forward: list[Callable[[], None]] = field(default_factory=list)
     """Called when the model has returned and the backward pass has not begun: a probe may still request gradients."""
 
-    parameter_gradients: dict[str, Tensor] | None = None
-    """∂L/∂θ of every parameter by name, L the sum of the loss, where a quantity requests them; else None."""
     returned: Any = None
     """What the model returned, with its graph, while `after_forward` is called."""
-    weight_gradients: RunGradients = field(default_factory=RunGradients)
-    """∂L/∂θ of the weights of recurrences, by which sums over steps are checked."""
+    parameter_gradients: RunGradients = field(default_factory=RunGradients)
+    """∂L/∂θ of the parameters, L the sum of the loss: of the weights of recurrences, by which sums over steps are
+    checked, and of all of them where a quantity requests that."""
     loss_given: bool = False
     """The subject or the output gave a loss."""
     backward_ran: bool = False
@@ -322,9 +321,9 @@ class Trace:
         for request in self.gradient_requests:
             request.take(request.gradient)
 
-    def share_weight_gradients(self) -> None:
+    def share_parameter_gradients(self) -> None:
         """The run has ended: its recurrences refer to the gradients of its weights from now on."""
-        run = self.weight_gradients
+        run = self.parameter_gradients
         run.names = {id(value): name for name, value in self.subject.model.named_parameters()}
         run.recurrences, run.samples = list(self.recurrences), int(self.batch.lengths.numel())
         for one in self.recurrences:

@@ -45,6 +45,7 @@ LAG = "‖Σ_t a_tᵀ J_{t:t−ℓ} ∂⁺s_{t−ℓ}/∂θ‖_F (norm of the su
     summary="backpropagation through time by loss step and source step",
     order=90,
     default=False,
+    parameter_gradients=True,
     needs=(LOSS,),
     cost="time and memory grow with the square of the steps; up to 4,096 steps",
     work=lambda size: size.steps * (27.0 * size.steps * size.row + 20 * CALL) if size.steps <= LONGEST else 0.0,

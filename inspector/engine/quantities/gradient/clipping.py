@@ -56,10 +56,10 @@ def clipping(trace: Trace, emit: Emitter) -> None:
     Scalars: `parameters:clipping/gradient_norm`, `…/largest`, `…/loss_terms`, and `…/used` where training clipped.
     """
     _history(trace.subject.checkpoint, emit)
-    if not trace.parameter_gradients:
+    gradients = trace.parameter_gradients.every
+    if not gradients:
         return
     terms = max(1, trace.loss_terms)
-    gradients = {name: value.detach() for name, value in trace.parameter_gradients.items()}
     rows = torch.stack([_statistics(gradient, terms, emit) for gradient in gradients.values()], dim=1)
     emit.labels(DOMAIN, tuple(gradients))
     about = NORMS.channel(

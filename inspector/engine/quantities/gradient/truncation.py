@@ -49,7 +49,7 @@ ADAPTIVE = "smallest K with ‖g_{t,K} − g_t‖ ≤ tolerance · ‖g_t‖, g_
 @QUANTITIES.register("truncation")
 @per_recurrence(
     signal="truncation", summary="truncated backpropagation: error, cosine and cost by K", order=91, default=False,
-    needs=(LOSS,), cost="a backward sweep for each K that is tried, up to some 20 s",
+    needs=(LOSS,), parameter_gradients=True, cost="a backward sweep for each K that is tried, up to some 20 s",
     work=lambda size: min(size.steps * (75.0 * size.steps * size.row + 20 * CALL), 8e11),
 )  # fmt: skip
 def truncation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:

@@ -111,7 +111,7 @@ def _losses(trace: Trace, what: str) -> Iterator[tuple[str, str, Iterator[Part],
 
 def _parameters(trace: Trace) -> Iterator[tuple[str, str, Iterator[Part], str]]:
     """The gradients of all parameters together, and each by itself that is not finite. They have no steps."""
-    found = {name: value.detach() for name, value in (trace.parameter_gradients or {}).items()}
+    found = trace.parameter_gradients.every
     broken = [name for name, value in found.items() if not bool(value.isfinite().all())]
     if found:
         every = (_without_steps(value) for value in found.values())
