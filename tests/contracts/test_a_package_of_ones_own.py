@@ -65,13 +65,17 @@ class Shell:
         assert done.code == expect, done.stdout + done.stderr
         return done
 
+    def close(self) -> None:
+        """End it, and see that it ended well."""
+        self.process.communicate()
+        assert self.process.returncode == 0
+
 
 @pytest.fixture(scope="module")
 def shell(site: Path) -> Iterator[Shell]:
     made = Shell(site)
     yield made
-    made.process.communicate()
-    assert made.process.returncode == 0
+    made.close()
 
 
 @pytest.fixture(scope="module")
@@ -264,7 +268,8 @@ def test_broken_entries_are_one_line_each_and_take_nothing_along(tmp_path: Path)
     site = tmp_path / "site"
     install_examples(site)
     install_broken(site)
-    done = call(site, "catalogue", "--json")
+    shell = Shell(site)
+    done = shell("catalogue", "--json")
     lines = [line.removeprefix("Broken: ") for line in done.stderr.splitlines()]
     expected = {
         "broken.taken": "offered by both", "broken.missing": "ModuleNotFoundError", "broken.halfway": "OSError: half",
@@ -279,6 +284,7 @@ def test_broken_entries_are_one_line_each_and_take_nothing_along(tmp_path: Path)
     assert "strange" not in {entry["key"] for entry in told["inputs"]} and "half" not in {
         entry["key"] for entry in told["probes"]
     }
-    call(site, "run", "leaky", "--only", "states", "--out", "a.inspect")
-    diagnosed = call(site, "diagnose", "a.inspect")
+    shell("run", "leaky", "--only", "states", "--out", "a.inspect")
+    diagnosed = shell("diagnose", "a.inspect")
+    shell.close()
     assert len(diagnosed.stderr.splitlines()) == 1 and "broken.raises" in diagnosed.stderr

@@ -295,8 +295,8 @@ CASES = {
     "normal": (300, 32, {}),
     "one step": (1, 4, {}),
     "two units": (50, 2, {}),
-    "long": (100_000, 8, {}),
-    "wide": (120, 2000, {}),
+    "long": (20_000, 8, {}),
+    "wide": (120, 700, {}),
     "broken": (200, 16, {"nan": True}),
     "hostile": (40, 6, {"hostile": True}),
 }

@@ -49,16 +49,16 @@ def pages_of(path: Path) -> dict[str, list[int]]:
     return found
 
 
-@pytest.fixture(params=["one page of each channel", "the first page", "every page", "never written"])
+@pytest.fixture(params=["one page of each channel", "every page", "never written"])
 def harmed(request: pytest.FixtureRequest, a_capture: Path, tmp_path: Path) -> Path:
     """A copy of a capture with every kind of channel, harmed."""
     path = tmp_path / "harmed.inspect"
     shutil.copytree(a_capture, path)
-    for pages in pages_of(path).values():
+    for n, pages in enumerate(pages_of(path).values()):
         if request.param == "never written":
             change(path, "DELETE FROM pages WHERE id = ?", (pages[len(pages) // 2 if len(pages) > 2 else 0],))
             continue
-        chosen = pages if request.param == "every page" else pages[: 1 if "first" in request.param else 2][-1:]
+        chosen = pages if request.param == "every page" else pages[: 1 + n % 2][-1:]  # the first or the second
         for page in chosen:
             if place_of(path, page)[2]:
                 flip(path, page, at=0)

@@ -62,7 +62,7 @@ def test_any_text_and_any_number(text: str, value: float) -> None:
         "", "[]", "{}", "null", '{"record": "Popen"}', '{"record": "Log"}', '{"record": "Log", "text": 3}',
         '{"record": "RunStop", "status": "splendid"}', '{"record": "Scalar", "name": "a", "frame": true, "value": 1}',
         '{"record": "Scalar", "name": "a", "frame": 0, "value": "12"}', '{"record": "Scalar", "name": "a", "frame": 0, "value": NaN}',
-        '{"record": "Labels", "domain": "step", "labels": ["a", 3], "frame": 0}',
+        '{"record": "Labels", "domain": "step", "names": ["a", 3]}',
         '{"record": "Channel", "name": "p:h", "kind": "state", "dims": ["step", "unit"], "shape": [3, true]}',
         "[" * 100_000,
     ],

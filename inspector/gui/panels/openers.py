@@ -8,13 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from PySide6.QtWidgets import QSpinBox
 
-from inspector.analysis.gate_summary import gate_sentence, timescale_sentence
-from inspector.analysis.retention import LIMIT, at_step, largest_of, retention_over
-from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
+from inspector.analysis.retention import LIMIT, largest_of, retention_over
+from inspector.gui.panel.base import Panel, caption, chooser, set_options
 from inspector.gui.panel.channel_choice import chosen, offer_channels
-from inspector.gui.panel.exact import or_why
-from inspector.gui.panel.labelled import row_of, rows_of
-from inspector.gui.panel.memory_words import memory_words
+from inspector.gui.panel.gates_of_place import GatesOfPlace
+from inspector.gui.panel.labelled import row_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.gaps import gaps_of
@@ -123,39 +121,20 @@ class Openers(Panel):
         """Shares of units alone, of a layer without gates, are not shown."""
         return found if any(c.kind != "unit" or c.unit == "step" for c in found) else []
 
-    def of(self, kind: str, *dims: tuple[str, ...]) -> list[Channel]:
-        """Channels of the chosen place by kind and axes."""
+    @property
+    def gates(self) -> GatesOfPlace:
+        """What the capture has of the chosen place."""
         here = [channel for channel in self.channels() if channel.place == self.where.currentText()]
-        return [channel for channel in here if channel.kind == kind and channel.dims in dims]
-
-    def tables(self) -> list[Channel]:
-        """The (token, unit) and (feature, unit) tables."""
-        return self.of("opener", ("token", "unit"), ("feature", "unit"))
+        return GatesOfPlace(self.capture, self.frame, here)
 
     def table(self) -> Channel | None:
-        """The one that is chosen."""
-        return chosen(self.which, self.tables())
+        """The table that is chosen."""
+        return chosen(self.which, self.gates.tables())
 
-    def memory_gate(self) -> tuple[Channel, bool] | None:
-        """(gate that carries the state over, True if 1 keeps it), as the capture has it, or None."""
-        if self.capture is None:
-            return None
-        for gate in self.of("gate", ("step", "unit")):
-            frame = self.capture.frame_of(gate.name, self.frame)
-            for scalar in self.capture.scalars:
-                if scalar.name == f"{gate.name}/keeps" and scalar.frame == frame:
-                    return gate, bool(scalar.value)
-        return None
-
-    def values(self, channel: Channel | None) -> Array | None:
-        """The whole array of a channel, or None."""
-        return None if channel is None or self.capture is None else self.capture.array(channel.name, self.frame)
-
-    def told_of(self, value: Any, channel: Channel | None) -> str:
-        """A number computed from a channel, or the word where it is NaN since something of the channel is not known."""
-        if channel is None or self.capture is None:
-            return number(value)
-        return number(or_why(value, self.capture, channel.name, self.frame))
+    @property
+    def unit(self) -> int:
+        """The unit under the cursor, else the first."""
+        return self.looking.position.unit or 0
 
     # -- drawing
 
@@ -163,7 +142,7 @@ class Openers(Panel):
         """Bars, retention, histogram and text of the chosen place."""
         known = {c.place: None for c in self.channels() if c.kind in ("opener", "gate", "memory")}
         set_options(self.where, list(known) or list(dict.fromkeys(c.place for c in self.channels())))
-        offer_channels(self.which, self.tables())
+        offer_channels(self.which, self.gates.tables())
         self.which.setEnabled(self.which.count() > 0)
         self._draw_bars()
         self._draw_retention()
@@ -172,34 +151,8 @@ class Openers(Panel):
 
     def sorted_table(self) -> tuple[list[str], Array, list[int], float]:
         """(names, values sorted from the most opening, occurrences, mean over all steps) of the chosen table."""
-        channel = self.table()
-        values = self.values(channel)
-        if channel is None or values is None:
-            return [], np.zeros(0), [], np.nan
-        unit = self.looking.position.unit
-        if self.units.currentText() == ONE:
-            column = values[:, min(unit if unit is not None else 0, values.shape[1] - 1)]
-        else:
-            seen = ~np.isnan(values)
-            sized = values if channel.dims[0] == "token" else np.abs(values)  # correlations of units would cancel
-            column = np.where(seen, sized, 0).sum(1) / np.where(seen.any(1), seen.sum(1), np.nan)
-        names = self.rows_named(channel, len(column))
-        counts = self.values(next(iter(self.of("opener", ("token",))), None))
-        if channel.dims[0] != "token" or counts is None or len(counts) != len(column) or np.ma.is_masked(counts):
-            order = np.argsort(-np.nan_to_num(column, nan=-np.inf), kind="stable")
-            return [names[i] for i in order], column[order], [], np.nan
-        mean = float((column * counts).sum() / counts.sum())
-        enough = np.flatnonzero(counts >= int(self.least.currentText()))
-        enough = enough if len(enough) else np.arange(len(counts))
-        order = enough[np.argsort(-np.nan_to_num(column[enough], nan=-np.inf), kind="stable")]
-        return [names[i] for i in order], column[order], [int(counts[i]) for i in order], mean
-
-    def rows_named(self, channel: Channel, count: int) -> list[str]:
-        """The tokens or features of a table in the frame that is shown; numbers where they are not known."""
-        assert self.capture is not None
-        axis = channel.dims[0]
-        names = self.capture.labels(channel.domain(axis), self.frame) or channel.labels.get(axis, ())
-        return list(names) if len(names) == count else [str(i) for i in range(count)]
+        unit = self.unit if self.units.currentText() == ONE else None
+        return self.gates.sorted_table(self.table(), unit, int(self.least.currentText()))
 
     def _draw_bars(self) -> None:
         channel = self.table()
@@ -210,8 +163,8 @@ class Openers(Panel):
         if channel is None:
             return
         names, values, counts, mean = self.sorted_table()
-        unit, one = self.looking.position.unit, self.units.currentText() == ONE
-        who = f"unit {unit if unit is not None else 0}" if one else "mean of all units"
+        one = self.units.currentText() == ONE
+        who = f"unit {self.unit}" if one else "mean of all units"
         correlation = "correlation" if one else "|correlation|"
         what = "mean of the gate" if channel.dims[0] == "token" else correlation
         self.bars.show(names, values, counts, mean, what)
@@ -220,7 +173,7 @@ class Openers(Panel):
 
     def _draw_retention(self) -> None:
         assert self.capture is not None
-        found = self.memory_gate()
+        found = self.gates.memory_gate()
         for item in (self.kept.plot, self.kept.bar):
             item.setVisible(found is not None)
         if found is None:
@@ -251,9 +204,9 @@ class Openers(Panel):
 
     def _draw_marks(self, steps: int, units: int) -> bool:
         """Mark the runs of memory over the retention; False where there are none."""
-        memory = next(iter(self.of("memory", ("step", "unit"))), None)
-        table = next(iter(self.of("memory", ("statistic", "unit"))), None)
-        runs = self.values(table)
+        memory = next(iter(self.gates.of("memory", ("step", "unit"))), None)
+        table = self.gates.runs_of_memory()
+        runs = self.gates.values(table)
         found = runs is None or table is None or bool((runs[row_of(table, "runs")] > 0).any())
         there = memory is not None and found
         self.marks.setVisible(there)
@@ -267,21 +220,14 @@ class Openers(Panel):
             )  # fmt: skip
         return there
 
-    def scale_channel(self) -> Channel | None:
-        """The channel of the memory timescales of the chosen place, or None."""
-        return next((c for c in self.of("unit", ("unit",)) if c.unit == "step"), None)
-
-    def timescales(self) -> Array | None:
-        """τ of every unit of the chosen place, or None."""
-        return self.values(self.scale_channel())
-
     def _draw_timescales(self) -> None:
-        values = self.timescales()
+        gates = self.gates
+        values = gates.timescales()
         self.scales.plot.setVisible(values is not None)
         if values is None:
             return
         never, broken = int(np.isposinf(values).sum()), int(np.isnan(values).sum())
-        why = self.told_of(np.nan, self.scale_channel())
+        why = gates.told_of(np.nan, gates.scale_channel())
         more = (f", {never} never forget" if never else "") + (f", {broken} {why}" if broken else "")
         title = f"timescales of {len(values)} units{more}"
         long = f"sequence: {self.steps.length:,} step{'' if self.steps.length == 1 else 's'}"
@@ -295,30 +241,7 @@ class Openers(Panel):
 
     def summary_lines(self, unit: int | None) -> list[str]:
         """A summary of the numbers of one unit, or of the layer as a whole."""
-        assert self.capture is not None
-        keeping = self.memory_gate()
-        lines = []
-        for gate in self.of("gate", ("step", "unit")):
-            name = f"{gate.name}/saturation"
-            table = next((c for c in self.of("unit", ("statistic", "unit")) if c.name == name), None)
-            shares = self.values(table)
-            known = table is not None and shares is not None and (unit is None or unit < shares.shape[1])
-            if table is not None and shares is not None and known and gate.limits != (-1, 1):
-                both = rows_of(table, shares, "left", "right")
-                left, right = (row.mean() if unit is None else row[unit] for row in both)
-                keeps = float(keeping[1]) if keeping is not None and keeping[0].name == gate.name else None
-                said = gate_sentence(gate.signal, float(left), float(right), keeps)
-                lines.append(said.replace("NaN", self.told_of(np.nan, table)))
-        memory = next(iter(self.of("memory", ("statistic", "unit"))), None)
-        if memory is not None:
-            values = self.capture.array(memory.name, self.frame)
-            lines += memory_words(memory, values, unit, self.told_of(np.nan, memory))
-        scales = self.timescales()
-        if scales is not None and len(scales) and (unit is None or unit < len(scales)):
-            tau = float(np.median(scales)) if unit is None else float(scales[unit])
-            said = timescale_sentence(tau, self.steps.length).replace("NaN", self.told_of(np.nan, self.scale_channel()))
-            lines.append(said if unit is not None else f"median unit: {said}")
-        return lines
+        return self.gates.summary_lines(unit, self.steps.length)
 
     # -- cursor, readout, numbers
 
@@ -337,66 +260,54 @@ class Openers(Panel):
         if plot is self.bars.plot:
             self.marked.set(plot, self.bars.at(x), round(x))
             return
-        found = self.memory_gate()
+        found = self.gates.memory_gate()
         if plot is self.kept.plot and found is not None and self.capture is not None:
             units = self.capture.extent(found[0].name, self.frame)[1]
             self.looking.move(step=round(x), unit=min(max(0, round(y)), units - 1), place=self.where.currentText())
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """What opens the chosen gate most and least, the retention at step and unit, and the unit's timescale."""
-        rows: list[tuple[str, str]] = []
         names, values, counts, _ = self.sorted_table()
         marked = self.marked.at(self.bars.plot, len(names))
         if marked is None and position.step is None:
-            return rows
+            return []
+        rows = self._opener_rows(names, values, counts, marked) if names else []
+        return rows if position.unit is None else rows + self._memory_rows(position.step, position.unit)
+
+    def _opener_rows(
+        self, names: list[str], values: Array, counts: list[int], marked: int | None
+    ) -> list[tuple[str, str]]:
+        rows: list[tuple[str, str]] = []
         there = np.flatnonzero(~np.isnan(values))
         ends = (("opens it most", there[0]), ("opens it least", there[-1])) if len(there) else ()
         for what, i in (("marked", marked), *ends):
-            if names and i is not None:
+            if i is not None:
                 times = f" (×{counts[i]:,})" if counts else ""
-                value = self.told_of(values[i], self.table())
+                value = self.gates.told_of(values[i], self.table())
                 rows.append((f"{self.which.currentText()}, {what}", f"{names[i]!r}: {value}{times}"))
-        if names and not len(there):
-            why = self.told_of(np.nan, self.table())
+        if not len(there):
+            why = self.gates.told_of(np.nan, self.table())
             why = "nothing to compare in one step" if why == "NaN" and self.steps.length < 2 else why
             rows.append((f"{self.which.currentText()}, opens it most", why))
-        found = self.memory_gate()
-        if found is None or position.unit is None or self.capture is None:
-            return rows
-        kept = self.retention_at(position.step, position.unit)
-        if kept is not None:
-            span = self.span.value()
-            shown = self.told_of(kept, found[0])
-            rows.append((f"retention over {span} steps [{position.step}, {position.unit}]", shown))
-        scales = self.timescales()
-        if scales is not None and position.unit < len(scales):
-            tau = self.told_of(scales[position.unit], self.scale_channel())
-            rows.append((f"timescale of unit {position.unit} in steps", tau))
         return rows
 
-    def retention_at(self, step: int | None, unit: int) -> float | None:
-        """The share of a unit's state that is left at a step from one span before;
-        None where the span leaves the sequence."""
-        found = self.memory_gate()
-        if found is None or step is None or self.capture is None:
-            return None
-        gate, high = found
-        steps, units = self.capture.extent(gate.name, self.frame)
-        if step >= steps or unit >= units:
-            return None
-        capture, frame = self.capture, self.frame
-
-        def read(first: int, stop: int) -> Array:
-            return capture.block(gate.name, frame, (slice(first, stop), slice(unit, unit + 1)))
-
-        backward = gate.place.endswith(".reverse")
-        value = float(at_step(read, steps, step, self.span.value(), 1, high=high, backward=backward)[0])
-        return None if value == -np.inf else value
+    def _memory_rows(self, step: int | None, unit: int) -> list[tuple[str, str]]:
+        gates, rows, span = self.gates, [], self.span.value()
+        found = gates.memory_gate()
+        if found is None:
+            return []
+        kept = None if step is None else gates.retention_at(step, unit, span)
+        if kept is not None:
+            rows.append((f"retention over {span} steps [{step}, {unit}]", gates.told_of(kept, found[0])))
+        scales = gates.timescales()
+        if scales is not None and unit < len(scales):
+            rows.append((f"timescale of unit {unit} in steps", gates.told_of(scales[unit], gates.scale_channel())))
+        return rows
 
     def data(self) -> dict[str, Array]:
         """Every table of the chosen place, its memory runs and its timescales."""
-        assert self.capture is not None
-        wanted = [*self.of("opener", *(dims for kind, dims in WANTED if kind == "opener"))]
-        wanted += [*self.of("memory", ("step", "unit"), ("statistic", "unit"))]
-        wanted += [channel for channel in self.of("unit", ("unit",)) if channel.unit == "step"]
-        return {channel.name: self.capture.array(channel.name, self.frame) for channel in wanted}
+        gates = self.gates
+        wanted = gates.of("opener", *(dims for kind, dims in WANTED if kind == "opener"))
+        wanted += gates.of("memory", ("step", "unit"), ("statistic", "unit"))
+        wanted += [channel for channel in gates.of("unit", ("unit",)) if channel.unit == "step"]
+        return {channel.name: gates.capture.array(channel.name, self.frame) for channel in wanted}
