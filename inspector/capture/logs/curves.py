@@ -71,6 +71,11 @@ class IterationAxis:
                 self.others[name].pad(before)
                 self.others[name].extend(values)
 
+    def cut(self, count: int) -> None:
+        """Keep the first positions."""
+        for own in (self.numbers, *self.others.values()):
+            own.cut(count)
+
     def copy(self, name: str, count: int) -> IterationAxis:
         """The first positions as an axis of its own."""
         made = IterationAxis(name)
@@ -112,6 +117,7 @@ class Curves:
         self.by_name: dict[str, Curve] = {}
         self.axes: list[IterationAxis] = []
         self._made = 0
+        self._was_cut = False
 
     def append(self, curve: Curve, block: Block) -> None:
         """Points whose iterations do not decrease, after those that the curve has."""
@@ -133,9 +139,19 @@ class Curves:
             return
         curve.values.cut(count)
         curve.revision += 1
+        self._was_cut = True
         if curve.axis.curves == 1:
-            for own in (curve.axis.numbers, *curve.axis.others.values()):
-                own.cut(count)
+            curve.axis.cut(count)
+
+    def trim(self) -> None:
+        """Forget positions that no curve has any more, once all curves that went back have gone on."""
+        if self._was_cut:
+            self._was_cut = False
+            longest: dict[int, int] = {}
+            for curve in self.by_name.values():
+                longest[id(curve.axis)] = max(longest.get(id(curve.axis), 0), len(curve))
+            for axis in self.axes:
+                axis.cut(longest.get(id(axis), 0))
 
     def _axis_for(self, curve: Curve, block: Floats) -> IterationAxis:
         own = curve.iterations
