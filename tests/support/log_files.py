@@ -160,7 +160,9 @@ def trackio(path: Path, rows: Iterable[tuple[str, int, Any]], *, wal: bool = Fal
     if wal:
         base.execute("PRAGMA journal_mode = WAL")
     base.execute(NEWER)
-    base.execute("CREATE TABLE configs (id INTEGER PRIMARY KEY, run_id TEXT, run_name TEXT, config TEXT, created_at TEXT)")
+    base.execute(
+        "CREATE TABLE configs (id INTEGER PRIMARY KEY, run_id TEXT, run_name TEXT, config TEXT, created_at TEXT)"
+    )
     add_rows(base, rows)
     return base
 

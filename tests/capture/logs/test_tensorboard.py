@@ -49,7 +49,11 @@ PACKED = {
 @pytest.mark.parametrize("plugin", ["scalars", ""])
 def test_a_scalar_as_a_tensor(tmp_path: Path, name: str, plugin: str) -> None:
     dtype, body, expected = PACKED[name]
-    events(tmp_path / NAME, event(3, tensor("x", dtype, body, plugin=plugin)), event(5, tensor("x", dtype, body, plugin="")))
+    events(
+        tmp_path / NAME,
+        event(3, tensor("x", dtype, body, plugin=plugin)),
+        event(5, tensor("x", dtype, body, plugin="")),
+    )
     log = open_log(tmp_path)
     np.testing.assert_array_equal(values(log, "x"), [expected] * 2)
     assert iterations(log, "x") == [3, 5]
@@ -89,7 +93,8 @@ def test_histograms_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
 
 def test_settings_of_the_hparams_plugin(tmp_path: Path) -> None:
     settings = b"".join(
-        part(1, part(1, name) + part(2, value)) for name, value in {"lr": part(2, 0.1), "opt": part(3, "adam"), "flag": part(4, 1)}.items()
+        part(1, part(1, name) + part(2, value))
+        for name, value in {"lr": part(2, 0.1), "opt": part(3, "adam"), "flag": part(4, 1)}.items()
     )
     about = part(1, "_hparams_/session_start_info") + metadata("hparams", part(3, settings))
     events(tmp_path / NAME, event(0, about), *curve("loss", [1, 2]))
@@ -107,7 +112,7 @@ def test_folders_are_runs_and_add_scalars_belongs_to_the_one_above(tmp_path: Pat
     assert log.channel("a:loss").domain("iteration") != log.channel("b:loss").domain("iteration")
     one = open_log(tmp_path, "b")
     assert values(one, "loss") == [3] and one.runs == ("a", "b") and one.shown == ("b",)
-    with pytest.raises(CaptureError, match="There is no run 'c' in .*; there are a, b"):
+    with pytest.raises(CaptureError, match=r"There is no run 'c' in .*; there are a, b"):
         open_log(tmp_path, "c")
 
 
@@ -198,6 +203,12 @@ def test_a_record_that_is_no_event(tmp_path: Path) -> None:
 def test_a_record_that_is_too_large_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inspector.capture.logs.tfrecord.WINDOW", 200)
     monkeypatch.setattr("inspector.capture.logs.tfrecord.LARGEST", 1000)
-    events(tmp_path / NAME, *curve("loss", [1]), event(1, part(1, "x" * 2000)), event(2, part(1, "x" * 500)), *curve("loss", [2], 3))
+    events(
+        tmp_path / NAME,
+        *curve("loss", [1]),
+        event(1, part(1, "x" * 2000)),
+        event(2, part(1, "x" * 500)),
+        *curve("loss", [2], 3),
+    )
     log = open_log(tmp_path)
     assert values(log, "loss") == [1, 2] and "more than the 1,000" in log.damaged[0]

@@ -12,7 +12,9 @@ from log_files import OLDER, add_rows, trackio
 
 from inspector.capture import CaptureError, open_log
 
-ROWS = [("a", n, {"loss": 1 / (n + 1), "epoch": n / 2}) for n in range(4)] + [("b", 0, {"loss": "NaN", "x": {"y": "-Infinity"}})]
+ROWS = [("a", n, {"loss": 1 / (n + 1), "epoch": n / 2}) for n in range(4)] + [
+    ("b", 0, {"loss": "NaN", "x": {"y": "-Infinity"}})
+]
 
 
 @pytest.mark.parametrize("wal", [False, True])
@@ -47,7 +49,9 @@ def test_the_writer_goes_on_and_is_followed(tmp_path: Path, wal: bool) -> None:
 
 def test_runs_of_one_name_and_the_older_schema(tmp_path: Path) -> None:
     with closing(trackio(tmp_path / "p.db", [("a", 0, {"loss": 1})])) as base:
-        base.execute("INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) VALUES ('0123456789', '', 'a', 0, '{\"loss\": 2}')")
+        base.execute(
+            "INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) VALUES ('0123456789', '', 'a', 0, '{\"loss\": 2}')"
+        )
         base.commit()
         assert open_log(tmp_path / "p.db").runs == ("a", "a 01234567")
     with closing(sqlite3.connect(tmp_path / "old.db")) as base:

@@ -105,7 +105,9 @@ def test_a_run_that_failed_and_another_version(tmp_path: Path) -> None:
     assert open_log(tmp_path).status == "failed"
     other = tmp_path / "run-new.wandb"
     other.write_bytes(b":W&B\xe1\xbe\x01" + bytes(50))
-    with pytest.raises(CaptureError, match="run-new.wandb is not a W&B file that can be read: it begins with 3a572642e1be01"):
+    with pytest.raises(
+        CaptureError, match=r"run-new.wandb is not a W&B file that can be read: it begins with 3a572642e1be01"
+    ):
         open_log(other)
 
 
