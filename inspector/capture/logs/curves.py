@@ -13,9 +13,9 @@ import numpy as np
 
 from inspector.capture.logs.growing import Floats, Growing
 
-MOST_TRIED = 8
-"""Axes, the newest first, with which the iterations of a new curve are compared. Counter-example: where more than eight
-rhythms of logging begin in turn some are stored twice, which costs memory and nothing else."""
+MOST_TRIED = 64
+"""Axes, the newest first, with which the iterations of a curve are compared. Counter-example: where more rhythms of
+logging begin in turn some are stored twice, which costs memory and nothing else."""
 
 
 @dataclass(slots=True)
@@ -49,15 +49,10 @@ class IterationAxis:
         common = min(len(numbers) - count, len(block))
         return common >= 0 and np.array_equal(numbers[count : count + common], block[:common])
 
-    def suits(self, own: Floats, block: Floats) -> bool:
-        """Whether a curve that was elsewhere, or nowhere, belongs here: its iterations are those of this axis.
-
-        One more or one fewer is allowed, since a file may end between two curves that are logged together.
-        """
-        length = len(own) + len(block)
-        if abs(len(self.numbers) - length) > (length > 2):
-            return False
-        return self.goes_on(len(own), block) and np.array_equal(self.numbers.now[: len(own)], own)
+    def is_of(self, numbers: Floats) -> bool:
+        """Whether its iterations are these."""
+        own = self.numbers.now
+        return len(own) == len(numbers) > 0 and own[-1] == numbers[-1] and np.array_equal(own, numbers)
 
     def take(self, count: int, block: Block) -> None:
         """Append what of a block, whose first position is `count`, is not there yet."""
@@ -70,6 +65,11 @@ class IterationAxis:
             if name in self.others:
                 self.others[name].pad(before)
                 self.others[name].extend(values)
+
+    def cut(self, count: int) -> None:
+        """Keep the first positions."""
+        for own in (self.numbers, *self.others.values()):
+            own.cut(count)
 
     def copy(self, name: str, count: int) -> IterationAxis:
         """The first positions as an axis of its own."""
@@ -112,6 +112,7 @@ class Curves:
         self.by_name: dict[str, Curve] = {}
         self.axes: list[IterationAxis] = []
         self._made = 0
+        self._was_cut = False
 
     def append(self, curve: Curve, block: Block) -> None:
         """Points whose iterations do not decrease, after those that the curve has."""
@@ -119,13 +120,15 @@ class Curves:
             return
         axis = curve.axis
         if axis is None or not axis.goes_on(len(curve), block.iterations):
-            curve.axis = self._axis_for(curve, block.iterations)
+            curve.axis = self._new_axis(curve)
+            if axis is not None:
+                axis.curves -= 1
         assert curve.axis is not None
         curve.axis.take(len(curve), block)
         curve.values.extend(block.values)
         curve.revision += 1
-        if axis is not None and curve.axis is not axis:
-            self._leave(axis)
+        if curve.axis.curves == 1:
+            self._join(curve, curve.axis)
 
     def cut(self, curve: Curve, count: int) -> None:
         """Forget all points of a curve from one on."""
@@ -133,16 +136,21 @@ class Curves:
             return
         curve.values.cut(count)
         curve.revision += 1
+        self._was_cut = True
         if curve.axis.curves == 1:
-            for own in (curve.axis.numbers, *curve.axis.others.values()):
-                own.cut(count)
+            curve.axis.cut(count)
 
-    def _axis_for(self, curve: Curve, block: Floats) -> IterationAxis:
-        own = curve.iterations
-        for axis in reversed(self.axes[-MOST_TRIED:]):
-            if axis is not curve.axis and axis.suits(own, block):
-                axis.curves += 1
-                return axis
+    def trim(self) -> None:
+        """Forget positions that no curve has any more, once all curves that went back have gone on."""
+        if self._was_cut:
+            self._was_cut = False
+            longest: dict[int, int] = {}
+            for curve in self.by_name.values():
+                longest[id(curve.axis)] = max(longest.get(id(curve.axis), 0), len(curve))
+            for axis in self.axes:
+                axis.cut(longest.get(id(axis), 0))
+
+    def _new_axis(self, curve: Curve) -> IterationAxis:
         self._made += 1
         name = curve.name if self._made > 1 else ""
         if name in {axis.name for axis in self.axes}:
@@ -151,7 +159,13 @@ class Curves:
         self.axes.append(made)
         return made
 
-    def _leave(self, axis: IterationAxis) -> None:
-        axis.curves -= 1
-        if not axis.curves:
-            self.axes.remove(axis)
+    def _join(self, curve: Curve, own: IterationAxis) -> None:
+        """Where another axis has the same iterations, the curve lies along that one from now on."""
+        numbers = own.numbers.now
+        others = (axis for axis in reversed(self.axes[-MOST_TRIED:]) if axis is not own and axis.is_of(numbers))
+        other = next(others, None)
+        if other is not None:
+            curve.axis = other
+            other.curves += 1
+            other.name = other.name and own.name  # "" stays the name of one of them
+            self.axes.remove(own)

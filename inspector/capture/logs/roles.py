@@ -23,6 +23,8 @@ FILLER = frozenset({
 })  # fmt: skip
 """Words that do not change what a name stands for, beside one that does."""
 LOSSES = frozenset({"loss", "nll", "xent", "ce", "crossentropy", "bce", "mse"})
+KINDS_OF_LOSS = LOSSES | {"cross", "entropy", "lm", "language", "modeling", "objective"}
+"""Words beside "loss" that say which one."""
 RATES = frozenset({"lr", "lrate", "learningrate"})
 OPTIMIZERS = frozenset({
     "adam", "adamw", "sgd", "rmsprop", "adagrad", "adafactor", "adamax", "nadam", "radam", "lion", "muon", "lamb", "pg",
@@ -42,7 +44,7 @@ TOKENS = frozenset({
 NORMS = ("gradnorm", "gradientnorm", "gradl2norm", "gnorm", "totalnorm", "gradnormtotal", "normgrad", "gradnorml2",
          "grad20normtotal", "grad2normtotal", "globalgradnorm", "totalgradnorm")  # fmt: skip
 
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 _APART = re.compile(r"[^a-z0-9]+")
 LONGEST = 300
 """Characters of a name that are looked at."""
@@ -53,13 +55,13 @@ def role_of(name: str) -> Role:
     words = words_of(name)
     joined, bare = "".join(words), tuple(word for word in words if word not in FILLER)
     for role, names in _WHOLE:
-        if joined in names:
+        if joined in names or joined.removeprefix("train") in names:
             return role
     core = "".join(word for word in bare if word not in HELD_OUT)
     held_out = any(word in HELD_OUT for word in words)
     if core in NORMS or joined.removeprefix("train") in NORMS:
         return "" if held_out else "gradient norm"
-    if core in LOSSES:
+    if core in LOSSES or ("loss" in bare and KINDS_OF_LOSS | HELD_OUT >= set(bare)):
         return "validation loss" if held_out else "loss"
     if core in ("acc", "accuracy", "top1", "acc1"):
         return "validation accuracy" if held_out else "accuracy"

@@ -153,6 +153,7 @@ class RunLog:
         self.flush()
         for curve in self.curves.by_name.values():
             self._go_back(curve, step)
+        self.curves.trim()
 
     def text(self, name: str, value: str) -> None:
         """A note; the last one of a name stands."""
@@ -169,6 +170,7 @@ class RunLog:
                 curve = self._curve(name, histogram=pending.histogram)
                 curve.bins = max(curve.bins, pending.bins)
                 self._put(curve, pending.block())
+        self.curves.trim()
 
     def _curve(self, name: str, *, histogram: bool = False) -> Curve:
         found = self.curves.by_name.get(name)

@@ -75,8 +75,8 @@ class LogSource:
         if first or (self.is_folder and time.monotonic() - self._searched > SEARCH_SECONDS):
             self._look()
         self._read(list(self.files.values()), first=first)
-        if first and not self.runs:
-            problem = next((one.problem for one in self.files.values() if one.problem), "")
+        problem = next((one.problem for one in self.files.values() if one.problem), "")
+        if first and not any(run.curves.by_name for run in self.runs.values()) and (problem or not self.runs):
             raise CaptureError(problem or f"{self.path} has a log without any numbers.")
 
     def _look(self) -> None:

@@ -43,7 +43,6 @@ class WandbFile(OneFile):
 
     def read(self, into: Intake) -> None:
         """Every complete record from where the last reading ended."""
-        run = into.run()
         with self.tail.opened() as (file, size):
             if size < HEADER:
                 return
@@ -53,6 +52,7 @@ class WandbFile(OneFile):
                     f"{self.path.name} is not a W&B file that can be read: it begins with {head.hex()}; expected "
                     f"{MAGIC.hex()}{VERSION:02x}."
                 )
+            run = into.run()
             told = at = self.tail.at
             for record in records(file, at, size):
                 if record.problem:

@@ -1,0 +1,239 @@
+"""CSV, JSON lines, trainer_state.json, history.json: which name is the step, which are curves, what is not read."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from inspector.capture import CaptureError, LogView, open_log
+
+INF = math.inf
+
+
+def opened(path: Path, text: str) -> LogView:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return open_log(path)
+
+
+def values(log: LogView, name: str) -> dict[float, float]:
+    """Iteration → value."""
+    axis = log.channel(name).domain("iteration")
+    place = name.partition(":")[0]
+    suffix = axis.removeprefix("iteration").removeprefix(f"/{place}")
+    return dict(zip(log.array(f"{place}:iteration{suffix}"), log.array(name), strict=True))
+
+
+def series(log: LogView) -> list[str]:
+    return [name for name, channel in log.channels.items() if channel.kind == "series"]
+
+
+# -- CSV
+
+
+def test_lightnings_sparse_columns(tmp_path: Path) -> None:
+    text = "epoch,step,train_loss,val_loss\n0,49,0.5,\n0,99,0.4,\n0,99,,0.9\n1,149,NaN,\n1,199,,0.8\n"
+    (tmp_path / "hparams.yaml").write_text(
+        "lr: 0.1\nname: tiny\nlayers:\n- 1\nflag: true\nobject: !!python/object:os.system x\n"
+    )
+    log = opened(tmp_path / "metrics.csv", text)
+    np.testing.assert_equal(values(log, "log:train_loss"), {49: 0.5, 99: 0.4, 149: math.nan})
+    assert values(log, "log:val_loss") == {99: 0.9, 199: 0.8}
+    assert log.start.meta["config"] == {"lr": 0.1, "name": "tiny", "flag": True}
+    assert list(log.array("log:epoch")) == [0, 0, 0, 1, 1] and not log.damage
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_delimiters_and_literals(tmp_path: Path, delimiter: str) -> None:
+    rows = (
+        ["iteration", "loss"],
+        ["0", "NaN"],
+        ["1", "Infinity"],
+        ["2", "-inf"],
+        ["3", ""],
+        ["4", "None"],
+        ["5", "1e-3"],
+        ["6", "1_0"],
+    )
+    log = opened(tmp_path / "x.csv", "\n".join(delimiter.join(row) for row in rows) + "\n")
+    np.testing.assert_equal(values(log, "log:loss"), {0: math.nan, 1: INF, 2: -INF, 5: 0.001})
+
+
+def test_quoted_cells_a_mark_of_the_encoding_and_windows_lines(tmp_path: Path) -> None:
+    log = opened(tmp_path / "x.csv", '\ufeffstep,note,"loss, mean"\r\n0,"two\nlines, 5",1\r\n1,plain,"2"\r\n')
+    assert values(log, "log:loss, mean") == {0: 1, 1: 2} and series(log) == ["log:loss, mean"]
+
+
+def test_an_export_of_wandb_has_a_run_for_each_column(tmp_path: Path) -> None:
+    header = '"Step","calm - train/loss","calm - train/loss__MIN","calm - train/loss__MAX","wild - train/loss"'
+    log = opened(tmp_path / "wandb_export.csv", f'{header}\n"0","1","0.5","1.5",""\n"10","2","2","2","4"\n')
+    assert log.runs == ("calm", "wild")
+    assert values(log, "calm:train/loss") == {0: 1, 10: 2} and values(log, "wild:train/loss") == {10: 4}
+    assert values(log, "calm:train/loss/max") == {0: 1.5, 10: 2}
+
+
+def test_columns_of_runs_phases_and_times(tmp_path: Path) -> None:
+    log = opened(
+        tmp_path / "x.csv",
+        "run,phase,_step,_timestamp,loss\na,train,0,100,1\na,val,0,101,2\nb,train,0,200,3\nb,train,1,205,4\n",
+    )
+    assert (
+        log.runs == ("a", "b") and values(log, "a:val/loss") == {0: 2} and values(log, "b:train/loss") == {0: 3, 1: 4}
+    )
+    assert list(log.one("b").array("log:time")) == [0, 5]
+
+
+def test_an_epoch_stands_in_for_the_step(tmp_path: Path) -> None:
+    log = opened(tmp_path / "x.csv", "epoch,loss\n1,2\n2,1\n")
+    assert values(log, "log:loss") == {1: 2, 2: 1} and log.axis("iteration").title == "epoch"
+
+
+NO_STEP = {
+    "a,b\n1,2\n": "has no column of steps (step, iteration, epoch, …); it has a, b.",
+    "step\n1\n": "it has step.",
+    ",".join(f"c{n}" for n in range(30)) + "\n": "c11 and 18 more.",
+    "step," + ",".join(f"c{n}" for n in range(10_001)) + "\n": "has 10,002 columns; at most 10,000 are read.",
+    "\ufffe": "", "": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NO_STEP, ids=range(len(NO_STEP)))
+def test_a_table_without_steps_says_what_it_has(tmp_path: Path, text: str) -> None:
+    with pytest.raises(CaptureError) as caught:
+        opened(tmp_path / "x.csv", text)
+    assert NO_STEP[text] in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_rows_without_a_step_and_rows_that_are_too_long_are_told_once(tmp_path: Path) -> None:
+    log = opened(tmp_path / "x.csv", "step,loss\nx,1\n,2\n3,4\n4,5,6\n5,6,7\n")
+    assert values(log, "log:loss") == {3: 4, 4: 5, 5: 6}
+    assert len(log.damaged) == 2 and "byte 10: a row has no step: step is 'x'" in log.damaged[0]
+    assert "a row has 3 cells, the header 2" in log.damaged[1]
+
+
+# -- JSON lines
+
+
+def test_json_lines_with_numbers_inside_objects(tmp_path: Path) -> None:
+    rows: list[Any] = [
+        {"step": 0, "loss": 1.5, "train": {"acc": 0.5, "by": {"head": 1}}, "name": "x", "list": [1], "ok": True},
+        {"step": 1, "loss": math.nan, "lr": "Infinity"}, {"step": 2, "loss": -INF},
+    ]  # fmt: skip
+    log = opened(tmp_path / "x.jsonl", "\n".join(map(json.dumps, rows)))
+    np.testing.assert_equal(values(log, "log:loss"), {0: 1.5, 1: math.nan, 2: -INF})
+    assert set(series(log)) == {"log:loss", "log:train/acc", "log:train/by/head", "log:lr"} and not log.damage
+
+
+def test_settings_in_the_first_line_and_lines_that_are_no_rows(tmp_path: Path) -> None:
+    log = opened(
+        tmp_path / "x.jsonl", '{"seed": 3}\n\n{"step": 1, "loss": 2}\n{"step": \n[1]\n{"step": 2, "loss": 1}\n'
+    )
+    assert log.start.meta["config"] == {"seed": 3} and values(log, "log:loss") == {1: 2, 2: 1}
+    assert "byte 36" in log.damaged[0] and "it is not JSON" in log.damaged[0] and "no JSON object" in log.damaged[1]
+
+
+def test_a_list_of_objects_is_one_document(tmp_path: Path) -> None:
+    log = opened(tmp_path / "x.json", json.dumps([{"iter": n, "loss": n} for n in range(3)], indent=1))
+    assert values(log, "log:loss") == {0: 0, 1: 1, 2: 2}
+    with pytest.raises(CaptureError, match=r"y.json is no log: .*; it has name, size."):
+        opened(tmp_path / "y.json", '{"name": 1, "size": 2}')
+
+
+def test_json_that_is_nested_without_end_or_has_endless_digits(tmp_path: Path) -> None:
+    log = opened(
+        tmp_path / "x.jsonl",
+        '{"step": 0, "a": 1}\n' + '{"a":' * 5000 + "\n" + '{"step": 1, "a": ' + "9" * 5000 + '}\n{"step": 2, "a": 3}\n',
+    )
+    assert values(log, "log:a") == {0: 1, 2: 3} and len(log.damaged) == 2
+
+
+# -- Hugging Face
+
+
+def state(path: Path, steps: int, closing: bool = False) -> None:
+    rows: list[dict[str, Any]] = [
+        {"epoch": n / 2, "step": 10 * n, "loss": 1 / (n + 1), "learning_rate": 0.1} for n in range(steps)
+    ]
+    rows += [{"epoch": 1.0, "step": 10 * steps - 10, "eval_loss": 0.7, "eval_runtime": 2}]
+    rows += [{"epoch": 1.0, "step": 10 * steps, "train_runtime": 3.5, "train_loss": 0.4}] if closing else []
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"log_history": rows, "max_steps": 99, "global_step": steps}))
+
+
+def test_the_closing_row_is_no_point_and_an_evaluation_is_one(tmp_path: Path) -> None:
+    state(tmp_path / "trainer_state.json", 3, closing=True)
+    log = open_log(tmp_path)
+    assert values(log, "log:loss") == {0: 1, 10: 1 / 2, 20: 1 / 3} and values(log, "log:eval_loss") == {20: 0.7}
+    assert "log:train_loss" not in log.channels and log.start.meta["summary"]["train_loss"] == 0.4
+    assert log.start.meta["config"]["max_steps"] == 99
+
+
+def test_of_the_checkpoints_of_a_training_the_newest_is_read(tmp_path: Path) -> None:
+    for name, steps in (("checkpoint-9", 1), ("checkpoint-100", 3), ("checkpoint-20", 2)):
+        state(tmp_path / "out" / name / "trainer_state.json", steps)
+    state(tmp_path / "other" / "trainer_state.json", 2)
+    log = open_log(tmp_path)
+    assert log.runs == ("other", "out") and len(values(log, "out:loss")) == 3
+    state(tmp_path / "out" / "checkpoint-200" / "trainer_state.json", 5)
+    log.source._searched = -INF
+    log.refresh()
+    assert len(values(log, "out:loss")) == 5 and not log.events
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "{}", '{"log_history": 3}'])
+def test_another_document_of_that_name(tmp_path: Path, text: str) -> None:
+    with pytest.raises(
+        CaptureError, match=r"trainer_state.json (has no list 'log_history'|cannot be read: it is not JSON)"
+    ):
+        opened(tmp_path / "trainer_state.json", text)
+
+
+# -- columns in JSON
+
+
+def test_columns_with_their_own_table_inside(tmp_path: Path) -> None:
+    table = {
+        "clip": 1.0,
+        "step": [0, 2, 4],
+        "loss": [3, None, math.nan],
+        "measured": {"step": [0, 4], "norm: a": [5, 6]},
+    }
+    log = opened(tmp_path / "history.json", json.dumps(table))
+    np.testing.assert_equal(values(log, "log:loss"), {0: 3, 4: math.nan})
+    assert values(log, "log:measured/norm. a") == {0: 5, 4: 6}, "a colon would divide place and signal"
+    assert log.channel("log:measured/norm. a").title == "measured/norm: a" and log.start.meta["config"] == {"clip": 1.0}
+
+
+def test_columns_of_keras_and_columns_that_are_too_short(tmp_path: Path) -> None:
+    log = opened(tmp_path / "history.json", '{"loss": [3, 2], "val_loss": [4, 5]}')
+    assert values(log, "log:val_loss") == {0: 4, 1: 5} and log.axis("iteration").title == "epoch"
+    log = opened(tmp_path / "history.json", '{"step": [0, 1, 2], "loss": [3, 2]}')
+    assert "loss has 2 values for 3 steps" in log.damaged[0]
+
+
+def test_every_sample_has_a_log(tmp_path: Path) -> None:
+    import sample_models
+
+    log = open_log(Path(sample_models.__file__).parent / "checkpoints")
+    assert len(log.runs) > 30 and not log.damage
+    assert all("log:loss" in log.one(run).channels for run in log.runs)
+
+
+def test_a_line_without_an_end_is_whole_once_nothing_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("step,loss\n0,1.25\n1,1.5")
+    log = open_log(path)
+    assert values(log, "log:loss") == {0: 1.25}
+    os.utime(path, (1, 1))
+    log.refresh()
+    assert values(log, "log:loss") == {0: 1.25, 1: 1.5}
+    with path.open("a") as file:
+        file.write("75\n2,2\n")
+    log.refresh()
+    assert values(log, "log:loss") == {0: 1.25, 1: 1.575, 2: 2}

@@ -1,0 +1,94 @@
+"""Trackio's databases: runs, settings, a writer that goes on writing, and other databases."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from log_files import OLDER, add_rows, trackio
+
+from inspector.capture import CaptureError, open_log
+
+ROWS = [("a", n, {"loss": 1 / (n + 1), "epoch": n / 2}) for n in range(4)] + [
+    ("b", 0, {"loss": "NaN", "x": {"y": "-Infinity"}})
+]
+
+
+@pytest.mark.parametrize("wal", [False, True])
+def test_runs_and_settings(tmp_path: Path, wal: bool) -> None:
+    with closing(trackio(tmp_path / "project.db", ROWS, wal=wal)) as base:
+        base.execute("INSERT INTO configs VALUES (1, 'id-a', 'a', '{\"lr\": 0.1, \"_Username\": \"x\"}', '')")
+        base.commit()
+        log = open_log(tmp_path / "project.db")
+    assert log.runs == ("a", "b") and log.one("a").start.meta["config"] == {"lr": 0.1}
+    np.testing.assert_array_equal(log.array("a:loss"), [1, 1 / 2, 1 / 3, 1 / 4])
+    np.testing.assert_array_equal(log.array("a:time/a" if "a:time/a" in log.channels else "a:time"), range(4))
+    assert np.isnan(log.array("b:loss")).all() and log.array("b:x/y")[0] == -np.inf
+    np.testing.assert_array_equal(log.one("a").array("log:epoch"), [0, 0.5, 1, 1.5])
+
+
+@pytest.mark.parametrize("wal", [False, True])
+def test_the_writer_goes_on_and_is_followed(tmp_path: Path, wal: bool) -> None:
+    with closing(trackio(tmp_path / "p.db", ROWS[:2], wal=wal)) as base:
+        log = open_log(tmp_path)
+        for n in range(2, 6):
+            add_rows(base, [("a", n, {"loss": float(n)})])  # never "database is locked"
+            log.refresh()
+            assert len(log.array("log:loss")) == n + 1
+        base.execute("BEGIN EXCLUSIVE")
+        log.refresh()
+        assert len(log.array("log:loss")) == 6, "what was read stays while the database is locked"
+        base.rollback()
+        add_rows(base, [("new", 0, {"loss": 1.0})])
+        log.refresh()
+    assert log.runs == ("p/a", "p/new")
+
+
+def test_runs_of_one_name_and_the_older_schema(tmp_path: Path) -> None:
+    with closing(trackio(tmp_path / "p.db", [("a", 0, {"loss": 1})])) as base:
+        base.execute(
+            "INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) VALUES ('0123456789', '', 'a', 0, '{\"loss\": 2}')"
+        )
+        base.commit()
+        assert open_log(tmp_path / "p.db").runs == ("a", "a 01234567")
+    with closing(sqlite3.connect(tmp_path / "old.db")) as base:
+        base.execute(OLDER)
+        base.execute("INSERT INTO metrics (run_name, step, metrics) VALUES ('a', 5, '{\"loss\": 2}')")
+        base.commit()
+        assert open_log(tmp_path / "old.db").array("log:loss")[0] == 2
+
+
+def test_histograms(tmp_path: Path) -> None:
+    value = {"_type": "trackio.histogram", "bins": [0, 1, 2], "values": [3, 4]}
+    with closing(trackio(tmp_path / "p.db", [("a", 1, {"h": value})])):
+        log = open_log(tmp_path)
+        np.testing.assert_array_equal(log.array("log:h"), [[3, 4]])
+        np.testing.assert_array_equal(log.array("log:h/edges"), [[0, 1, 2]])
+
+
+def test_rows_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    with closing(trackio(tmp_path / "p.db", [("a", 1, {"x": 1}), ("a", 2, "{"), ("a", 3, "[1]"), ("a", 4, {"x": 4})])):
+        log = open_log(tmp_path)
+    assert list(log.array("log:x")) == [1, 4] and "row 2" in log.damaged[0] and len(log.damaged) == 2
+
+
+def test_other_databases_are_passed_over_in_a_folder_and_named_alone(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as base:
+        base.execute("CREATE TABLE runs (x)")
+        base.commit()
+    with pytest.raises(CaptureError, match=r"other.db has no table of trackio's metrics; its tables are runs"):
+        open_log(tmp_path / "other.db")
+    trackio(tmp_path / "p.db", ROWS[:1]).close()
+    assert open_log(tmp_path).runs == ("p/a",) and not open_log(tmp_path).damage
+
+
+def test_a_database_that_is_replaced_is_read_anew(tmp_path: Path) -> None:
+    trackio(tmp_path / "p.db", ROWS[:4]).close()
+    log = open_log(tmp_path / "p.db")
+    trackio(tmp_path / "q.db", [("a", 0, {"loss": 9})]).close()
+    (tmp_path / "q.db").replace(tmp_path / "p.db")
+    log.refresh()
+    assert list(log.array("log:loss")) == [9]
