@@ -121,7 +121,7 @@ def train(case: Case, iterations: int, attach: Attach | None = None) -> str:
     optimizer = OPTIMIZERS[case.optimizer](model.parameters())
     called: nn.Module = torch.compile(model, backend="aot_eager") if case.compiled else model  # type: ignore[assignment]
     average = torch.optim.swa_utils.AveragedModel(model, use_buffers=True) if case.average else None
-    with (attach(called, optimizer) if attach is not None else nullcontext()) as watcher:
+    with attach(called, optimizer) if attach is not None else nullcontext() as watcher:
         losses = _loop(case, iterations, called, optimizer, average)
         if watcher is not None:
             assert watcher.error is None, watcher.error
@@ -130,7 +130,9 @@ def train(case: Case, iterations: int, attach: Attach | None = None) -> str:
     kept += [one for state in optimizer.state.values() for one in state.values() if isinstance(one, Tensor)]
     found = hashlib.sha256()
     for one in kept:
-        found.update(one.detach().contiguous().view(torch.uint8).numpy().tobytes() if one.dim() else one.double().numpy())
+        found.update(
+            one.detach().contiguous().view(torch.uint8).numpy().tobytes() if one.dim() else one.double().numpy()
+        )
     return found.hexdigest()
 
 
