@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch._compile import _disable_dynamo
 from torch.amp.grad_scaler import GradScaler
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -84,8 +85,9 @@ def _install() -> None:
             _scaled[made] = Scaled(outputs.detach(), self._scale)
         return made
 
-    _originals.update(seen_backward=seen_backward, seen_scale=seen_scale)
-    torch.autograd.backward = seen_backward
+    seen: Any = _disable_dynamo(seen_backward)  # a compiled training step leaves its graph at backward anyway
+    _originals.update(seen_backward=seen, seen_scale=seen_scale)
+    torch.autograd.backward = seen
     GradScaler.scale = seen_scale  # type: ignore[method-assign]
 
 

@@ -60,7 +60,8 @@ class Core:
         self.ended = False
         self.when_ended: Callable[[], None] = lambda: None
         self.after_row: list[Callable[[Moment, Found], None]] = []
-        self.tables = Tables(sink) if sink is not None else None
+        self.after_iteration: list[Callable[[int], None]] = []
+        self.tables = Tables(sink)
         self.losses, self.logged = Losses(), Logged()
         self.moment: Moment | None = None
         self._next = 1
@@ -72,8 +73,9 @@ class Core:
         self._flushed = time.monotonic()
         self._versions: list[tuple[int, int]] = []
         self._columns: dict[int, list[int]] = {}
-        if self.tables is not None:
-            self._declare(self.tables)
+        self._declare(self.tables)
+        for measure in measures:
+            measure.guard, measure.say, measure.column = self.guarded, self.say, self.tables.column
         self._arm()
 
     def _declare(self, tables: Tables) -> None:
@@ -114,7 +116,14 @@ class Core:
         self.ended = True
         self.moment = None
         with suppress(Exception):
-            self.when_ended()
+            self.leave()
+
+    def leave(self) -> None:
+        """Watching has ended, well or not: nothing is left in the user's program."""
+        self.ended = True
+        for measure in self.measures:
+            measure.over()
+        self.when_ended()
 
     # -- moments of an iteration
 
@@ -197,11 +206,15 @@ class Core:
         self._settle_row()
         if moment is not None:
             self._close(moment)
+        for action in self.after_iteration:
+            action(self.iteration)
         self._arm()
         self._flush_in_time()
 
     def _close(self, moment: Moment) -> None:
         moment.iteration, moment.seconds = self.iteration, self.pace.seconds
+        for measure in self.measures:
+            measure.ends(moment)
         for column, value in self._settings().items():
             moment.put(SETTINGS, column, value)
         moment.put(COST, 0, self.pace.cost)
@@ -212,8 +225,6 @@ class Core:
             self._arrived(self._arriving.pop(0))
 
     def _settings(self) -> dict[int, float]:
-        if self.tables is None:
-            return {}
         found = by_name(self.optimizers)
         for text in self._rates.seen(found):
             self.event("learning rate", text)
@@ -232,8 +243,7 @@ class Core:
 
     def _settle_row(self) -> None:
         """The last row gets no more numbers."""
-        if self._row is None or self.tables is None:
-            self._row = None
+        if self._row is None:
             return
         (moment, found), self._row = self._row, None
         cells: dict[str, Mapping[int, Any]] = dict(found)
@@ -243,15 +253,14 @@ class Core:
         for name, values in cells.items():
             own_axis.setdefault(self.tables.axis(name), {})[name] = values
         for axis, part in own_axis.items():
-            if part and (axis == ITERATION_DOMAIN or any(part.values())):
+            if self.sink is not None and (axis == ITERATION_DOMAIN or any(part.values())):
                 self.tables.row(axis, moment.iteration, moment.seconds, part)
 
     # -- what the user says
 
     def log(self, values: Mapping[str, Any]) -> None:
         """Numbers of the user's, of the iteration that is under way, or of the last one where none is."""
-        tables = self.tables
-        if tables is None:
+        if self.sink is None:
             return
         loss = values.get("loss")
         if loss is not None:
@@ -261,12 +270,17 @@ class Core:
                 self.losses.given(moment, loss)
                 if later is not None:
                     self.losses.derive(moment, later[1])
-        self.logged.take(values, tables, self.iteration + (1 if self.logged.pending else 0), self.pace.seconds)
+        self.logged.take(values, self.iteration + (1 if self.logged.pending else 0), self.pace.seconds)
 
     def event(self, kind: str, text: str, frame: int = -1, iteration: float | None = None) -> None:
         """Write an event."""
         if self.sink is not None:
             self.sink.write(Event(self.iteration if iteration is None else iteration, kind, text, frame))
+
+    def say(self, text: str) -> None:
+        """A warning in the log."""
+        if self.sink is not None:
+            self.sink.write(Log(text, "warning", "watch"))
 
     # -- writing
 
@@ -278,7 +292,7 @@ class Core:
     def flush(self) -> None:
         """Write what is buffered, but for the row that may still get numbers. Raises CaptureError."""
         self._flushed = time.monotonic()
-        if self.tables is not None:
+        if self.sink is not None:
             self.logged.settle(self.tables)
             self.tables.flush()
 
@@ -287,9 +301,8 @@ class Core:
         while self._arriving:
             self._arrived(self._arriving.pop(0))
         self._settle_row()
-        if self.tables is not None:
-            self.logged.iteration_ended(self.iteration + 1, self.pace.seconds)
-            self.flush()
+        self.logged.iteration_ended(self.iteration + 1, self.pace.seconds)
+        self.flush()
 
 
 def optimizers_of(given: Any) -> list[Optimizer]:

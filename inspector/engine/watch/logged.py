@@ -41,7 +41,7 @@ class Logged:
         self._open: Row | None = None
         self._rows: list[Row] = []
 
-    def take(self, values: Mapping[str, Any], tables: Tables, iteration: int, seconds: float) -> None:
+    def take(self, values: Mapping[str, Any], iteration: int, seconds: float) -> None:
         """Add numbers to the row of an iteration. Raises TypeError for what is no number."""
         if self._open is None or self._open[0] != iteration:
             self._close()

@@ -3,6 +3,7 @@
     forward_begins, forward_ended   around a call of the model itself, in training mode
     backward_ended                  gradients are complete (before they are clipped), scaled where a GradScaler did it
     step_begins, step_ended         around the optimizer's step: gradients as it gets them; weights as it left them
+    ends                            when the first optimizer has made its step
     derive                          on the host, from the numbers of all groups
 
 Every method may raise; the watcher then ends, and training goes on. None may draw random numbers or change a tensor
@@ -11,7 +12,7 @@ of the user's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,6 +56,13 @@ class Measure:
     reads_gradients = False
     """Whether `step_begins` reads gradients: where the step gets a closure, it is called when the step has ended."""
 
+    guard: Callable[..., None]
+    """guard(function, *arguments) from within the user's program (see Core.guarded); set by the core."""
+    say: Callable[[str], None]
+    """A warning for the log of the run; set by the core."""
+    column: Callable[[str, str], int]
+    """column(label domain, name): the number of a column whose name is known only now; set by the core."""
+
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
 
@@ -72,6 +80,12 @@ class Measure:
 
     def step_ended(self, moment: Moment, optimizer: Optimizer, columns: Sequence[int]) -> None:
         """It has changed them."""
+
+    def ends(self, moment: Moment) -> None:
+        """The iteration is complete; the last chance to add numbers."""
+
+    def over(self) -> None:
+        """Watching has ended: leave nothing behind."""
 
     def derive(self, moment: Moment, found: Found) -> None:
         """Add numbers that follow from others."""

@@ -7,10 +7,17 @@ from typing import Any
 
 from torch import nn
 
+from inspector.engine.watch.activations import Activations, States
 from inspector.engine.watch.adam import AdamState
+from inspector.engine.watch.attending import Attending
+from inspector.engine.watch.gate_saturation import Gates
 from inspector.engine.watch.gradients import ClippedNorms, GradientNorms
 from inspector.engine.watch.measure import Measure
+from inspector.engine.watch.module_calls import ModuleCalls
+from inspector.engine.watch.now_and_then import Exponents, Spectra
 from inspector.engine.watch.parameters import Parameters
+from inspector.engine.watch.probing import Wanted
+from inspector.engine.watch.ring import Ring
 from inspector.engine.watch.updates import Updates
 
 COSTS = ("light", "normal", "full")
@@ -24,6 +31,7 @@ class Settings:
     share: float = 0.02
     cost: str = "normal"
     modules: tuple[str, ...] = ()
+    probe: Wanted | None = None
 
     def __post_init__(self) -> None:
         if self.cost not in COSTS:
@@ -43,4 +51,10 @@ def measures_of(settings: Settings, parameters: Parameters, model: nn.Module) ->
     light: list[Measure] = [GradientNorms(parameters)]
     if settings.cost == "light":
         return light
-    return [*light, ClippedNorms(parameters), Updates(parameters), AdamState(parameters)]
+    attending = Attending(parameters, model)
+    readers = [Activations(parameters), States(parameters), Gates(parameters), attending]
+    calls = ModuleCalls(parameters, model, settings.modules, readers)
+    updates = Updates(parameters)
+    ring = Ring(parameters, model, updates)
+    known = [*light, ring, ClippedNorms(parameters), updates, AdamState(parameters), calls, *readers]
+    return known if settings.cost == "normal" else [*known, Exponents(parameters), Spectra(parameters, model)]

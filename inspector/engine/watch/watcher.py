@@ -19,11 +19,15 @@ from inspector.engine.pipeline import Recording, record
 from inspector.engine.pipeline.starting import start_of
 from inspector.engine.watch.attachment import Attachment
 from inspector.engine.watch.core import Core, optimizers_of
+from inspector.engine.watch.measure import Found, Moment
 from inspector.engine.watch.optimizer_settings import described
 from inspector.engine.watch.pace import Pace
 from inspector.engine.watch.parameters import Parameters, inner
 from inspector.engine.watch.presets import Settings, measures_of
+from inspector.engine.watch.probing import Prober, wanted
 from inspector.engine.watch.ranks import Ranks
+from inspector.engine.watch.ring import Ring
+from inspector.engine.watch.spikes import Spikes
 from inspector.records import Frame, Log, Page
 
 START = "iteration 0"
@@ -47,8 +51,13 @@ class Watcher:
         measures = measures_of(settings, self._parameters, inner(model))
         pace = Pace(settings.every, settings.share)
         self._core = Core(self._parameters, optimizers, measures, pace, ranks, None if path is None else self._sink)
+        self._ring = next((one for one in measures if isinstance(one, Ring)), None)
+        self._spikes = Spikes()
+        self._prober: Prober | None = None
+        self._core.after_row.append(self._judge)
         if optimizers and path is not None:
             self._sink.begin()
+            self._core.guarded(self._first_frame)
         self._core.when_ended = self._detach
         self._attachment = Attachment(self._core, model)
         self._attachment.optimizers(optimizers)
@@ -62,8 +71,33 @@ class Watcher:
         """An optimizer steps, and none was given: it is ours where it has parameters of the model."""
         own = any(id(one) in self._parameters.column for group in optimizer.param_groups for one in group["params"])
         if own and optimizer not in self._core.optimizers:
+            first = not self._core.optimizers
             self._core.optimizers.append(optimizer)
             self._attachment.optimizers([optimizer])
+            if first and self.path is not None:
+                self._first_frame()
+
+    def _first_frame(self) -> None:
+        """The model before its first step."""
+        if self._settings.probe is None:
+            self._sink.write(Frame(index=0, label=START, step=0))
+            return
+        self._prober = Prober(
+            inner(self._model), self._settings.probe, self._settings.cost, self._core.pace, self._sink.begin()
+        )
+        self._prober.after(0)
+        self._core.after_iteration.append(self._prober.after)
+
+    def _judge(self, moment: Moment, found: Found) -> None:
+        """Keep an iteration in which something happened, and probe at once."""
+        told = self._spikes.judge(found)
+        if told is None or self.path is None:
+            return
+        kind, text = told
+        frame = -1 if self._prober is None else self._prober.at_event(self._core.iteration, kind)
+        file = None if self._ring is None else self._ring.keep(self.path, moment.iteration, text)
+        kept = "" if file is None else f"; kept in {file.parent.name}/{file.name}"
+        self._core.event(kind, f"{text}{kept}", frame, moment.iteration)
 
     def _start(self) -> Recording:
         """Begin the capture. Raises CaptureError where nothing can be written there."""
@@ -76,9 +110,7 @@ class Watcher:
         about["in_evaluation_mode"] = [name for name, part in model.named_modules() if name and not part.training]
         about["watch"] = self._settings.described()
         start = replace(start, title=f"{start.title}: training", meta={**start.meta, "training": about})
-        recording = record(self.path, start, block=False)
-        recording.write(Frame(index=0, label=START, step=0))
-        return recording
+        return record(self.path, start, block=False)
 
     # -- what a user calls
 
@@ -137,8 +169,7 @@ class Watcher:
         self._closed = True
         atexit.unregister(self._at_exit)
         self._core.guarded(self._core.finish)
-        self._core.ended = True
-        self._detach()
+        self._core.leave()
         if self.path is not None:
             try:
                 self._sink.begin().__exit__(None if fault is None else type(fault), fault, None)
@@ -199,17 +230,19 @@ def free_path(path: Path) -> Path:
 
 def watch(
     model: nn.Module, optimizer: Any = None, path: Path | str = "run.inspect", *, every: int | None = None,
-    share: float = 0.02, cost: str = "normal", modules: Iterable[str] = (),
+    share: float = 0.02, cost: str = "normal", modules: Iterable[str] = (), probe: Any = None, probe_loss: Any = None,
+    probe_every: int | None = None, probe_training: bool = False, quantities: Iterable[str] = (),
 ) -> Watcher:  # fmt: skip
     """Attach to a training loop: see `inspector.watch`. Raises ValueError, TypeError or CaptureError."""
-    settings = Settings(every=every, share=share, cost=cost, modules=tuple(modules))
+    asked = wanted(probe, probe_loss, probe_training, probe_every, tuple(quantities))
+    settings = Settings(every=every, share=share, cost=cost, modules=tuple(modules), probe=asked)
     if not isinstance(model, nn.Module):
         raise TypeError(f"watch was given {type(model).__name__} as the model; expected a torch.nn.Module.")
-    wanted = Path(path)
-    found = free_path(wanted)
+    given = Path(path)
+    found = free_path(given)
     watcher = Watcher(model, optimizers_of(optimizer), found, settings)
-    if found != wanted:
-        said = f"inspector: {wanted} exists already, so this run is written to {found}."
+    if found != given:
+        said = f"inspector: {given} exists already, so this run is written to {found}."
         sys.stderr.write(f"{said}\n")
         watcher._core.guarded(watcher._sink.write, Log(said, "info", "watch"))
     return watcher

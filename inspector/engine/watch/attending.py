@@ -1,0 +1,149 @@
+"""Attention of one sample at a recorded iteration: entropy and largest logit of each head.
+
+Calls of `F.scaled_dot_product_attention` are seen through a function in its place while the model's call lasts (a name
+that was imported before is not seen), and `nn.MultiheadAttention` that is asked for its weights through its hook. A
+torch function mode would see all, and would make torch.compile compile again what runs inside.
+
+Index letters: a head, q query, k key, d feature.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from inspector.engine.hooks.module_stack import CalledModules, in_backward
+from inspector.engine.model.uncompiled import CALL, original
+from inspector.engine.watch.measure import Measure, Moment
+from inspector.engine.watch.parameters import Parameters, plain_name
+from inspector.engine.watch.tables import About
+
+ENTROPY = "modules:attention/entropy"
+LOGIT = "modules:attention/largest_logit"
+MOST_ROWS = 64
+"""Queries that are looked at, evenly spaced."""
+MOST_CALLS = 64
+_METHOD = f"of the first sample, and of at most {MOST_ROWS} evenly spaced queries"
+
+
+class Attending(Measure):
+    """Reads queries and keys where attention is computed."""
+
+    tables = (
+        About(
+            name=ENTROPY, title="attention entropy", unit="nat", column=("head", "head"), method=_METHOD,
+            formula="mean over queries of −Σ_k A_qk ln A_qk", source="Zhai et al. 2023, arXiv 2303.06296",
+        ),
+        About(
+            name=LOGIT, title="largest attention logit", column=("head", "head"), method=_METHOD,
+            formula="max over q and the keys that it may attend to of |q·k| · scale",
+            source="Dehghani et al. 2023; clipped at 100 in MuonClip",
+        ),
+    )  # fmt: skip
+
+    def __init__(self, parameters: Parameters, model: nn.Module) -> None:
+        super().__init__(parameters)
+        self._names = {id(part): plain_name(name) or "model" for name, part in model.named_modules()}
+        self._called = CalledModules(model)
+        self._compiled = any(original(one) is not one or getattr(one, CALL, None) for one in model.modules())
+        self._moment: Moment | None = None
+        self._calls: dict[str, int] = {}
+        self._original: Any = None
+        self._own: Any = None
+
+    def forward_begins(self, moment: Moment, model: nn.Module, args: Any, kwargs: Any) -> None:
+        """See attention from now on; where something is compiled, not."""
+        self.over()
+        if self._compiled or compiling_happened() or moment.extra.get(ENTROPY):
+            return
+        moment.extra[ENTROPY] = True  # of accumulated passes the first
+        torchs = self._original = F.scaled_dot_product_attention
+        self._moment, self._calls = moment, {}
+
+        def seen(*given: Any, **more: Any) -> Any:
+            out = torchs(*given, **more)
+            if torch.compiler.is_compiling():
+                return out
+            self.guard(self._seen, given, more)
+            return out
+
+        self._own = F.scaled_dot_product_attention = seen
+
+    def forward_ended(self, moment: Moment, model: nn.Module, output: Any) -> None:
+        """Put torch's own function back."""
+        self.over()
+
+    def over(self) -> None:
+        """Put torch's own function back."""
+        if self._original is not None and F.scaled_dot_product_attention is self._own:
+            F.scaled_dot_product_attention = self._original
+        self._original = self._own = self._moment = None
+
+    def _seen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if in_backward() or self._moment is None:
+            return
+        names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+        given = dict(zip(names, args, strict=False)) | kwargs
+        query, key, mask = given["query"].detach(), given["key"].detach(), given.get("attn_mask")
+        if query.dim() < 3 or query.is_nested or not isinstance(mask, (Tensor, type(None))):
+            return
+        first = (0,) * (query.dim() - 3)
+        if mask is not None:
+            mask = mask.detach().expand(*query.shape[:-1], key.shape[-2])[first]
+        place = self._called.place()[0]
+        self._measure(place, query[first], key[first], mask, given.get("scale"), bool(given.get("is_causal")))
+
+    def called(self, moment: Moment, place: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """nn.MultiheadAttention that computed its weights: the entropy is theirs; the logits cannot be known."""
+        if not isinstance(module, nn.MultiheadAttention) or not isinstance(output, tuple) or self._moment is None:
+            return
+        weights = output[1] if len(output) > 1 else None
+        if isinstance(weights, Tensor) and weights.dim() == 4:
+            rows = _rows(weights.detach()[0].float())
+            self._put(ENTROPY, self._numbered(place), -torch.xlogy(rows, rows).sum(-1).mean(-1))
+
+    def _measure(
+        self, place: str, query: Tensor, key: Tensor, mask: Tensor | None, scale: float | None, causal: bool
+    ) -> None:
+        """query (a, q, d), key (a or fewer groups, k, d), mask (a, q, k)."""
+        place = self._numbered(place)
+        step = -(-query.shape[1] // MOST_ROWS)
+        keys = key if key.shape[0] == query.shape[0] else key.repeat_interleave(query.shape[0] // key.shape[0], 0)
+        with torch.autocast(query.device.type, enabled=False):
+            scores = torch.bmm(query[:, ::step].float(), keys.float().transpose(1, 2))
+        scores *= 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+        largest = scores.abs()
+        if causal:
+            rows = torch.arange(0, query.shape[1], step, device=query.device)[:, None]
+            allowed = rows >= torch.arange(keys.shape[1], device=query.device)
+            scores = scores.masked_fill(~allowed, -math.inf)
+        if mask is not None:
+            part = mask[:, ::step]
+            scores = scores.masked_fill(~part, -math.inf) if part.dtype == torch.bool else scores + part.float()
+        self._put(LOGIT, place, largest.masked_fill(scores == -math.inf, 0.0).amax((1, 2)))
+        weights = torch.softmax(scores, -1)
+        self._put(ENTROPY, place, -torch.xlogy(weights, weights).sum(-1).mean(-1))
+
+    def _numbered(self, place: str) -> str:
+        number = self._calls[place] = self._calls.get(place, 0) + 1
+        return place if number == 1 else f"{place}#{number}"
+
+    def _put(self, table: str, place: str, values: Tensor) -> None:
+        if self._moment is not None and sum(self._calls.values()) <= MOST_CALLS:
+            columns = [self.column("head", f"{place} head {n}") for n in range(len(values))]
+            self._moment.pack.add(table, columns, values)
+
+
+def _rows(weights: Tensor) -> Tensor:
+    return weights[:, :: -(-weights.shape[1] // MOST_ROWS)]
+
+
+def compiling_happened() -> bool:
+    """Whether torch.compile has compiled anything in this process: it would compile again for a function replaced."""
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    return bool(counters and counters["frames"].get("total", 0))

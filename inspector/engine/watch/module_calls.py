@@ -1,0 +1,89 @@
+"""Calls of single modules inside a recorded call of the model, in training mode.
+
+Hooks are on the modules only while such a call lasts: iterations that are not recorded cost nothing, copies of the
+model made between calls have none, and in evaluation the fused paths of torch's transformer layers, which hooks turn
+off, are taken as without a watcher. Parts that torch.compile compiled call no hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+
+from inspector.engine.cells.family import sequence_family
+from inspector.engine.hooks.function_mode import FUSED, runs_fused
+from inspector.engine.hooks.module_stack import in_backward
+from inspector.engine.watch.hooks import Passing
+from inspector.engine.watch.measure import Measure, Moment
+from inspector.engine.watch.parameters import Parameters, plain_name
+from inspector.engine.wording import error_text
+
+MOST = 500
+"""Modules that are watched."""
+
+
+class ModuleCalls(Measure):
+    """Passes calls of the modules that match `patterns` (all that have no parts, without any) to the readers.
+
+    A reader is a measure with `called(moment, place, module, args, kwargs, output)`.
+    """
+
+    def __init__(
+        self, parameters: Parameters, model: nn.Module, patterns: Sequence[str], readers: Sequence[Measure]
+    ) -> None:
+        super().__init__(parameters)
+        self._readers: list[Any] = list(readers)
+        named = [(plain_name(name) or "model", part) for name, part in model.named_modules()]
+        self._watched = [(place, part) for place, part in named if _wanted(place, part, patterns)][:MOST]
+        self._handles: list[RemovableHandle] = []
+        self._root: tuple[str, Any, Any] | None = None
+
+    def forward_begins(self, moment: Moment, model: nn.Module, args: Any, kwargs: Any) -> None:
+        """Put the hooks on."""
+        self._remove()
+        fused = {id(part) for one in model.modules() if runs_fused(one) for part in one.modules()}
+        for place, part in self._watched:
+            if part is model:  # a hook put on during a call is not reliably called for it
+                self._root = place, args, kwargs
+            elif id(part) not in fused:
+                hook = Passing(partial(self.guard, self._called, moment, place))
+                self._handles.append(part.register_forward_hook(hook, with_kwargs=True))
+
+    def forward_ended(self, moment: Moment, model: nn.Module, output: Any) -> None:
+        """Take them off; the model may itself be one of the modules."""
+        root, self._root = self._root, None
+        self._remove()
+        if root is not None and output is not None:
+            self._called(moment, root[0], model, root[1], root[2], output)
+
+    def _remove(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def over(self) -> None:
+        """Take them off."""
+        self._remove()
+
+    def _called(self, moment: Moment, place: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        if in_backward():
+            return
+        for reader in list(self._readers):
+            try:
+                reader.called(moment, place, module, args, kwargs, output)
+            except Exception as fault:  # noqa: BLE001 - modules of all sorts: one that cannot be read ends one series
+                self._readers.remove(reader)
+                titles = ", ".join(about.title for about in reader.tables)
+                self.say(f"At {place} this ended: {titles} ({error_text(fault)}).")
+
+
+def _wanted(place: str, part: nn.Module, patterns: Sequence[str]) -> bool:
+    if patterns:
+        return any(fnmatchcase(place, one) for one in patterns)
+    leaf = not any(True for _ in part.children()) and not isinstance(part, (nn.Dropout, nn.Identity))
+    return leaf or isinstance(part, (*FUSED[:1], nn.RNNBase)) or sequence_family(part) is not None

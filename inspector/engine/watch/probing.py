@@ -1,0 +1,130 @@
+"""Probe frames: the app's own quantities on one fixed batch, at moments of the training, with the model unchanged.
+
+The model itself is run, in evaluation mode unless told otherwise: nothing has to be copied, and what is shown is what
+is trained. Random state, buffers, training flags and gradients are as they were afterwards; gradients of the probe never
+reach `.grad`. A model whose forward counts its own calls counts these too.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from inspector.capture import CaptureError
+from inspector.engine.errors import InputError, ModelError
+from inspector.engine.model.subject import Batch, Subject, adopt, to_device
+from inspector.engine.pipeline import RunOptions, perform
+from inspector.engine.pipeline.watched_call import batch_of
+from inspector.engine.watch.pace import Pace
+from inspector.engine.wording import error_text
+from inspector.records import Frame, Log, Page
+
+GROWTH = {"light": 1.25, "normal": 1.25, "full": 1.1}
+"""Each frame is this many times as far from the beginning as the one before: a million iterations have about 65 frames
+(145 with `full`), close together where most changes."""
+MOST_AT_EVENTS = 20
+"""Frames of one run that spikes and other events may add."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a user wants probed.
+
+    Attributes:
+        batch: what the model is called on. loss: (output, batch) → (b, t), for gradients by step.
+        training: the mode of the model while it is probed. every: iterations between frames, None for growing ones.
+        quantities: keys of quantities instead of the default ones.
+    """
+
+    batch: Batch
+    loss: Callable[[Any, Batch], Tensor] | None = None
+    training: bool = False
+    every: int | None = None
+    quantities: tuple[str, ...] = ()
+
+
+def wanted(
+    probe: Any, loss: Any = None, training: bool = False, every: int | None = None, quantities: Sequence[str] = ()
+) -> Wanted | None:
+    """The probe as a batch; None where none is wanted. Raises InputError."""
+    return None if probe is None else Wanted(batch_of(probe), loss, training, every, tuple(quantities))
+
+
+class Prober:
+    """Writes frames into the capture of a run; a probe that fails is the last one, and training and watching go on."""
+
+    def __init__(self, model: nn.Module, asked: Wanted, cost: str, pace: Pace, sink: Any) -> None:
+        subject = adopt(Subject(model=model, loss=asked.loss)) if asked.loss is not None else adopt(model)
+        self._subject, self._asked, self._pace, self._sink = subject, asked, pace, sink
+        self._growth = GROWTH[cost]
+        self._options = RunOptions(only=asked.quantities, only_selected=True)
+        self._next = 0
+        self._events = 0
+        self._seconds = 0.0
+        self.frames = 0
+        self.failed = False
+
+    def after(self, iteration: int) -> None:
+        """An iteration has ended: probe if it is time."""
+        if iteration >= self._next and (not iteration or self._pace.allows(self._seconds)):
+            self.now(iteration)
+
+    def at_event(self, iteration: int, text: str) -> int:
+        """Probe because something happened; returns the frame, -1 where there is none."""
+        self._events += 1
+        return self.now(iteration, text) if self._events <= MOST_AT_EVENTS else -1
+
+    def now(self, iteration: int, text: str = "") -> int:
+        """Write a frame; returns its number, -1 where the probe fails."""
+        if self.failed:
+            return -1
+        label = f"iteration {iteration:,}" + (f": {text}" if text else "")
+        frame = Frame(index=self.frames, label=label, step=iteration)
+        every = self._asked.every
+        following = iteration + every if every else math.ceil(iteration * self._growth)
+        self._next = max(iteration + 1, following)
+        began = time.monotonic()
+        self.frames += 1
+        try:
+            self._perform(frame)
+        except (ModelError, InputError, RuntimeError) as fault:
+            if isinstance(fault, CaptureError):
+                raise
+            self.failed = True
+            self._sink.write(Log(f"The probe at {label} failed ({error_text(fault)}); there is no other.", "warning"))
+            return -1
+        finally:
+            self._seconds = time.monotonic() - began
+        return frame.index
+
+    def _perform(self, frame: Frame) -> None:
+        model = self._subject.model
+        modes = [(part, part.training) for part in model.modules()]
+        device = next((one.device for one in model.parameters()), torch.device("cpu"))
+        try:
+            model.train(self._asked.training)
+            perform(
+                self._subject, to_device(self._asked.batch, str(device)), Copies(self._sink), self._options, frame=frame
+            )
+        finally:
+            for part, mode in modes:
+                part.training = mode
+
+
+class Copies:
+    """A sink that copies pages: they wait for the disk while training changes tensors that they may share."""
+
+    def __init__(self, sink: Any) -> None:
+        self._sink = sink
+
+    def write(self, record: Any) -> None:
+        """Pass a record on."""
+        if isinstance(record, Page):
+            record = Page(record.channel, record.frame, record.offset, record.array.copy())
+        self._sink.write(record)

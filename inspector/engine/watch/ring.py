@@ -1,0 +1,213 @@
+"""The last recorded iterations in memory: batch, random state, gradient at the output; and parameters now and then.
+
+What is needed to run an iteration again, under a limit of bytes; written to a file when something happens.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from inspector.engine.watch.activations import first_tensor
+from inspector.engine.watch.hooks import Passing
+from inspector.engine.watch.measure import Measure, Moment
+from inspector.engine.watch.parameters import Parameters, local
+from inspector.engine.watch.tables import PLACE, About
+from inspector.engine.watch.updates import Updates
+
+HASH = f"{PLACE}:batch_hash"
+ITERATIONS = 4
+SNAPSHOT_EVERY = 100
+"""Recorded iterations between snapshots of all parameters and of the optimizer's state."""
+BYTES = 256 << 20
+"""Most memory of the ring, and of a snapshot."""
+FOLDER = "spikes"
+MOST_FILES = 20
+HASHED = 65_536
+_MASK = (1 << 48) - 1
+
+
+@dataclass(slots=True)
+class Kept:
+    """One recorded iteration: by name the tensors of each call of the model, and the iteration's number."""
+
+    iteration: int = 0
+    calls: int = 0
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    plain: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of its tensors."""
+        return sum(one.nbytes for one in self.tensors.values())
+
+
+class Ring(Measure):
+    """Keeps the last recorded iterations. `updates` has the parameters before the step where they are copied anyway."""
+
+    tables = (
+        About(
+            name=HASH, title="hash of the batch", dtype="float64",
+            formula="48 bits over the entries of the tensors that the model was called on: equal batches, equal numbers",
+        ),
+    )  # fmt: skip
+
+    def __init__(self, parameters: Parameters, model: nn.Module, updates: Updates | None = None) -> None:
+        super().__init__(parameters)
+        self._model, self._updates = model, updates
+        self._ring: deque[Kept] = deque(maxlen=ITERATIONS)
+        self._count = 0
+        self._snapshot: tuple[int, dict[str, Tensor]] | None = None
+        self._optimizers: dict[int, Optimizer] = {}
+        self._threads: list[threading.Thread] = []
+        self._files = 0
+
+    def forward_begins(self, moment: Moment, model: nn.Module, args: Any, kwargs: Any) -> None:
+        """Copy the batch and the random state."""
+        kept: Kept = moment.extra.setdefault(HASH, Kept())
+        lead = f"call {kept.calls}"
+        kept.calls += 1
+        found = list(tensors_in({"args": args, "kwargs": kwargs}, lead))
+        if found:
+            marks = torch.stack([mark(one).to(found[0][1].device) for _, one in found]).sum().bitwise_and(_MASK)
+            moment.pack.add(HASH, (0,), marks)
+        if kept.nbytes + sum(one.nbytes for _, one in found) > BYTES // ITERATIONS:
+            kept.plain["left out"] = "the batch is larger than the ring's limit"
+            return
+        kept.tensors.update((name, one.clone()) for name, one in found)
+        kept.tensors[f"{lead}/random"] = torch.get_rng_state()
+        devices = {one.device for _, one in found if one.device.type == "cuda"}
+        kept.tensors.update((f"{lead}/random {one}", torch.cuda.get_rng_state(one)) for one in devices)
+        kept.plain[f"{lead}/training"] = model.training
+
+    def forward_ended(self, moment: Moment, model: nn.Module, output: Any) -> None:
+        """Ask for the gradient at the output, by a hook that changes nothing."""
+        kept: Kept | None = moment.extra.get(HASH)
+        result = first_tensor(output)
+        if kept is not None and result is not None and result.requires_grad and result.is_floating_point():
+            name = f"call {kept.calls - 1}/output gradient"
+            result.register_hook(Passing(partial(self.guard, self._arrived, kept, name)))
+
+    def _arrived(self, kept: Kept, name: str, gradient: Tensor) -> None:
+        if kept.nbytes + gradient.nbytes <= BYTES // ITERATIONS:
+            kept.tensors[name] = gradient.detach().clone()
+
+    def step_begins(self, moment: Moment, optimizer: Optimizer, columns: Sequence[int]) -> None:
+        """Remember the optimizer."""
+        self._optimizers[id(optimizer)] = optimizer
+
+    def ends(self, moment: Moment) -> None:
+        """The iteration is complete."""
+        kept: Kept = moment.extra.pop(HASH, None) or Kept()
+        kept.iteration = moment.iteration
+        self._ring.append(kept)
+        if self._count % SNAPSHOT_EVERY == 0:
+            self._take_snapshot(moment.iteration)
+        self._count += 1
+
+    def _take_snapshot(self, iteration: int) -> None:
+        named = dict(self._state())
+        if sum(one.nbytes for one in named.values()) > BYTES:
+            self._snapshot = None
+            return
+        held = {} if self._snapshot is None else self._snapshot[1]
+        for name, one in named.items():
+            before = held.get(name)
+            same = before is not None and (before.shape, before.dtype) == (one.shape, one.dtype)
+            held[name] = before.copy_(one) if same and before is not None else one.clone()
+        self._snapshot = iteration, held
+
+    def _state(self) -> Iterator[tuple[str, Tensor]]:
+        for name, tensor in zip(self.parameters.names, self.parameters.tensors, strict=True):
+            yield f"parameters/{name}", local(tensor)
+        for name, buffer in self._model.named_buffers():
+            yield f"buffers/{name}", local(buffer)
+        for optimizer in self._optimizers.values():
+            for tensor, state in optimizer.state.items():
+                column = self.parameters.column.get(id(tensor))
+                for key, value in state.items() if column is not None else ():
+                    if isinstance(value, Tensor):
+                        yield f"optimizer/{self.parameters.names[column or 0]}/{key}", local(value)
+
+    def keep(self, folder: Path, iteration: int, text: str) -> Path | None:
+        """Write what the ring holds to a file, on a thread of its own; None where there is nothing, or too many."""
+        if self._files >= MOST_FILES or not any(kept.tensors for kept in self._ring):
+            return None
+        self._files += 1
+        tensors = {
+            f"iteration {kept.iteration}/{name}": one for kept in self._ring for name, one in kept.tensors.items()
+        }
+        about: dict[str, Any] = {"iteration": iteration, "text": text}
+        about["calls"] = {kept.iteration: kept.plain for kept in self._ring}
+        before = self._before_step() if self._ring and self._ring[-1].iteration == iteration else {}
+        if before:
+            tensors.update(before)
+        if self._snapshot is not None:
+            about["snapshot"] = self._snapshot[0]
+            tensors.update((f"snapshot/{name}", one.clone()) for name, one in self._snapshot[1].items())
+        about["parameters before the step"] = bool(before)
+        path = folder / FOLDER / f"{self._files:04d}.safetensors"
+        ready = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
+        thread = threading.Thread(target=_write, args=(path, ready, about), name="watch-spike", daemon=True)
+        thread.start()
+        self._threads = [*(one for one in self._threads if one.is_alive()), thread]
+        return path
+
+    def _before_step(self) -> dict[str, Tensor]:
+        """Copies of the parameters as they were in the iteration that has just ended."""
+        found: dict[str, Tensor] = {}
+        for optimizer in self._optimizers.values() if self._updates is not None else ():
+            assert self._updates is not None
+            own = self.parameters.columns(one for group in optimizer.param_groups for one in group["params"])
+            for column, one in zip(own, self._updates.before(optimizer), strict=False):
+                found[f"before/{self.parameters.names[column]}"] = one.clone()
+        return found
+
+    def over(self) -> None:
+        """Wait for files that are being written, not long: a slow disk does not hold up the end of a program."""
+        for thread in self._threads:
+            thread.join(5.0)
+
+
+def _write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
+    """On a full disk there is no file: the event is in the capture in any case."""
+    partial_ = path.with_suffix(".part")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        save_file(tensors, partial_, metadata={"inspector": json.dumps(about)})
+        partial_.replace(path)
+    except Exception:  # noqa: BLE001 - safetensors has exceptions of its own for what the system refuses
+        partial_.unlink(missing_ok=True)
+
+
+def tensors_in(value: Any, name: str, depth: int = 6) -> Iterator[tuple[str, Tensor]]:
+    """(path, tensor) of every tensor in what a model was called with."""
+    if isinstance(value, Tensor):
+        if value.layout == torch.strided and not value.is_nested:
+            yield name, value.detach()
+        return
+    if depth and isinstance(value, dict):
+        for key, one in value.items():
+            yield from tensors_in(one, f"{name}/{key}", depth - 1)
+    elif depth and isinstance(value, (tuple, list)):
+        for n, one in enumerate(value):
+            yield from tensors_in(one, f"{name}/{n}", depth - 1)
+
+
+def mark(tensor: Tensor) -> Tensor:
+    """() int64: a number over the bits of the first entries, computed on their device: Σ (bits_n + 1)(2n + 1)·odd."""
+    flat = local(tensor).contiguous().reshape(-1)[:HASHED]
+    bits = flat.view(torch.uint8) if flat.dtype != torch.bool else flat.to(torch.uint8)
+    places = torch.arange(len(bits), device=bits.device, dtype=torch.int64) * 2 + 1
+    return ((bits.to(torch.int64) + 1) * places * -7046029254386353131).sum()

@@ -1,0 +1,156 @@
+"""Frames of the app's own quantities during training, and what is kept when something happens."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from torch import Tensor, nn
+from torch.nn import functional as F
+from trainings import VOCABULARY, Case, batches, loss_of, train
+
+import inspector
+from inspector.engine.watch.gradients import GLOBAL
+from inspector.engine.watch.spikes import Spikes
+
+
+def by_step(output: Tensor, batch: Any) -> Tensor:
+    return F.cross_entropy(output.transpose(1, 2), batch.inputs, reduction="none")
+
+
+PROBE = torch.randint(0, VOCABULARY, (2, 5), generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("model", ["lstm", "transformer"])
+@pytest.mark.parametrize("training", [False, True])
+def test_probing_changes_nothing(model: str, training: bool, tmp_path: Path) -> None:
+    case = Case(model=model)
+    options = {"probe": PROBE, "probe_loss": by_step, "probe_training": training, "probe_every": 10}
+
+    def attach(model: nn.Module, optimizer: Any) -> Any:
+        return inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1, **options)
+
+    assert train(case, 30, attach) == train(case, 30)
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert [frame.step for frame in capture.frames] == [0, 10, 20, 30]
+        assert [frame.label for frame in capture.frames][-1] == "iteration 30"
+        assert capture.frame_of("training:loss") == 0 and len(capture.array("training:loss")) == 30
+        assert capture.frame_of("output:loss") == 3
+        if model == "lstm":
+            assert capture.array("rnn.l0:h", 0).shape == (5, 8)
+            assert not np.array_equal(capture.array("rnn.l0:h", 0), capture.array("rnn.l0:h", 3))
+        assert not capture.damage
+
+
+def test_frames_of_a_probe_are_further_and_further_apart(tmp_path: Path) -> None:
+    model = nn.RNN(2, 3, batch_first=True)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    options = {"probe": torch.randn(1, 4, 2), "quantities": ("states",), "every": 50}
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect", cost="light", **options):
+        for _ in range(300):
+            model(torch.randn(2, 4, 2))[0].square().mean().backward()
+            optimizer.step()
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        steps = [frame.step for frame in capture.frames]
+        assert steps[:6] == [0, 1, 2, 3, 4, 5] and len(steps) < 30
+        gaps = np.diff(np.array(steps, dtype=float))
+        assert (np.diff(gaps) >= 0).all() and gaps[-1] >= 40
+
+
+def test_a_probe_that_fails_is_the_last_one_and_watching_goes_on(tmp_path: Path) -> None:
+    model = nn.RNN(2, 3, batch_first=True)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1, probe=torch.randn(1, 4, 7)) as watcher:
+        for _ in range(5):
+            model(torch.randn(2, 4, 2))[0].square().mean().backward()
+            optimizer.step()
+        assert watcher.error is None
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert len(capture.array("training:loss")) == 5 and len(capture.frames) == 1
+        assert sum("probe" in log.text for log in capture.logs) == 1
+
+
+def test_a_norm_far_above_the_last_200_is_a_spike() -> None:
+    spikes = Spikes()
+    random = np.random.default_rng(0)
+    told = [spikes.judge({GLOBAL: {0: float(value)}}) for value in random.normal(1, 0.1, 400)]
+    assert not any(told)
+    assert spikes.judge({GLOBAL: {0: 1.5}}) is None
+    found = spikes.judge({GLOBAL: {0: 5.0}})
+    assert found is not None and found[0] == "spike" and "5" in found[1]
+    assert spikes.judge({GLOBAL: {0: float("nan")}}) == ("non-finite", "the gradient norm became NaN or infinite")
+    assert spikes.judge({GLOBAL: {0: float("nan")}}) is None  # it lasts
+    assert spikes.judge({GLOBAL: {0: 1.0}}) is None
+    assert spikes.judge({GLOBAL: {0: float("inf")}}) is not None
+
+
+def test_equal_norms_have_no_spikes_by_rounding() -> None:
+    spikes = Spikes()
+    assert not any(spikes.judge({GLOBAL: {0: 1.0 + 1e-6 * (n % 7 == 6)}}) for n in range(100))
+
+
+def test_a_spike_is_kept_with_all_that_its_gradient_needs(tmp_path: Path) -> None:
+    """From the file alone the gradient of the iteration is computed again, dropout and all."""
+    from trainings import MODELS
+
+    torch.manual_seed(0)
+    model = MODELS["lstm"]()
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    expected: dict[str, Tensor] = {}
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1, probe=PROBE) as watcher:
+        for n, ids in enumerate(batches(30)):
+            loss = loss_of(model, ids) * (1e4 if n == 27 else 1.0)
+            loss.backward()
+            if n == 27:
+                expected = {name: one.grad.clone() for name, one in model.named_parameters() if one.grad is not None}
+            optimizer.step()
+            optimizer.zero_grad()
+        assert watcher.error is None
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        (event,) = capture.events
+        assert event.kind == "spike" and event.iteration == 28 and "kept in spikes/0001.safetensors" in event.text
+        assert capture.frames[event.frame].step == 28 and "spike" in capture.frames[event.frame].label
+    with safe_open(tmp_path / "run.inspect" / "spikes" / "0001.safetensors", "pt") as file:
+        kept = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
+        about = json.loads(file.metadata()["inspector"])
+    assert about["iteration"] == 28 and about["parameters before the step"] is True and about["snapshot"] == 1
+    again = MODELS["lstm"]()
+    again.load_state_dict({name: kept[f"before/{name}"] for name in again.state_dict()})
+    torch.set_rng_state(kept["iteration 28/call 0/random"])
+    output = again(kept["iteration 28/call 0/args/0"])
+    output.backward(kept["iteration 28/call 0/output gradient"])
+    for name, one in again.named_parameters():
+        assert one.grad is not None and torch.equal(one.grad, expected[name]), name
+
+
+def test_equal_batches_have_equal_hashes(tmp_path: Path) -> None:
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    one, two = torch.randn(4, 3), torch.randn(4, 3)
+    swapped = one[[1, 0, 2, 3]]
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1):
+        for x in (one, two, one, swapped):
+            model(x).sum().backward()
+            optimizer.step()
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        a, b, again, other = capture.array("training:batch_hash")
+        assert a == again and len({a, b, other}) == 3
+
+
+def test_a_large_batch_is_left_out_of_the_ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inspector.engine.watch.ring.BYTES", 1000)
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1) as watcher:
+        for n in range(25):
+            (model(torch.randn(400, 3)).sum() * (1e6 if n == 24 else 1)).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        ring = watcher._ring
+        assert ring is not None and all(kept.nbytes <= 1000 for kept in ring._ring)
+    assert watcher.error is None
