@@ -14,7 +14,7 @@ from inspector.transport.run_client import Outcome, run_and_wait
 from inspector.transport.terminal import pass_on, say, say_details
 
 PROGRESS_WIDTH = 58
-SEEN = ("h", "c", "gradient/past_cuts", "gradient/state_norm")
+SEEN = ("h", "c", "gradient/past_cuts", "gradient/detached_parts", "gradient/state_norm")
 """Signals under which it is reported that a whole recurrence, or its gradients, are not shown."""
 MOST_UNSHOWN = 8
 

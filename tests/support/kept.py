@@ -61,4 +61,8 @@ class Kept:
 
 def uncut(kept: Kept) -> list[str]:
     """Why something was refused, without the notes of where a model cuts the gradient of a state."""
-    return [one.reason for one in kept.refusals() if not one.channel.endswith("gradient/past_cuts")]
+    return [
+        one.reason
+        for one in kept.refusals()
+        if not one.channel.endswith(("gradient/past_cuts", "gradient/detached_parts"))
+    ]

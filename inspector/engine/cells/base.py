@@ -48,6 +48,7 @@ class Cell(ABC):
         memory_gate: the gate that carries the state over, where the family declares it; else it is determined from the
             states.
         inner_gates: those of `gate_names` that are of one of torch's own cells inside the step.
+        bounded: signal of a hard gate → the function that keeps it between 0 and 1 (clamp, hardtanh, relu6).
         tanh_parts: parts of the state that are a tanh, of which saturation is shown.
         method: how derivatives of a step are found, as a short text; "" where they are closed forms.
         trained: {name of a parameter: the attribute that has it}.
@@ -61,6 +62,7 @@ class Cell(ABC):
     gate_info: ClassVar[tuple[GateInfo, ...]] = ()
     memory_gate: ClassVar[MemoryGate | None] = None
     inner_gates: tuple[str, ...] = ()
+    bounded: Mapping[str, str] = {}
     tanh_parts: tuple[str, ...] = ()
     trained: ClassVar[Mapping[str, str]] = {}
 

@@ -27,7 +27,7 @@ from inspector.engine.recurrent.traced.as_ran import as_it_ran
 from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, corrected, place_of_step, recurrence_of
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
-from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
+from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.layer_names import layer_names, within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot, analyse
 from inspector.engine.recurrent.traced.loops.cuts import as_made, cut_steps
@@ -284,6 +284,7 @@ class Handwritten:
             trace.calls_within |= fused_within(flow, state)
             return True
         recurrence.cuts = dict.fromkeys(cut_steps(flow, state), torch.zeros(recurrence.cell.state_size))
+        recurrence.partly_cut = isinstance(recurrence.cell, ReplayStep) and recurrence.cell.cut_apart(recurrence.cuts)
         trace.cells_within |= cells | within
         trace.calls_within |= fused_within(flow, state)
         trace.keep_graph |= isinstance(recurrence, GraphRecurrence)

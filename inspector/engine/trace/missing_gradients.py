@@ -21,6 +21,11 @@ CUT = (
     "The model cuts the gradient of {0} before {1} (detach, .data or no_grad): nothing of a later loss reaches the "
     "steps before. Their gradients are those of the losses up to there, and are not drawn where there is none."
 )
+PARTLY = (
+    "The steps of {} detach a part of what their new state is made of. Gradients, their map, items and truncation are "
+    "autograd's, which stops there; Jacobians and what is made of them (lags, spectra, Lyapunov exponents) are "
+    "derivatives of the step as a function, through what is detached, and do not say how the gradient flows."
+)
 NOT_ITEMISED = "The model cuts the gradient of {} (detach), so it is not split by the step of the loss."
 SPLIT = ("gradient/lag_map", "bptt", "truncation")
 MOST = 6
@@ -49,6 +54,8 @@ def _say(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
             for signal in ("gradient/state_norm", *SPLIT):
                 emit.refuse(f"{place}:{signal}", (FROZEN if frozen else WITHOUT).format(place))
         return
+    if recurrence.partly_cut:
+        emit.refuse(f"{place}:gradient/detached_parts", PARTLY.format(place))
     if recurrence.cut_before:
         emit.refuse(f"{place}:gradient/past_cuts", CUT.format(place, _steps(recurrence.cut_before)))
         if (recurrence.ran or recurrence).arriving is None:

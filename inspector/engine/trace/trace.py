@@ -74,6 +74,9 @@ class Recurrence:
     cuts: dict[int, Tensor] = field(default_factory=dict)
     """Processing step k → (s,) 1 where the gradient at the state before it flows on to the step before, 0 where the
     model detached that state; steps that are not here are not cut."""
+    partly_cut: bool = False
+    """A step detaches some of what its new state is made of, and not all: its Jacobian goes through what is detached,
+    while autograd's gradient does not."""
     unfollowed: Tensor | None = None
     """(t, s) True where δ is not known, and NaN: a state that needs no gradient. None where it is known everywhere."""
     ran: Recurrence | None = None

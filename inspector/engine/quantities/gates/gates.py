@@ -27,8 +27,10 @@ def describe(cell: Cell, signal: str) -> Describe:
         )  # fmt: skip
     name = signal.removeprefix("gate/")
     limits = (0.0, 1.0) if name != signal else None
+    bound = f"; {cell.bounded[signal]} keeps it between 0 and 1" if signal in cell.bounded else ""
+    formula = f"{name}, as the model's own code computes it{bound}"
     return Describe(
-        kind="gate", title=f"gate {name}" if limits else name, formula=f"{name}, as the model's own code computes it",
+        kind="gate", title=f"gate {name}" if limits else name, formula=formula,
         limits=limits, scale="sequential" if limits else "diverging", source="the model's own code",
     )  # fmt: skip
 

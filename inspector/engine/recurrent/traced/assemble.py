@@ -252,11 +252,12 @@ def recurrence_of(
     names = tuple(gate.signal for gate in gates)
     own = {id(gate.values) for gate in of_cells}
     inner = tuple(gate.signal for gate in gates if id(gate.values) in own)
+    bounded = {gate.signal: gate.bound for gate in gates if gate.bound}
     known = tuple(stacked(gate, size, states) for gate in gates)
     try:
         groups, cut = programs_of(flow, parts, state, made)
         cell = ReplayStep(parts, groups, steps, names)
-        cell.depth, cell.inner_gates = flow.loop.depth, inner
+        cell.depth, cell.inner_gates, cell.bounded = flow.loop.depth, inner, bounded
         x = _entering(groups, steps, size, states)
         found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
         found.check = check_of(found)
@@ -268,7 +269,7 @@ def recurrence_of(
         cell.fed_back = fed_back(flow, state, _short(trained, place), alike=len(groups) == 1)
     except (Unsupported, RuntimeError) as reason:
         graph = GraphStep(parts, state, names)
-        graph.depth, graph.inner_gates = flow.loop.depth, inner
+        graph.depth, graph.inner_gates, graph.bounded = flow.loop.depth, inner, bounded
         if any(part.lag for part in parts.values()) or not all(slot.values[-1].requires_grad for slot in state):
             raise Unsupported(f"its steps cannot be run again ({' '.join(str(reason).split())[:160]})") from None
         nothing = states.new_zeros(steps, size, 0)

@@ -7,7 +7,7 @@ another branch has a program of its own.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -40,6 +40,7 @@ class ReplayStep(RecordedStep):
     """The cell of a hand-written recurrence; it is defined by its recording, so it has no step on other inputs."""
 
     method = "exact: the recorded step run again under torch.func"
+    across = "; through values that the model detaches, where autograd's gradient stops"
 
     def __init__(
         self, parts: Mapping[str, Part], groups: Sequence[Steps], steps: int, gate_names: tuple[str, ...]
@@ -52,6 +53,17 @@ class ReplayStep(RecordedStep):
         self._use: ParameterUse | Callable[[], ParameterUse] | None = None
         self.fed_back: tuple[RecurrentWeight, ...] = ()
         self.squashed: Piecewise | None = None
+
+    def cut_apart(self, cuts: Container[int]) -> bool:
+        """Whether steps detach some of what their new state is made of, and not all; the method then says so.
+
+        `cuts`: the steps before which the whole state is detached.
+        """
+        own = (n for group in self.groups if group.program.cut for n in group.numbers.tolist())
+        if not any(n > 0 and n not in cuts for n in own):
+            return False
+        self.method = type(self).method + self.across
+        return True
 
     def uses(self, find: Callable[[], ParameterUse]) -> None:
         """Set how the step's use of its parameters is found, on the first request; `find` may raise Unsupported."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from inspector.engine.cells.gate_info import ACTIVATION
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.program.gate_pieces import pieces_of
+from inspector.engine.recurrent.traced.program.hard_gates import hard_gate
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.operator_traits import Kind, Traits
 from inspector.engine.recurrent.traced.record.recorder import CLAMPS
@@ -21,12 +23,16 @@ OFTEN = 256
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One gate: its signal ("gate/r", "candidate") and its value after every iteration that has it."""
+    """One gate: its signal ("gate/r", "candidate") and its value after every iteration that has it.
+
+    `bound`: the function that keeps a hard gate between 0 and 1.
+    """
 
     signal: str
     values: list[Tensor | None]
     last: int
     tensors: list[Tensor] = field(default_factory=list)
+    bound: str = ""
 
 
 def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
@@ -39,7 +45,7 @@ def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
         if n % OFTEN == 0:
             flow.tick()
         ops = flow.loop.iterations[i]
-        for label, j, tensor, signal in _signals(flow, i, leading_to(flow, state, i), own):
+        for label, j, tensor, signal, bound in _signals(flow, i, leading_to(flow, state, i), own):
             made = ops[j][1].traits
             fitting = _fits(tensor, batch, widths, made)
             values = flow.twins.results(members, j, ops[j][1].output(tensor))
@@ -49,7 +55,7 @@ def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
             for m, (step, value) in enumerate(zip(members.tolist(), values, strict=True)):
                 fits = fitting if value.shape == tensor.shape else _fits(value, batch, widths, made)
                 if fits and id(value) not in own:
-                    gate = gate or found.setdefault((label, signal), Gate(signal, [None] * count, j))
+                    gate = gate or found.setdefault((label, signal), Gate(signal, [None] * count, j, bound=bound))
                     gate.values[step] = value if edited is None else edited[m]
                     gate.tensors.append(value)
     return numbered([gate for gate in found.values() if _steady(gate)])
@@ -60,7 +66,7 @@ def found_gates(flow: Flow, state: Sequence[Slot], batch: int) -> Iterator[tuple
     names = {id(value): gate.signal for gate in gates_of(flow, state, batch) for value in gate.tensors}
     own = {id(value) for slot in flow.slots for value in slot.values}
     for i in range(len(flow.loop.iterations)):
-        for _, j, tensor, _ in _signals(flow, i, leading_to(flow, state, i), own):
+        for _, j, tensor, _, _ in _signals(flow, i, leading_to(flow, state, i), own):
             if id(tensor) in names:
                 yield names[id(tensor)], i, j, tensor
 
@@ -94,29 +100,40 @@ def steps_of(flow: Flow, state: Sequence[Slot]) -> set[int]:
     return found
 
 
-def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[tuple[object, int, Tensor, str]]:
-    """(label, number, tensor, signal) of every gate, or of its pieces where the code splits it into named variables.
+def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[tuple[object, int, Tensor, str, str]]:
+    """(label, number, tensor, signal, bound) of every gate, or of its pieces where the code takes it apart.
 
-    `states`: ids of the tensors that are states.
+    `states`: ids of the tensors that are states; `bound`: see `Gate`.
     """
     ops = flow.loop.iterations[i]
     parts = states | _joined(flow, i)
     for j in sorted(near):
-        label, op = ops[j]
+        op = ops[j][1]
+        hard = hard_gate(ops, j, near)
+        if hard is not None and id(ops[hard[0]][1].outputs[0]) not in parts:
+            yield from _named(flow, i, hard[0], "gate/", near, frozenset(), hard[1])
+            continue
         prefix = _prefix(op)
-        if prefix is None or not op.outputs:
-            continue
-        pieces = list(_pieces(ops, j, op.outputs[0], near))
-        if pieces:
-            for number, piece, name in pieces:
-                yield (label, name), number, piece, prefix + name
-            continue
-        name = _variable(ops, j, near)
-        changed = _changed(flow, i, j, near)
-        if name:
-            yield label, changed, ops[changed][1].outputs[0], prefix + name
-        elif not any(id(given) in parts for given in op.inputs):  # tanh(c) in the output is not a gate
-            yield label, j, op.outputs[0], prefix + (argument(op.chain) or op.name.rstrip("_"))
+        if prefix is not None and op.outputs:
+            yield from _named(flow, i, j, prefix, near, parts, "")
+
+
+def _named(
+    flow: Flow, i: int, j: int, prefix: str, near: set[int], parts: Container[int], bound: str
+) -> Iterator[tuple[object, int, Tensor, str, str]]:
+    """The gate that operation j makes, or its pieces, under their names."""
+    ops = flow.loop.iterations[i]
+    label, op = ops[j]
+    name, changed = _variable(ops, j, near), _changed(flow, i, j, near)
+    called = name or argument(op.chain) or op.name.rstrip("_")
+    pieces = list(pieces_of(ops, j, op.outputs[0], near, called))
+    if pieces:
+        for number, piece, own in pieces:
+            yield (label, own), number, piece, prefix + own, bound
+    elif name:
+        yield label, changed, ops[changed][1].outputs[0], prefix + name, bound
+    elif not any(id(given) in parts for given in op.inputs):  # tanh(c) in the output is not a gate
+        yield label, j, op.outputs[0], prefix + called, bound
 
 
 def _changed(flow: Flow, i: int, j: int, near: set[int]) -> int:
@@ -170,18 +187,6 @@ def _prefix(op: Op) -> str | None:
     return "gate/" if op.traits.unit else "" if op.traits.symmetric else ACTIVATION
 
 
-def _pieces(
-    ops: Sequence[tuple[object, Op]], j: int, tensor: Tensor, near: set[int]
-) -> Iterator[tuple[int, Tensor, str]]:
-    for k in sorted(near):
-        op = ops[k][1]
-        if k <= j or op.traits.kind is not Kind.PIECE or not op.inputs or op.inputs[0] is not tensor:
-            continue
-        names, whole = assigned(op.chain, stored=False)
-        if whole and len(names) == len(op.outputs):
-            yield from ((k, piece, name) for piece, name in zip(op.outputs, names, strict=True))
-
-
 def _held(flow: Flow, i: int, j: int, tensor: Tensor) -> int | None:
     """The operation by which an edit replaced a value that operation j made, or None.
 
@@ -224,7 +229,7 @@ def numbered(gates: list[Gate]) -> list[Gate]:
     out = []
     for gate in sorted(gates, key=lambda gate: gate.last):
         n = seen[gate.signal] = seen.get(gate.signal, 0) + 1
-        out.append(Gate(gate.signal if n == 1 else f"{gate.signal}#{n}", gate.values, gate.last, gate.tensors))
+        out.append(replace(gate, signal=gate.signal if n == 1 else f"{gate.signal}#{n}"))
     return out
 
 
