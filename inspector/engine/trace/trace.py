@@ -302,6 +302,8 @@ class Trace:
     """The loss needed a gradient, and the backward pass was made."""
     loss_carried: Tensor | None = None
     """True at the entries of the loss that carry one, also where the model made NaN of it; in the loss's shape."""
+    loss_rule: str = ""
+    """How NaN that means "no loss" was told apart from NaN that the model made; "" where there is no NaN."""
     loss_terms: int = 0
     """How many entries of the loss carry one: the mean loss is the sum divided by it."""
 

@@ -132,3 +132,38 @@ def test_without_a_loss_function_to_call_the_scores_and_the_targets_tell() -> No
     assert loss_steps(trace, None, loss).tolist() == [[False, True, True, True]]
     trace.batch.targets = torch.tensor([[1, 3, 2, 1]])
     assert loss_steps(trace, None, loss).tolist() == [[False, False, True, False]], "no target says so"
+
+
+@pytest.mark.parametrize(("classes", "limit"), [(3, 1.1), (27, 3.4), (100, 3.4)])
+def test_a_logarithm_of_a_negative_number_is_the_models(classes: int, limit: float) -> None:
+    """log(limit − cross entropy) is NaN for some or all random scores, and where the model is wrong."""
+    torch.manual_seed(0)
+    tokens = torch.randint(classes, (2, 40))
+    scores = torch.randn(2, 40, classes, dtype=D)
+    right = torch.arange(40) % 2 == 0
+    scores[:, right] = scores[:, right].scatter_add(2, tokens[:, right, None], torch.full((2, 20, 1), 9.0, dtype=D))
+
+    class Fixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scores = nn.Parameter(scores)
+
+        def forward(self, ids: Tensor) -> Tensor:
+            return self.scores * 1
+
+    def loss(given: Tensor, batch: Batch) -> Tensor:
+        one = torch.nn.functional.cross_entropy(given.transpose(1, 2), batch.inputs, reduction="none")
+        own: Tensor = torch.where(torch.arange(40) < 3, torch.nan, torch.log(limit - one))
+        return own
+
+    kept = Kept()
+    model = Fixed()
+    vocabulary = tuple(map(str, range(classes)))
+    subject = Subject(model=model, kind="tokens", vocabulary=vocabulary, loss=loss)
+    perform(subject, Batch(tokens, torch.tensor([40, 40])), kept, RunOptions(only=("output/loss",)))
+    batch = Batch(tokens, torch.tensor([40, 40]))
+    genuine = int(loss(scores, batch)[:, 3:].isnan().sum())
+    assert genuine > 10 and kept.scalar("output:loss/nan") == genuine
+    assert kept.scalar("output:loss/terms") == 2 * 37
+    formula = kept.channel("output:loss").formula
+    assert "every time" in formula and "would be taken for none" in formula

@@ -48,8 +48,8 @@ def loss(trace: Trace, emit: Emitter) -> None:
     """ℓ_t of the selected sample: (step,), NaN where a step carries none; scalars mean, terms, nan and exp(mean).
 
     The mean is over all steps of all samples that carry a loss, `terms` their number; it is NaN where the model made
-    NaN of one of them, `nan` in number. Perplexity only where the loss predicts tokens. The
-    step axis is the output's where it has its own.
+    NaN of one of them, `nan` in number; the formula says how that NaN was told from "no loss". Perplexity only where
+    the loss predicts tokens. The step axis is the output's where it has its own.
     """
     if trace.loss is None:
         return
@@ -58,7 +58,8 @@ def loss(trace: Trace, emit: Emitter) -> None:
     length = trace.batch.length if answer is None else answer.length(trace.look_at)
     own = values[trace.look_at, :length].float()
     describe = LOSS if trace.subject.loss is not None else MODELS_LOSS
-    emit.array(describe.channel("output:loss", ("step",), tuple(own.shape), "float32"), own)
+    formula = ". ".join(part for part in (describe.formula, trace.loss_rule) if part)
+    emit.array(describe.channel("output:loss", ("step",), tuple(own.shape), "float32", formula=formula), own)
     carried = ~values.isnan() if trace.loss_carried is None else trace.loss_carried
     terms = values[carried].double()
     mean = float(terms.mean())
