@@ -7,14 +7,13 @@ Reference: Hochreiter & Schmidhuber (1997), with the forget gate of Gers et al. 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from inspector.engine.cells.base import Cell, Recomputed
+from inspector.engine.cells.base import Recomputed
 from inspector.engine.cells.family import FAMILIES
 from inspector.engine.cells.gate_info import GateInfo, MemoryGate, RecurrentWeight
 from inspector.engine.cells.gate_products import joined_sums
@@ -22,9 +21,8 @@ from inspector.engine.cells.gated_algebra import (
     as_given,
     pre_activations,
     prepare,
-    row_gram,
 )
-from inspector.engine.cells.lstm_block import LstmBlock, exposed
+from inspector.engine.cells.lstm_block import LstmBlock, LstmWeights, exposed
 from inspector.engine.cells.rounding import absolute_sums
 from inspector.engine.cells.torch_family import TorchFamily
 from inspector.engine.cells.written import as_written
@@ -39,7 +37,7 @@ GATES = (
 WEIGHTS = (("input", "U of gate i"), ("forget", "U of gate f"), ("candidate", "U of g"), ("output", "U of gate o"))
 
 
-class LstmStep(Cell):
+class LstmStep(LstmWeights):
     """An LSTM step. Weights (4h, i), (4h, r) in the order i, f, g, o; projection `weight_hr` (r, h) or None."""
 
     family = "lstm"
@@ -74,16 +72,6 @@ class LstmStep(Cell):
             "h": slice(0, self.exposed),
             "c": slice(self.exposed, self.exposed + self.hidden),
         }
-
-    @cached_property
-    def w_back(self) -> Tensor:
-        """U as the backward pass multiplies with it: (r, 4h)."""
-        return self.w_hh.T.contiguous()
-
-    @cached_property
-    def gram(self) -> Tensor:
-        """Row inner products of U_i, U_f, U_g, U_o: (h, 4, 4)."""
-        return row_gram(self.w_hh, 4)
 
     @as_written
     def equations(self, a: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,23 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.gated_algebra import gate_rows, linear_factors, quadratic, scaled_matrix
+from inspector.engine.cells.base import Cell
+from inspector.engine.cells.gated_algebra import gate_rows, linear_factors, quadratic, row_gram, scaled_matrix
 from inspector.engine.cells.linear import linear
 from inspector.engine.cells.linear_maps import LinearMaps
 from inspector.engine.cells.spread_block import Spread, SpreadBlock
-
-if TYPE_CHECKING:
-    from inspector.engine.cells.lstm import LstmStep
 
 
 def exposed(o: Tensor, c: Tensor) -> Tensor:
     """o ⊙ tanh(c'), the hidden state before any projection: (…, h)."""
     return o * torch.tanh(c)
+
+
+class LstmWeights(Cell):
+    """The weights of an LSTM as its derivatives need them."""
+
+    w_ih: Tensor
+    w_hh: Tensor
+    w_hr: Tensor | None
+    bias: Tensor | None
+    hidden: int
+    exposed: int
+
+    @cached_property
+    def w_back(self) -> Tensor:
+        """U as the backward pass multiplies with it: (r, 4h)."""
+        return self.w_hh.T.contiguous()
+
+    @cached_property
+    def gram(self) -> Tensor:
+        """Row inner products of U_i, U_f, U_g, U_o: (h, 4, 4)."""
+        return row_gram(self.w_hh, 4)
 
 
 class LstmBlock(SpreadBlock):
@@ -30,10 +48,10 @@ class LstmBlock(SpreadBlock):
     ∂h'/∂c = diag(o(1−tanh²c') f); ∂h'/∂h = diag(tanh(c') o(1−o)) U_o + diag(o(1−tanh²c')) ∂c'/∂h.
     """
 
-    cell: LstmStep
+    cell: LstmWeights
     recurrent = "activations"
 
-    def __init__(self, cell: LstmStep, x: Tensor, previous: Tensor, following: Tensor) -> None:
+    def __init__(self, cell: LstmWeights, x: Tensor, previous: Tensor, following: Tensor) -> None:
         self.cell, self.x, self.previous, self.following = cell, x, previous, following
 
     @cached_property
