@@ -3,7 +3,8 @@
 In: a `Recurrence` or the whole `Trace` of a run. Out: tensors that quantities write as channels.
 
     itemised_bptt, itemised_tiles   every contribution (loss step, source step) to every gradient, in one sweep
-    path_products                   products of step Jacobians by lag: along the direct path, and along all
+    path_products, carried_products products of step Jacobians by lag, along the direct path and along all, in one walk
+    lag_budgets                     how many starts, lags and directions these may have
     directions                      the same for a few directions, where the state is too wide for full matrix products
     fixed_point_search              states that a step maps to themselves, at inputs from `constant_inputs`
     state_space                     principal components of the states

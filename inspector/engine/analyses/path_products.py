@@ -172,7 +172,8 @@ class _Compared(Watch):
         straight = direct.abs().log()  # −∞ where gates are closed; the difference is then the product
         above = torch.maximum(grown, straight.amax(1)).clamp(min=-1e4)
         direct = torch.exp(straight - above[:, None]) * direct.sign()
-        rest = rows[there].mul_(torch.exp(grown - above).to(rows.dtype)[:, None, None])
+        taken = rows.flatten(0, 1) if bool(there.all()) else rows[there]
+        rest = taken * torch.exp(grown - above).to(rows.dtype)[:, None, None]
         rest -= direct.to(rows.dtype)[:, None] * basis.T
         self.logs["difference"][numbers, lag] = frobenius_norms(rest, (1, 2)).log() + above - root
 

@@ -15,8 +15,13 @@ from inspector.engine.cells.linear_maps import LinearMaps
 from inspector.engine.cells.spread_block import Spread, SpreadBlock
 
 
+def exposed(o: Tensor, c: Tensor) -> Tensor:
+    """o ⊙ tanh(c'), the hidden state before any projection: (…, h)."""
+    return o * torch.tanh(c)
+
+
 class LstmWeights(Cell):
-    """What the derivatives need of an LSTM's step: its weights, products of them, and its gates."""
+    """The weights of an LSTM as its derivatives need them."""
 
     w_ih: Tensor
     w_hh: Tensor
@@ -24,8 +29,6 @@ class LstmWeights(Cell):
     bias: Tensor | None
     hidden: int
     exposed: int
-    """Entries of h: as many as of c, or fewer with a projection."""
-    gate_names: tuple[str, ...]
 
     @cached_property
     def w_back(self) -> Tensor:
@@ -36,11 +39,6 @@ class LstmWeights(Cell):
     def gram(self) -> Tensor:
         """Row inner products of U_i, U_f, U_g, U_o: (h, 4, 4)."""
         return row_gram(self.w_hh, 4)
-
-
-def exposed(o: Tensor, c: Tensor) -> Tensor:
-    """o ⊙ tanh(c'), the hidden state before any projection: (…, h)."""
-    return o * torch.tanh(c)
 
 
 class LstmBlock(SpreadBlock):

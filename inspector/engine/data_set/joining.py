@@ -11,8 +11,9 @@ from torch import Tensor
 from inspector.engine.model.batch import NamedInput
 from inspector.engine.model.subject import Batch
 
-MOST_TOGETHER, MOST_STEPS = 64, 1 << 15
-"""Sequences of a batch, and their steps in all: larger batches save no time, since their gates leave the cache."""
+MOST_TOGETHER, MOST_STEPS = 256, 1 << 15
+"""Sequences of a batch, and their steps in all. What is done at each step of a batch costs the same for few short
+sequences as for many; larger batches save no time, since their gates leave the cache."""
 
 
 def shape_key(batch: Batch) -> Hashable:
