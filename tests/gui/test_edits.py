@@ -314,7 +314,7 @@ def test_the_file_that_is_offered_is_named_by_the_comparison(
 
     monkeypatch.setattr("inspector.gui.window.saving.QFileDialog.getSaveFileName", choose)
     monkeypatch.setattr("inspector.gui.window.menus.QFileDialog.getExistingDirectory", lambda *_: str(tmp_path))
-    with opened(qtbot) as window:
+    with opened(qtbot, background=False) as window:
         window.open_capture(str(two_frames))
         window._choose_frame(DIFFERENCE)
         for text in ("States: Save numbers…", "Jacobians: Save figure…"):

@@ -104,7 +104,7 @@ def test_the_strip_of_a_difference_is_coloured_by_it_and_says_so(tmp_path: Path,
 
 def test_the_readout_forgets_a_panel_that_an_empty_one_covers(tmp_path: Path, qtbot: Any) -> None:
     path = write(tmp_path / "a.inspect", np.ones((9, 4), np.float32))
-    with opened(qtbot) as window:
+    with opened(qtbot, background=False) as window:
         window.open_capture(str(path))
         window.docks["states"].raise_()
         qtbot.waitUntil(lambda: window.panels["states"].state == "figure")

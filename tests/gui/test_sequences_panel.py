@@ -133,7 +133,7 @@ def test_numbers_and_figure_can_be_saved(tmp_path: Path) -> None:
 
 @pytest.fixture
 def window(qtbot: Any) -> Any:
-    with opened(qtbot) as window:
+    with opened(qtbot, background=False) as window:
         window.open_sample("char-elman")
         finish(window, qtbot)
         yield window

@@ -332,7 +332,7 @@ def test_the_player_walks_the_axis_that_was_in_focus(qtbot: Any) -> None:
 def test_keys_in_the_window_move_the_axis_of_what_has_the_keyboard(
     stage: Stage, qtbot: Any, qapp: QApplication
 ) -> None:
-    with opened(qtbot) as window:
+    with opened(qtbot, background=False) as window:
         window.open_capture(str(stage.capture.path))
         window.activateWindow()
         rows = window.sequences.rows
@@ -367,7 +367,7 @@ def test_the_dialog_of_an_edit_begins_at_the_step_of_the_axis_of_what_is_edited(
     begun: list[str] = []
     monkeypatch.setattr(EditDialog, "exec", lambda dialog: begun.append(f"start {dialog.start.value()}") or 0)
     made = Made(Run(path="x"), "translator")
-    with opened(qtbot) as window:
+    with opened(qtbot, background=False) as window:
         window.open_capture(str(stage.capture.path))
         monkeypatch.setattr(type(window.session), "again_possible", property(lambda _session: made))
         window.looking.move(place="encoder.l0", steps={"step": 1, ANSWER_DOMAIN: 2, "sound": 3})
