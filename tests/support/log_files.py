@@ -14,13 +14,20 @@ from pathlib import Path
 from typing import Any
 
 
+def _after_byte(register: int) -> int:
+    for _ in range(8):
+        register = (register >> 1) ^ (0x82F63B78 if register & 1 else 0)
+    return register
+
+
+_AFTER = [_after_byte(byte) for byte in range(256)]
+
+
 def crc32c(data: bytes) -> int:
-    """CRC-32C bit by bit."""
+    """CRC-32C byte by byte."""
     register = 0xFFFFFFFF
     for byte in data:
-        register ^= byte
-        for _ in range(8):
-            register = (register >> 1) ^ (0x82F63B78 if register & 1 else 0)
+        register = (register >> 8) ^ _AFTER[(register ^ byte) & 0xFF]
     return register ^ 0xFFFFFFFF
 
 

@@ -61,7 +61,7 @@ def role_of(name: str) -> Role:
     held_out = any(word in HELD_OUT for word in words)
     if core in NORMS or joined.removeprefix("train") in NORMS:
         return "" if held_out else "gradient norm"
-    if core in LOSSES or ("loss" in bare and KINDS_OF_LOSS | HELD_OUT >= set(bare)):
+    if core in LOSSES or ("loss" in bare and set(bare) <= KINDS_OF_LOSS | HELD_OUT):
         return "validation loss" if held_out else "loss"
     if core in ("acc", "accuracy", "top1", "acc1"):
         return "validation accuracy" if held_out else "accuracy"

@@ -76,6 +76,7 @@ class LogView:
             raise CaptureError(f"There is no run {run!r} in {self.path.name}; {listed_runs(self.runs)}.")
         self.run = run
         self._items: dict[str, Item] = {}
+        self._axes: dict[str, Axis] = {}
         self._changes: list[tuple[str, int]] | None = None
         self._describe()
 
@@ -164,6 +165,7 @@ class LogView:
             place = PLACE if self.run is not None else name
             for item in items_of(logs.get(name, []), place, alone=self.run is not None):
                 self._items.setdefault(item.channel.name, item)
+        self._axes = {item.axis.name: item.axis for item in self._items.values()}
         now = {name: (item.channel, item.revision) for name, item in self._items.items()}
         return frozenset(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
@@ -295,11 +297,12 @@ class LogView:
     @property
     def axes(self) -> Mapping[str, Axis]:
         """The iteration axes by name."""
-        return {item.axis.name: item.axis for item in self._items.values()}
+        return self._axes
 
     def axis(self, name: str, frame: int = -1) -> Axis:
         """One of them; a plain line for another name."""
-        return self.axes.get(name, Axis(name=name))
+        found = self._axes.get(name)
+        return Axis(name=name) if found is None else found
 
     def to_xarray(self, frame: int = -1) -> Any:
         """All channels as an xarray.Dataset (needs the extra `notebook`)."""
