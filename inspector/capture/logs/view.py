@@ -22,6 +22,7 @@ from inspector.capture.logs.growing import Floats
 from inspector.capture.logs.histogram_table import HistogramTable
 from inspector.capture.logs.parts import Item, items_of, split_runs
 from inspector.capture.logs.run_log import RunLog
+from inspector.capture.logs.search import Search
 from inspector.capture.logs.source import LogSource, Progress
 from inspector.capture.pyramid import reduce_rows, shrink
 from inspector.records import (
@@ -55,14 +56,15 @@ class LogView:
 
     def __init__(
         self, path: Path | str, run: str | None = None, *, progress: Progress | None = None,
-        cancelled: Callable[[], bool] | None = None,
+        cancelled: Callable[[], bool] | None = None, found: Search | None = None,
     ) -> None:  # fmt: skip
-        """Open a file or a folder. `run`: the name of one run; None for the only one, or else all.
+        """Open a file or a folder. `run`: the name of one run; None for the only one, or else all. `found`: its files,
+        where they were looked for already.
 
         Raises CaptureError: for what is no log, for a run that does not exist, CancelledError.
         """
         self.path = Path(path)
-        self.source = LogSource(self.path, progress, cancelled)
+        self.source = LogSource(self.path, progress, cancelled, found)
         self.frames: list[Frame] = []
         self.scalars: list[Scalar] = []
         self.logs: list[Log] = []

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from log_files import (
     BEGIN,
+    GROWING,
     curve,
     event,
     events,
@@ -203,6 +204,45 @@ def test_progress_is_told_and_reading_can_be_cancelled(tmp_path: Path, monkeypat
     assert len(told) > 5 and told == sorted(told) and told[-1] == (path.stat().st_size,) * 2
     with pytest.raises(CancelledError, match="was cancelled"):
         open_log(path, progress=lambda *_: None, cancelled=lambda: len(told) > 0)
+
+
+CANCELLED = {
+    "tensorboard": "tfrecord.WINDOW",
+    "wandb": "readers.wandb.TOLD",
+    "csv": "readers.csv_table.TOLD",
+    "jsonl": "readers.json_lines.TOLD",
+}
+
+
+@pytest.mark.parametrize("name", CANCELLED)
+def test_after_a_cancelled_reading_the_rest_follows(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"inspector.capture.logs.{CANCELLED[name]}", 1000)
+    file, content = GROWING[name]
+    path, asked = tmp_path / file, [-1000]
+    path.write_bytes(content(20))
+
+    def cancelled() -> bool:
+        asked[0] += 1
+        return asked[0] == 2
+
+    log = open_log(path, cancelled=cancelled)
+    path.write_bytes(content(1000))
+    asked[0] = 0
+    with pytest.raises(CancelledError):
+        log.refresh()
+    log.refresh()
+    assert list(log.array("log:loss")) == list(range(1000)) and not log.events
+
+
+def test_a_histogram_that_is_read_hides_nothing_new(tmp_path: Path) -> None:
+    shown = histogram("w", [1, 2], [1, 2], 0, 2)
+    path = events(tmp_path / NAME, event(0, shown, scalar("loss", 0)))
+    log = open_log(path)
+    with path.open("ab") as growing:
+        growing.write(record(event(1, shown, scalar("loss", 1))))
+    log.array("log:w")
+    log.refresh()
+    assert list(log.array("log:loss")) == [0, 1] and log.extent("log:w") == (2, 2)
 
 
 # -- what lies in a folder
