@@ -77,6 +77,8 @@ def _look(here: Path, depth: int, root: Path, done: Search, known: Mapping[Path,
             continue
         path = here / name
         if entry.is_dir():
+            if entry.is_symlink():
+                continue  # what it leads to inside the folder is found where it is
             if depth < DEEPEST and not (path / INDEX).exists():
                 below.append(path)
         elif entry.is_file() and (key := known.get(path) or recognise(path, in_folder=True)):

@@ -89,11 +89,17 @@ class LogSource:
             root = self.path
             grouped.setdefault((key, LOGS[key].run_of(path, root)), []).append(path)
         wanted: dict[Path, tuple[str, str]] = {}
+        owners = {one.run: (one.key, one.reader.run_of(one.path, self.path)) for one in self.files.values()}
         for (key, run), paths in grouped.items():
-            wanted.update({path: (key, self._named(run, key)) for path in LOGS[key].chosen(paths)})
+            name = self._named(run, key, owners)
+            wanted.update(dict.fromkeys(LOGS[key].chosen(paths), (key, name)))
         gone = [one for path, one in self.files.items() if path not in wanted]
         for one in gone:
-            if any(self._named_by(path, one) for path in wanted if path not in self.files):
+            if any(
+                self._named_by(path, one)
+                for path, (key, _) in wanted.items()
+                if path not in self.files and key == one.key
+            ):
                 self._forget(one)  # another file has taken its place
         for path, (key, run) in wanted.items():
             if path not in self.files and self._numbers < 1 << (52 - FILE_BITS):
@@ -103,12 +109,15 @@ class LogSource:
     def _named_by(self, path: Path, one: Opened) -> bool:
         return one.reader.run_of(path, self.path) == one.reader.run_of(one.path, self.path)
 
-    def _named(self, run: str, key: str) -> str:
-        """The whole name of a run: "" is that of the folder, or of the file that was opened."""
+    def _named(self, run: str, key: str, owners: dict[str, tuple[str, str]]) -> str:
+        """The whole name of a run: "" is that of the folder, or of the file that was opened. Where two formats, or the
+        folder and one in it, would have one name, the later one has its format behind it."""
         own = self.path.name if self.is_folder else self.path.stem
         name = plain_line(run or own or Path(os.path.realpath(self.path)).name or "run", 400)
-        taken = any(one.run == name and one.key != key for one in self.files.values())
-        return f"{name} ({key})" if taken else name
+        for shown in (name, f"{name} ({key})", f"{name} ({key}, {'below' if run else 'here'})"):
+            if owners.setdefault(shown, (key, run)) == (key, run):
+                return shown
+        return name
 
     # -- reading
 

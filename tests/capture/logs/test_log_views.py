@@ -115,3 +115,21 @@ def test_channels_of_all_runs_have_the_run_as_their_place(tmp_path: Path) -> Non
     assert [name for name, one in log.channels.items() if one.kind == "series"] == ["a:x. y", "b/c:x. y"]
     assert {one.place for one in log.channels.values()} == {"a", "b/c"}
     assert log.channel("b/c:x. y").title == "x: y" and log.start.title == tmp_path.name
+
+
+def test_two_formats_in_one_folder_are_two_runs(tmp_path: Path) -> None:
+    events(tmp_path / "version_0" / NAME, *curve("loss", [1, 2]))
+    (tmp_path / "version_0" / "metrics.csv").write_text("step,loss\n0,5\n")
+    log = open_log(tmp_path)
+    assert log.runs == ("version_0", "version_0 (csv)")
+    assert list(log.array("version_0:loss")) == [1, 2] and list(log.array("version_0 (csv):loss")) == [5]
+    log.source._searched = -np.inf
+    log.refresh()
+    assert log.runs == ("version_0", "version_0 (csv)") and not log.events
+
+
+def test_a_folder_and_one_of_that_name_in_it(tmp_path: Path) -> None:
+    events(tmp_path / "runs" / NAME, *curve("loss", [1]))
+    events(tmp_path / "runs" / "runs" / NAME, *curve("loss", [2]))
+    log = open_log(tmp_path / "runs")
+    assert sorted(float(log.one(run).array("log:loss")[0]) for run in log.runs) == [1, 2] and not log.events
