@@ -1,7 +1,7 @@
 """Registries: a folder is scanned, and every file in it registers its entry under a literal key.
 
-A registry (probes, quantities, loaders, inputs, rules, panels) is one `Registry` object. A file of the registry calls
-`REGISTRY.register("key")` on its class or function; nothing else is edited. Other packages add entries through
+A registry (probes, quantities, loaders, inputs, logs, rules, panels) is one `Registry` object. A file of the registry
+calls `REGISTRY.register("key")` on its class or function; nothing else is edited. Other packages add entries through
 the entry-point group `inspector.<registry name>`. A broken file is reported and the others still load; two files
 with one key are an error that names both.
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from inspector.capture.layout import INDEX, PACKED_SUFFIX, SUFFIX, CaptureError
 from inspector.capture.logs.reader import LOGS
-from inspector.capture.logs.search import recognise, search
+from inspector.capture.logs.search import logs_at
 from inspector.capture.logs.source import Progress
 from inspector.capture.logs.view import LogView
 from inspector.capture.reader import Capture
@@ -30,11 +30,12 @@ def open_log(
     """
     at = Path(path)
     try:
-        if not _has_log(at):
+        found = logs_at(at)
+        if not found.found:
             raise CaptureError(f"{at} is no log: {looked_for(at)}.")
     except OSError as problem:
         raise CaptureError(_unreadable(at, problem)) from None
-    return LogView(at, run, progress=progress, cancelled=cancelled)
+    return LogView(at, run, progress=progress, cancelled=cancelled, found=found)
 
 
 def open_any(path: Path | str, run: str | None = None) -> Capture | LogView:
@@ -45,18 +46,19 @@ def open_any(path: Path | str, run: str | None = None) -> Capture | LogView:
             raise CaptureError(f"{at.name} is a capture, which has no runs to choose from; runs are chosen in logs.")
         return Capture(at)
     try:
-        if not _has_log(at):
+        found = logs_at(at)
+        if not found.found:
             raise CaptureError(f"{at} is neither a capture ({INDEX} in a folder, or a file {PACKED_SUFFIX}) nor a log: "
                                f"{looked_for(at)}.")  # fmt: skip
     except OSError as problem:
         raise CaptureError(_unreadable(at, problem)) from None
-    return LogView(at, run)
+    return LogView(at, run, found=found)
 
 
 def is_log(path: Path | str) -> bool:
     """Whether a path is that of a log, by first bytes and names; False for a capture and for what cannot be read."""
     try:
-        return not _is_capture(Path(path)) and _has_log(Path(path))
+        return not _is_capture(Path(path)) and bool(logs_at(Path(path)).found)
     except OSError:
         return False
 
@@ -72,10 +74,6 @@ def _is_capture(path: Path) -> bool:
             return file.read(len(ZIP)) == ZIP
     except OSError:
         return True
-
-
-def _has_log(path: Path) -> bool:
-    return bool(search(path).found) if path.is_dir() else bool(recognise(path))
 
 
 def looked_for(path: Path) -> str:

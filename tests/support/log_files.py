@@ -9,18 +9,25 @@ import json
 import sqlite3
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 
+def _after_byte(register: int) -> int:
+    for _ in range(8):
+        register = (register >> 1) ^ (0x82F63B78 if register & 1 else 0)
+    return register
+
+
+_AFTER = [_after_byte(byte) for byte in range(256)]
+
+
 def crc32c(data: bytes) -> int:
-    """CRC-32C bit by bit."""
+    """CRC-32C byte by byte."""
     register = 0xFFFFFFFF
     for byte in data:
-        register ^= byte
-        for _ in range(8):
-            register = (register >> 1) ^ (0x82F63B78 if register & 1 else 0)
+        register = (register >> 8) ^ _AFTER[(register ^ byte) & 0xFF]
     return register ^ 0xFFFFFFFF
 
 
@@ -177,3 +184,34 @@ def add_rows(base: sqlite3.Connection, rows: Iterable[tuple[str, int, Any]]) -> 
             (f"id-{run}", stamp, run, step, told),
         )
     base.commit()
+
+
+# -- files of any number of points: the curve "loss" has the value n at step n
+
+
+def growing_events(count: int) -> bytes:
+    """An event file."""
+    return BEGIN + b"".join(map(record, curve("loss", range(count))))
+
+
+def growing_wandb(count: int) -> bytes:
+    """A `.wandb` file of which a block has ten rows."""
+    filler = item(["fill"], "y" * 3000)
+    return WANDB_BEGIN + wandb_records(len(WANDB_BEGIN), *(history(n, item(["loss"], n), filler) for n in range(count)))
+
+
+def growing_table(count: int) -> bytes:
+    """A CSV."""
+    return b"step,loss\n" + b"".join(b"%d,%d\n" % (n, n) for n in range(count))
+
+
+def growing_lines(count: int) -> bytes:
+    """JSON lines."""
+    return b"".join(json.dumps({"step": n, "loss": n}).encode() + b"\n" for n in range(count))
+
+
+GROWING: dict[str, tuple[str, Callable[[int], bytes]]] = {
+    "tensorboard": ("events.out.tfevents.1", growing_events), "wandb": ("run-x.wandb", growing_wandb),
+    "csv": ("x.csv", growing_table), "jsonl": ("x.jsonl", growing_lines),
+}  # fmt: skip
+"""Name of the file, and its bytes for a number of points: each is a prefix of those of a larger one."""

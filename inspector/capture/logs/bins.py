@@ -10,7 +10,7 @@ import numpy as np
 
 from inspector.capture.layout import CaptureError
 from inspector.capture.logs.growing import Floats
-from inspector.capture.logs.wire import BadMessageError, double, fields, fixed_numbers
+from inspector.capture.logs.wire import FIXED64, BadMessageError, double, fields, fixed_numbers
 
 MOST_BINS = 1 << 16
 BEYOND = 1e300
@@ -18,9 +18,8 @@ BEYOND = 1e300
 
 
 def proto_bins(data: bytes, first: int, stop: int) -> int:
-    """How many bins a HistogramProto has. Raises BadMessageError."""
-    counts = (end - at for number, _, at, end in fields(data, first, stop) if number == 7 and end)
-    return min(MOST_BINS, sum(counts) // 8)
+    """How many bins a HistogramProto has, as `proto_histogram` gives them. Raises BadMessageError."""
+    return len(proto_histogram(data, first, stop)[1])
 
 
 def proto_histogram(data: bytes, first: int, stop: int) -> tuple[Floats, Floats]:
@@ -28,7 +27,7 @@ def proto_histogram(data: bytes, first: int, stop: int) -> tuple[Floats, Floats]
     found: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for number, kind, at, end in fields(data, first, stop):
         found[number].append((kind, at, end))
-    low, high = (double(data, found[n][-1][1]) if found[n] and found[n][-1][0] == 1 else np.nan for n in (1, 2))
+    low, high = (double(data, found[n][-1][1]) if found[n] and found[n][-1][0] == FIXED64 else np.nan for n in (1, 2))
     limits = fixed_numbers(data, found[6], "<f8")[:MOST_BINS]
     counts = fixed_numbers(data, found[7], "<f8")[:MOST_BINS]
     if not len(limits) or len(limits) != len(counts):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,6 +18,7 @@ MOST_ENTRIES = 100_000
 """Files and folders that are looked at."""
 MOST_FILES = 2_000
 """Log files that are opened."""
+NOTHING: Mapping[Path, str] = {}
 
 
 @dataclass(slots=True)
@@ -28,7 +30,16 @@ class Search:
     seen: int = 0
 
 
-def search(folder: Path) -> Search:
+def logs_at(path: Path, known: Mapping[Path, str] = NOTHING) -> Search:
+    """The logs at a path, a file or a folder. `known`: files that were recognised before, which are not looked into
+    again. Raises OSError where it cannot be read."""
+    if path.is_dir():
+        return search(path, known)
+    key = recognise(path)
+    return Search([(path, key)] if key else [])
+
+
+def search(folder: Path, known_files: Mapping[Path, str] = NOTHING) -> Search:
     """All logs below a folder. Raises OSError where the folder itself cannot be listed."""
     done, root = Search(), Path(os.path.realpath(folder))
     known: set[str] = set()
@@ -39,7 +50,7 @@ def search(folder: Path) -> Search:
         if real in known:
             continue
         known.add(real)
-        below = _look(here, depth, root, done)
+        below = _look(here, depth, root, done, known_files)
         if done.left_out:
             break
         waiting += [(path, depth + 1) for path in below]
@@ -47,7 +58,7 @@ def search(folder: Path) -> Search:
     return done
 
 
-def _look(here: Path, depth: int, root: Path, done: Search) -> list[Path]:
+def _look(here: Path, depth: int, root: Path, done: Search, known: Mapping[Path, str]) -> list[Path]:
     """The folders in a folder; its logs are noted."""
     try:
         with os.scandir(here) as entries:
@@ -66,9 +77,11 @@ def _look(here: Path, depth: int, root: Path, done: Search) -> list[Path]:
             continue
         path = here / name
         if entry.is_dir():
+            if entry.is_symlink():
+                continue  # what it leads to inside the folder is found where it is
             if depth < DEEPEST and not (path / INDEX).exists():
                 below.append(path)
-        elif entry.is_file() and (key := recognise(path, in_folder=True)):
+        elif entry.is_file() and (key := known.get(path) or recognise(path, in_folder=True)):
             if len(done.found) >= MOST_FILES:
                 done.left_out.append(f"{root.name} has more than the {MOST_FILES:,} log files that are read.")
                 return below

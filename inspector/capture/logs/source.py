@@ -21,7 +21,7 @@ from inspector.capture.logs.reader import (
     ReplacedError,
 )  # fmt: skip
 from inspector.capture.logs.run_log import FILE_BITS, MOST_TOLD, RunLog
-from inspector.capture.logs.search import Search, recognise, search
+from inspector.capture.logs.search import Search, logs_at
 from inspector.capture.regular import NotRegularError, in_words, regular_stat
 from inspector.records.plain_text import plain_line
 
@@ -50,8 +50,9 @@ class LogSource:
     """
 
     def __init__(
-        self, path: Path, progress: Progress | None = None, cancelled: Callable[[], bool] | None = None
-    ) -> None:
+        self, path: Path, progress: Progress | None = None, cancelled: Callable[[], bool] | None = None,
+        found: Search | None = None,
+    ) -> None:  # fmt: skip
         self.path = path
         self.is_folder = path.is_dir()
         self.files: dict[Path, Opened] = {}
@@ -61,7 +62,7 @@ class LogSource:
         self._numbers = 0
         self._searched = -math.inf
         self._sizes: dict[Path, int] = {}
-        self.refresh(first=True)
+        self.refresh(found, first=True)
 
     @property
     def formats(self) -> list[str]:
@@ -70,17 +71,17 @@ class LogSource:
 
     # -- what is there
 
-    def refresh(self, *, first: bool = False) -> None:
-        """Look for new files, and read what is new in all of them."""
+    def refresh(self, found: Search | None = None, *, first: bool = False) -> None:
+        """Look for new files, unless they were `found` just now, and read what is new in all of them."""
         if first or (self.is_folder and time.monotonic() - self._searched > SEARCH_SECONDS):
-            self._look()
+            self._look(found)
         self._read(list(self.files.values()), first=first)
         problem = next((one.problem for one in self.files.values() if one.problem), "")
         if first and not any(run.curves.by_name for run in self.runs.values()) and (problem or not self.runs):
             raise CaptureError(problem or f"{self.path} has a log without any numbers.")
 
-    def _look(self) -> None:
-        found = self._found()
+    def _look(self, first: Search | None) -> None:
+        found = first if first is not None else logs_at(self.path, {path: one.key for path, one in self.files.items()})
         self._searched = time.monotonic()
         self.problems = [Damage("", -1, None, said) for said in found.left_out]
         grouped: dict[tuple[str, str], list[Path]] = {}
@@ -88,11 +89,17 @@ class LogSource:
             root = self.path
             grouped.setdefault((key, LOGS[key].run_of(path, root)), []).append(path)
         wanted: dict[Path, tuple[str, str]] = {}
+        owners = {one.run: (one.key, one.reader.run_of(one.path, self.path)) for one in self.files.values()}
         for (key, run), paths in grouped.items():
-            wanted.update({path: (key, self._named(run, key)) for path in LOGS[key].chosen(paths)})
+            name = self._named(run, key, owners)
+            wanted.update(dict.fromkeys(LOGS[key].chosen(paths), (key, name)))
         gone = [one for path, one in self.files.items() if path not in wanted]
         for one in gone:
-            if any(self._named_by(path, one) for path in wanted if path not in self.files):
+            if any(
+                self._named_by(path, one)
+                for path, (key, _) in wanted.items()
+                if path not in self.files and key == one.key
+            ):
                 self._forget(one)  # another file has taken its place
         for path, (key, run) in wanted.items():
             if path not in self.files and self._numbers < 1 << (52 - FILE_BITS):
@@ -102,17 +109,15 @@ class LogSource:
     def _named_by(self, path: Path, one: Opened) -> bool:
         return one.reader.run_of(path, self.path) == one.reader.run_of(one.path, self.path)
 
-    def _found(self) -> Search:
-        if not self.is_folder:
-            return Search([(self.path, recognise(self.path))]) if recognise(self.path) else Search()
-        return search(self.path)
-
-    def _named(self, run: str, key: str) -> str:
-        """The whole name of a run: "" is that of the folder, or of the file that was opened."""
+    def _named(self, run: str, key: str, owners: dict[str, tuple[str, str]]) -> str:
+        """The whole name of a run: "" is that of the folder, or of the file that was opened. Where two formats, or the
+        folder and one in it, would have one name, the later one has its format behind it."""
         own = self.path.name if self.is_folder else self.path.stem
         name = plain_line(run or own or Path(os.path.realpath(self.path)).name or "run", 400)
-        taken = any(one.run == name and one.key != key for one in self.files.values())
-        return f"{name} ({key})" if taken else name
+        for shown in (name, f"{name} ({key})", f"{name} ({key}, {'below' if run else 'here'})"):
+            if owners.setdefault(shown, (key, run)) == (key, run):
+                return shown
+        return name
 
     # -- reading
 

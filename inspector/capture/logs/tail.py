@@ -23,6 +23,12 @@ class Tail:
         self.at = 0
         self._first = self._last = b""
         self._identity: tuple[int, int] | None = None
+        self._reached = False
+        self._seen: tuple[int, int, int, int] | None = None
+
+    def unchanged(self) -> bool:
+        """Whether nothing was written since all of it was read: then it need not be opened."""
+        return self._seen is not None and changed(self.path) == self._seen
 
     @contextmanager
     def opened(self) -> Iterator[tuple[FileIO, int]]:
@@ -33,7 +39,11 @@ class Tail:
             if self._identity not in (None, identity) or found.st_size < self.at or not self._is_same(file):
                 raise ReplacedError
             self._identity = identity
+            before, self._reached = self._seen, False
+            self._seen = None
             yield file, found.st_size
+            now = (*identity, found.st_size, found.st_mtime_ns)
+            self._seen = now if self._reached else before  # and None where reading was interrupted
 
     def _is_same(self, file: FileIO) -> bool:
         if read_at(file, 0, len(self._first)) != self._first:
@@ -42,7 +52,7 @@ class Tail:
 
     def reach(self, file: FileIO, at: int) -> None:
         """All is read up to a place."""
-        self.at = at
+        self.at, self._reached = at, True
         self._first = read_at(file, 0, min(MARK, at))
         self._last = read_at(file, max(0, at - MARK), min(MARK, at))
 

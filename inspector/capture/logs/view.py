@@ -22,6 +22,7 @@ from inspector.capture.logs.growing import Floats
 from inspector.capture.logs.histogram_table import HistogramTable
 from inspector.capture.logs.parts import Item, items_of, split_runs
 from inspector.capture.logs.run_log import RunLog
+from inspector.capture.logs.search import Search
 from inspector.capture.logs.source import LogSource, Progress
 from inspector.capture.pyramid import reduce_rows, shrink
 from inspector.records import (
@@ -55,14 +56,15 @@ class LogView:
 
     def __init__(
         self, path: Path | str, run: str | None = None, *, progress: Progress | None = None,
-        cancelled: Callable[[], bool] | None = None,
+        cancelled: Callable[[], bool] | None = None, found: Search | None = None,
     ) -> None:  # fmt: skip
-        """Open a file or a folder. `run`: the name of one run; None for the only one, or else all.
+        """Open a file or a folder. `run`: the name of one run; None for the only one, or else all. `found`: its files,
+        where they were looked for already.
 
         Raises CaptureError: for what is no log, for a run that does not exist, CancelledError.
         """
         self.path = Path(path)
-        self.source = LogSource(self.path, progress, cancelled)
+        self.source = LogSource(self.path, progress, cancelled, found)
         self.frames: list[Frame] = []
         self.scalars: list[Scalar] = []
         self.logs: list[Log] = []
@@ -76,6 +78,7 @@ class LogView:
             raise CaptureError(f"There is no run {run!r} in {self.path.name}; {listed_runs(self.runs)}.")
         self.run = run
         self._items: dict[str, Item] = {}
+        self._axes: dict[str, Axis] = {}
         self._changes: list[tuple[str, int]] | None = None
         self._describe()
 
@@ -164,6 +167,7 @@ class LogView:
             place = PLACE if self.run is not None else name
             for item in items_of(logs.get(name, []), place, alone=self.run is not None):
                 self._items.setdefault(item.channel.name, item)
+        self._axes = {item.axis.name: item.axis for item in self._items.values()}
         now = {name: (item.channel, item.revision) for name, item in self._items.items()}
         return frozenset(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
@@ -295,11 +299,12 @@ class LogView:
     @property
     def axes(self) -> Mapping[str, Axis]:
         """The iteration axes by name."""
-        return {item.axis.name: item.axis for item in self._items.values()}
+        return self._axes
 
     def axis(self, name: str, frame: int = -1) -> Axis:
         """One of them; a plain line for another name."""
-        return self.axes.get(name, Axis(name=name))
+        found = self._axes.get(name)
+        return Axis(name=name) if found is None else found
 
     def to_xarray(self, frame: int = -1) -> Any:
         """All channels as an xarray.Dataset (needs the extra `notebook`)."""

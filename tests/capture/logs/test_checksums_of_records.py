@@ -1,4 +1,4 @@
-"""CRC-32C against the vectors of RFC 3720 and against a bit-by-bit implementation, in all lengths around a segment."""
+"""CRC-32C against the vectors of RFC 3720 and against one byte by byte, in all lengths around a segment."""
 
 from __future__ import annotations
 

@@ -2,64 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from log_files import (
-    BEGIN,
-    WANDB_BEGIN,
-    curve,
-    event,
-    events,
-    histogram,
-    history,
-    item,
-    record,
-    scalar,
-    wandb_file,
-    wandb_records,
-)
+from log_files import GROWING, curve, event, events, histogram, history, item, record, scalar, wandb_file, wandb_records
 
 from inspector.capture import CaptureError, LogView, open_log
 from inspector.capture.logs import curves
 
 NAME = "events.out.tfevents.1"
-ROWS = [history(n, item(["loss"], n), item(["fill"], "y" * 3000)) for n in range(40)]
-
-
-def tensorboard(count: int) -> bytes:
-    return BEGIN + b"".join(map(record, curve("loss", range(count))))
-
-
-def wandb(count: int) -> bytes:
-    return WANDB_BEGIN + wandb_records(len(WANDB_BEGIN), *ROWS[:count])
-
-
-def table(count: int) -> bytes:
-    return b"step,loss\n" + b"".join(b"%d,%d\n" % (n, n) for n in range(count))
-
-
-def json_lines(count: int) -> bytes:
-    return b"".join(json.dumps({"step": n, "loss": n}).encode() + b"\n" for n in range(count))
-
-
-FORMATS: dict[str, tuple[str, Callable[[int], bytes]]] = {
-    "tensorboard": (NAME, tensorboard), "wandb": ("run-x.wandb", wandb), "csv": ("x.csv", table), "jsonl": ("x.jsonl", json_lines),
-}  # fmt: skip
+ROWS = [history(n, item(["loss"], n), item(["fill"], "y" * 3000)) for n in range(12)]
 
 
 def loss(log: LogView) -> list[float]:
     return list(log.array("log:loss"))
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", GROWING)
 def test_every_prefix_of_a_growing_file_shows_whole_points_only(tmp_path: Path, name: str) -> None:
-    file, content = FORMATS[name]
+    file, content = GROWING[name]
     whole, path = content(12), tmp_path / file
     cuts = sorted({len(content(4)), *np.linspace(len(content(4)), len(whole), 40).astype(int).tolist(), len(whole)})
     path.write_bytes(whole[: cuts[0]])
@@ -74,9 +38,9 @@ def test_every_prefix_of_a_growing_file_shows_whole_points_only(tmp_path: Path, 
     assert seen == sorted(seen) and seen[0] == 4 and seen[-1] == 12
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", GROWING)
 def test_only_what_is_new_is_read(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, content = FORMATS[name]
+    file, content = GROWING[name]
     path = tmp_path / file
     path.write_bytes(content(30))
     log = open_log(path)
@@ -92,10 +56,10 @@ def test_only_what_is_new_is_read(tmp_path: Path, name: str, monkeypatch: pytest
     assert max(rows) == 3 and loss(log) == list(range(33))
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", GROWING)
 @pytest.mark.parametrize("how", ["truncated", "replaced", "rewritten"])
 def test_a_file_that_is_another_one_is_read_anew(tmp_path: Path, name: str, how: str) -> None:
-    file, content = FORMATS[name]
+    file, content = GROWING[name]
     path = tmp_path / file
     path.write_bytes(content(20))
     log = open_log(path)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from log_files import (
     BEGIN,
+    GROWING,
     curve,
     event,
     events,
@@ -150,19 +151,20 @@ def peak(what: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-HOSTILE = {
-    "a length beyond the file": BEGIN + struct.pack("<Q", 1 << 60) + bytes(4000),
-    "a string beyond its message": BEGIN + record(b"\x2a" + varint(1 << 40) + b"x" * 50),
-    "a tensor of an endless shape": BEGIN + record(event(1, tensor("x", 1, part(5, struct.pack("<f", 1)), (1 << 40, 3), ""))),
-    "messages inside messages": BEGIN + record(event(1, part(1, "_hparams_/x") + metadata("hparams", b"\x1a\x7f" * 5000))),
-    "a million tags": BEGIN + record(event(1, *(scalar(f"tag {n}", 1) for n in range(30_000)))),
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "a length beyond the file": lambda: BEGIN + struct.pack("<Q", 1 << 60) + bytes(4000),
+    "a string beyond its message": lambda: BEGIN + record(b"\x2a" + varint(1 << 40) + b"x" * 50),
+    "a tensor of an endless shape": lambda: BEGIN + record(event(1, tensor("x", 1, part(5, struct.pack("<f", 1)), (1 << 40, 3), ""))),
+    "messages inside messages": lambda: BEGIN + record(event(1, part(1, "_hparams_/x") + metadata("hparams", b"\x1a\x7f" * 5000))),
+    "more tags than are read": lambda: BEGIN + record(event(1, *(scalar(f"tag {n}", 1) for n in range(30_000)))),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_lengths_take_no_memory(tmp_path: Path, what: str) -> None:
+def test_lengths_take_no_memory(tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inspector.capture.logs.run_log.MOST_CURVES", 2000)
     path = tmp_path / NAME
-    path.write_bytes(HOSTILE[what])
+    path.write_bytes(HOSTILE[what]())
     assert peak(lambda: use(open_log(path))) < 60 << 20
 
 
@@ -184,7 +186,7 @@ def test_too_many_curves_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_memory_of_a_long_log_is_that_of_its_packed_points(tmp_path: Path) -> None:
-    tags, steps = 20, 4000
+    tags, steps = 20, 2000
     block = BEGIN + b"".join(
         record(event(1 << 14 | n, *(scalar(f"t{k:02d}", k) for k in range(tags)))) for n in range(steps)
     )
@@ -202,6 +204,45 @@ def test_progress_is_told_and_reading_can_be_cancelled(tmp_path: Path, monkeypat
     assert len(told) > 5 and told == sorted(told) and told[-1] == (path.stat().st_size,) * 2
     with pytest.raises(CancelledError, match="was cancelled"):
         open_log(path, progress=lambda *_: None, cancelled=lambda: len(told) > 0)
+
+
+CANCELLED = {
+    "tensorboard": "tfrecord.WINDOW",
+    "wandb": "readers.wandb.TOLD",
+    "csv": "readers.csv_table.TOLD",
+    "jsonl": "readers.json_lines.TOLD",
+}
+
+
+@pytest.mark.parametrize("name", CANCELLED)
+def test_after_a_cancelled_reading_the_rest_follows(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"inspector.capture.logs.{CANCELLED[name]}", 1000)
+    file, content = GROWING[name]
+    path, asked = tmp_path / file, [-1000]
+    path.write_bytes(content(20))
+
+    def cancelled() -> bool:
+        asked[0] += 1
+        return asked[0] == 2
+
+    log = open_log(path, cancelled=cancelled)
+    path.write_bytes(content(1000))
+    asked[0] = 0
+    with pytest.raises(CancelledError):
+        log.refresh()
+    log.refresh()
+    assert list(log.array("log:loss")) == list(range(1000)) and not log.events
+
+
+def test_a_histogram_that_is_read_hides_nothing_new(tmp_path: Path) -> None:
+    shown = histogram("w", [1, 2], [1, 2], 0, 2)
+    path = events(tmp_path / NAME, event(0, shown, scalar("loss", 0)))
+    log = open_log(path)
+    with path.open("ab") as growing:
+        growing.write(record(event(1, shown, scalar("loss", 1))))
+    log.array("log:w")
+    log.refresh()
+    assert list(log.array("log:loss")) == [0, 1] and log.extent("log:w") == (2, 2)
 
 
 # -- what lies in a folder

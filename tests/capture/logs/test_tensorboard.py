@@ -85,6 +85,7 @@ def test_histograms_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     counts, edges = log.array("log:w"), log.array("log:w/edges")
     np.testing.assert_array_equal(counts, [[4, 5, np.nan, np.nan], [1, 2, 3, 4]])
+    assert log.extent("log:w") == (2, 4) and log.extent("log:t") == (1, 2)
     np.testing.assert_array_equal(edges, [[0, 1, 2, np.nan, np.nan], [-2, -1, 0, 3, 7]])
     assert log.known("log:w").sum() == 6 and log.channel("log:w").dims == ("iteration", "bin")
     np.testing.assert_array_equal(log.array("log:t/edges"), [[0, 1, 3]])

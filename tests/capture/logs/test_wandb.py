@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -115,3 +116,17 @@ def test_a_negative_number_of_the_typed_kind_is_zigzag(tmp_path: Path) -> None:
     wandb_file(tmp_path / NAME, history(0, typed(["x"], part(5, 1)), typed(["y"], part(5, 2**63))))
     log = open_log(tmp_path)
     assert log.array("log:x")[0] == -1 and log.array("log:y")[0] == float(2**62)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+def test_the_link_to_the_latest_run_is_no_further_run(tmp_path: Path) -> None:
+    folder = tmp_path / "wandb"
+    for n in range(2):
+        wandb_file(folder / f"offline-run-{n}-r{n}" / f"run-r{n}.wandb", history(0, item(["loss"], n)))
+    (folder / "latest-run").symlink_to("offline-run-0-r0")
+    log = open_log(folder)
+    assert log.runs == ("r0", "r1") and len(log.source.files) == 2
+    (folder / "latest-run").unlink()
+    (folder / "latest-run").symlink_to("offline-run-1-r1")
+    log.source._searched = -np.inf
+    assert log.refresh() == frozenset() and log.runs == ("r0", "r1")

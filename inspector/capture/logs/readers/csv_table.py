@@ -77,6 +77,7 @@ class Table(OneFile):
             held, at, self._unended = b"", where + len(line) + ended, not ended
             if at - told > TOLD:
                 told = at
+                self.tail.reach(file, at)
                 into.progress(at)
         return at
 

@@ -62,6 +62,8 @@ class JsonLines(OneFile):
 
     def read(self, into: Intake) -> None:
         """Every whole line. The last one needs no end: an object shows that it is whole."""
+        if self.tail.unchanged():
+            return
         with self.tail.opened() as (file, size):
             at = told = self.tail.at
             for where, line, ended in lines(file, at, size):
@@ -79,6 +81,7 @@ class JsonLines(OneFile):
                 at = where + len(line) + ended
                 if at - told > TOLD:
                     told = at
+                    self.tail.reach(file, at)
                     into.progress(at)
             self.tail.reach(file, at)
             into.progress(at)

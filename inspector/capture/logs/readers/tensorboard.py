@@ -65,6 +65,8 @@ class EventFile(OneFile):
 
     def read(self, into: Intake) -> None:
         """Every record from where the last reading ended."""
+        if self.tail.unchanged():
+            return
         run = into.run()
         with self.tail.opened() as (file, size):
             for window in windows(file, self.tail.at, size):

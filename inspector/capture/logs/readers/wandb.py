@@ -43,6 +43,8 @@ class WandbFile(OneFile):
 
     def read(self, into: Intake) -> None:
         """Every complete record from where the last reading ended."""
+        if self.tail.unchanged():
+            return
         with self.tail.opened() as (file, size):
             if size < HEADER:
                 return
@@ -62,6 +64,7 @@ class WandbFile(OneFile):
                 at = record.stop
                 if at - told > TOLD:
                     told = at
+                    self.tail.reach(file, at)
                     into.progress(at)
             run.flush()
             self.tail.reach(file, at)
