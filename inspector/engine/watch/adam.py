@@ -41,6 +41,7 @@ class AdamState(Measure):
     def __init__(self, parameters: Parameters) -> None:
         super().__init__(parameters)
         self._bias: dict[int, float] = {}
+        self.finishing = {ROOT_V: self._corrected, RMS: self._relative}
 
     def step_ended(self, moment: Moment, optimizer: Optimizer, columns: Sequence[int]) -> None:
         """Sums over v, and over g² / v where there is a gradient."""
@@ -52,11 +53,11 @@ class AdamState(Measure):
             second = state.get("exp_avg_sq")
             group = groups.get(id(tensor), {})
             betas = group.get("betas")
-            if not isinstance(second, Tensor) or not local(second).numel() or not isinstance(betas, (tuple, list)):
-                continue
-            if tensor.grad is None or tensor.grad.is_sparse:
+            if not isinstance(second, Tensor) or not isinstance(betas, (tuple, list)):
                 continue
             self._bias[column] = _bias(state.get("step"), float(betas[1]))
+            if tensor.grad is None or tensor.grad.is_sparse or not local(second).numel():
+                continue
             known.append((column, local(second), local(tensor.grad), float(group.get("eps", 0.0))))
         if known:
             self._measure(moment, known)
@@ -73,7 +74,7 @@ class AdamState(Measure):
         return np.array([max(1, self.parameters.tensors[c].numel()) for c in columns], dtype=np.float64)
 
     def _biases(self, columns: Sequence[int]) -> Values:
-        return np.array([self._bias[c] for c in columns], dtype=np.float64)
+        return np.array([self._bias.get(c, 1.0) for c in columns], dtype=np.float64)
 
     def _corrected(self, values: Values, columns: Sequence[int]) -> Values:
         found: Values = np.sqrt(values / self._entries(columns) / self._biases(columns))

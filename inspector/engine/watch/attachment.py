@@ -22,6 +22,7 @@ class Attachment:
     def __init__(self, core: Core, model: nn.Module) -> None:
         self.core = core
         self._handles: list[RemovableHandle] = []
+        self._steps: list[RemovableHandle] = []
         listen(self)
         with suppress(RuntimeError):  # a ScriptModule takes no such hooks
             before = Passing(lambda module, args, kwargs: core.guarded(core.forward_begins, module, args, kwargs))
@@ -33,10 +34,10 @@ class Attachment:
         """Watch the steps of some optimizers."""
         core = self.core
         before = Passing(lambda *step: core.guarded(core.step_begins, *step))
-        after = Passing(lambda *step: core.guarded(core.step_ended, *step))
+        after = Passing(core.after_step)
         for optimizer in optimizers:
             self._handles.append(optimizer.register_step_pre_hook(before))
-            self._handles.append(optimizer.register_step_post_hook(after))
+            self._steps.append(optimizer.register_step_post_hook(after))
 
     def any_optimizer(self, found: Any) -> None:
         """Tell `found` (optimizer) of the step of any optimizer of the process, under the guard."""
@@ -53,9 +54,9 @@ class Attachment:
         self.core.guarded(self.core.backward_ended, roots, scaled)
 
     def remove(self) -> None:
-        """Remove all hooks."""
+        """Remove all hooks; those after steps only when no other process waits for this one."""
         leave(self)
-        for handle in self._handles:
+        for handle in (*self._handles, *(() if self.core.ranks.bound else self._steps)):
             handle.remove()
         self._handles.clear()
 

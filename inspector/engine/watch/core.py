@@ -73,6 +73,7 @@ class Core:
         self._flushed = time.monotonic()
         self._versions: list[tuple[int, int]] = []
         self._columns: dict[int, list[int]] = {}
+        self._steps = 0
         self._declare(self.tables)
         for measure in measures:
             measure.guard, measure.say, measure.column = self.guarded, self.say, self.tables.column
@@ -182,6 +183,18 @@ class Core:
             if not (later and measure.reads_gradients):
                 measure.step_begins(self.moment, optimizer, self.columns(optimizer))
         self.moment.stepped.add(id(optimizer))
+
+    def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        """An optimizer's step ended. Not only for the watcher: where other processes wait for this one, they are told
+        that watching has ended here."""
+        first = bool(self.optimizers) and optimizer is self.optimizers[0]
+        due, before = first and self._steps + 1 == self._next, self.ranks.collectives
+        self._steps += first
+        self.guarded(self.step_ended, optimizer, args, kwargs)
+        if self.ended and self.ranks.bound and due and self.ranks.collectives == before:
+            with suppress(Exception):
+                self.ranks.goodbye()
+            self.when_ended()
 
     def step_ended(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """It ended. With the first optimizer's step an iteration is complete."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -43,6 +43,7 @@ class GradientNorms(Measure):
     """Before clipping: after each backward pass of the iteration, so that the last one counts, with all accumulated."""
 
     summed = (NORM, NON_FINITE)
+    finishing: ClassVar = {NORM: root}
     reads_gradients = True
     tables = (
         About(
@@ -99,6 +100,7 @@ class ClippedNorms(Measure):
     """After clipping: as the optimizer gets them."""
 
     summed = (CLIPPED,)
+    finishing: ClassVar = {CLIPPED: root}
     reads_gradients = True
     tables = (
         About(

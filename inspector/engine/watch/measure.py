@@ -12,7 +12,7 @@ of the user's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from inspector.engine.watch.backward_calls import Scaled
-from inspector.engine.watch.pack import Pack
+from inspector.engine.watch.pack import Finish, Pack
 from inspector.engine.watch.parameters import Parameters
 from inspector.engine.watch.tables import About
 
@@ -53,6 +53,8 @@ class Measure:
     tables: tuple[About, ...] = ()
     summed: tuple[str, ...] = ()
     """Tables whose numbers are sums over a parameter's entries while they travel: shards add them up."""
+    finishing: Mapping[str, Finish] = {}
+    """By table of `summed`, what turns sums into what is shown, on the host."""
     reads_gradients = False
     """Whether `step_begins` reads gradients: where the step gets a closure, it is called when the step has ended."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import torch.distributed as dist
 from torch import nn
 from torch.optim import Optimizer
 
@@ -25,7 +26,7 @@ from inspector.engine.watch.pace import Pace
 from inspector.engine.watch.parameters import Parameters, inner
 from inspector.engine.watch.presets import Settings, measures_of
 from inspector.engine.watch.probing import Prober, wanted
-from inspector.engine.watch.ranks import Ranks
+from inspector.engine.watch.ranks import ranks_of, several
 from inspector.engine.watch.ring import Ring
 from inspector.engine.watch.spikes import Spikes
 from inspector.records import Frame, Log, Page
@@ -47,8 +48,12 @@ class Watcher:
         self._sink = LateSink(self._start)
         self._parameters = Parameters(model)
         self._parameters.take(optimizers)
-        ranks = Ranks()
         measures = measures_of(settings, self._parameters, inner(model))
+        summed = [table for one in measures for table in one.summed]
+        ranks = ranks_of(model, self._parameters, summed)
+        if ranks.rank:  # the first process writes, and this one measures what the first cannot see
+            self.path = path = None
+            measures = [one for one in measures if one.summed] if ranks.sharded else []
         pace = Pace(settings.every, settings.share)
         self._core = Core(self._parameters, optimizers, measures, pace, ranks, None if path is None else self._sink)
         self._ring = next((one for one in measures if isinstance(one, Ring)), None)
@@ -79,7 +84,9 @@ class Watcher:
 
     def _first_frame(self) -> None:
         """The model before its first step."""
-        if self._settings.probe is None:
+        if self._settings.probe is None or self._core.ranks.sharded:
+            if self._settings.probe is not None:
+                self._core.say("No probe: a model whose parameters are sharded cannot be run by one process.")
             self._sink.write(Frame(index=0, label=START, step=0))
             return
         self._prober = Prober(
@@ -109,6 +116,7 @@ class Watcher:
         about["training"] = model.training
         about["in_evaluation_mode"] = [name for name, part in model.named_modules() if name and not part.training]
         about["watch"] = self._settings.described()
+        about["processes"] = dist.get_world_size() if several() else 1
         start = replace(start, title=f"{start.title}: training", meta={**start.meta, "training": about})
         return record(self.path, start, block=False)
 
@@ -219,6 +227,12 @@ def _close(this: weakref.ref[Watcher]) -> None:
         watcher._end(last if isinstance(last, BaseException) else None)
 
 
+def own_path(path: Path) -> Path:
+    """The path of this process: processes that train models of their own write captures of their own."""
+    rank = dist.get_rank() if several() else 0
+    return path if not rank else path.with_name(f"{path.name.removesuffix(path.suffix)}-process-{rank}{path.suffix}")
+
+
 def free_path(path: Path) -> Path:
     """The path, or with a number where it exists: a training that is started again replaces nothing."""
     if not path.exists():
@@ -238,10 +252,10 @@ def watch(
     settings = Settings(every=every, share=share, cost=cost, modules=tuple(modules), probe=asked)
     if not isinstance(model, nn.Module):
         raise TypeError(f"watch was given {type(model).__name__} as the model; expected a torch.nn.Module.")
-    given = Path(path)
+    given = own_path(Path(path))
     found = free_path(given)
     watcher = Watcher(model, optimizers_of(optimizer), found, settings)
-    if found != given:
+    if found != given and watcher.path is not None:
         said = f"inspector: {given} exists already, so this run is written to {found}."
         sys.stderr.write(f"{said}\n")
         watcher._core.guarded(watcher._sink.write, Log(said, "info", "watch"))

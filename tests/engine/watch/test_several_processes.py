@@ -1,0 +1,67 @@
+"""Data-parallel and sharded trainings in two processes: right norms, one collective, nobody waits for ever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from processes import WORLD, together
+from torch import nn
+
+import inspector
+
+
+def alone(folder: Path, clip: bool) -> inspector.capture.Capture:  # type: ignore[name-defined]
+    """The same training in one process on both halves of each batch."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3), nn.Linear(3, 1))
+    optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+    x = torch.randn(WORLD, 40, 6, 5, generator=torch.Generator().manual_seed(1))
+    with inspector.watch(model, optimizer, folder / "alone.inspect", every=2):
+        for n in range(40):
+            model(x[:, n].flatten(0, 1)).square().mean().backward()
+            if clip:
+                nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+            optimizer.zero_grad()
+    return inspector.open_capture(folder / "alone.inspect")
+
+
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_norms_are_those_of_the_whole_model(kind: str, tmp_path: Path) -> None:
+    plain = together(f"{kind} plain", tmp_path, tmp_path / "meet-0")
+    watched = together(kind, tmp_path, tmp_path / "meet-1")
+    assert [one["bits"] for one in watched] == [one["bits"] for one in plain]
+    assert [one["error"] for one in watched] == [None, None]
+    assert [one["path"] for one in watched] == [str(tmp_path / "run.inspect"), "None"]
+    with inspector.open_capture(tmp_path / "run.inspect") as capture, alone(tmp_path, kind == "ddp") as whole:
+        recorded = len(capture.array("training:iteration"))
+        assert [one["collectives"] for one in watched] == [recorded] * WORLD
+        assert capture.array("training:iteration").tolist() == whole.array("training:iteration").tolist()
+        assert capture.labels("parameter") == whole.labels("parameter")
+        assert np.allclose(capture.array("training:loss"), whole.array("training:loss"), rtol=1e-4)
+        for name in whole.channels:
+            if name.startswith("parameters:") or name == "training:gradient_norm":
+                ours, theirs = capture.array(name), whole.array(name)
+                assert ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=2e-3, atol=1e-7), name
+        assert capture.start.meta["training"]["processes"] == WORLD
+
+
+@pytest.mark.parametrize("case", ["ddp time", "ddp one", "fsdp one", "ddp fails", "fsdp fails", "ddp closes"])
+def test_nobody_waits_for_ever(case: str, tmp_path: Path) -> None:
+    kind = case.split()[0]
+    plain = together(f"{kind} plain", tmp_path, tmp_path / "meet-0")
+    watched = together(case, tmp_path, tmp_path / "meet-1")
+    assert [one["bits"] for one in watched] == [one["bits"] for one in plain]
+    first, second = watched
+    if "one" in case:
+        assert first["collectives"] == 0 and first["error"] is None
+    if "fails" in case:
+        assert "division by zero" in second["error"] and "another process" in first["error"]
+        assert first["stderr"].count("inspector: watching ended") == 1
+    if "time" in case:
+        assert first["collectives"] == second["collectives"] > 0 and first["error"] is None
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert capture.status == "done"
