@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from inspector.capture import Writer, appending, export_channel, open_capture, pack
+from inspector.capture.private import private_file
 from inspector.gui.state.shown import Shown
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
@@ -82,3 +83,17 @@ def test_kept_runs_are_private(umask: int, tmp_path: Path) -> None:
         writer.write(RunStop("done"))
     assert stat.S_IMODE(runs.stat().st_mode) == 0o700, "also runs of an earlier version"
     assert [stat.S_IMODE(path.stat().st_mode) for path in runs.glob("*.inspect")] == [0o700]
+
+
+def test_a_fresh_file_is_never_one_that_exists(umask: int, tmp_path: Path) -> None:
+    path = tmp_path / "pages"
+    for text in (b"first", b"2"):
+        with private_file(path) as file:
+            file.write(text)
+    assert path.read_bytes() == b"2", "what was there is gone"
+    with pytest.raises(FileExistsError):
+        private_file(path, fresh=True)
+    assert path.read_bytes() == b"2"
+    with private_file(tmp_path / "other", fresh=True) as file:
+        file.write(b"3")
+    assert modes(tmp_path) == {"pages": 0o600, "other": 0o600}
