@@ -103,7 +103,7 @@ class Handwritten:
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
         """Push the mode; nothing where no Python runs that could be recorded."""
-        if _fused_everywhere(model):
+        if is_opaque(model):  # one of torch's fused modules: no line of the user's runs
             return
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
@@ -397,8 +397,3 @@ def _a_stack(state: Sequence[Slot], trace: Trace) -> bool:
         return False
     size = max(1, int(trace.batch.lengths.numel()))
     return sum(slot.values[0].numel() for slot in state) // size <= DEEPEST_STATE
-
-
-def _fused_everywhere(model: nn.Module) -> bool:
-    """True where the whole model is one of torch's fused modules: no line of the user's runs."""
-    return is_opaque(model)
