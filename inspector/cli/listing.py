@@ -12,7 +12,7 @@ from inspector.analysis.sequence_table import as_records, table_of, unit_sentenc
 from inspector.capture import Capture, left_of, listed
 from inspector.cli.columns import width_of
 from inspector.cli.fault import opened as open_at
-from inspector.records import report
+from inspector.records import counted, report
 from inspector.transport.terminal import say
 
 CHECKED_BYTES = 1 << 30
@@ -95,7 +95,7 @@ def _say_sequences(opened: Capture) -> None:
     table = table_of(opened)
     if table is None:
         return
-    say(f"{len(table):,} sequences, {len(table.failed):,} of them could not be run")
+    say(f"{counted(len(table), 'sequence', ',')}, {len(table.failed):,} of them could not be run")
     for channel in table.channels:
         worst = table.worst(channel.name)
         told = f"; worst: {table.names[worst[0]]} ({worst[0]})" if worst else ""

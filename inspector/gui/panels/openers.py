@@ -26,7 +26,7 @@ from inspector.gui.widgets.source import glance, overview_of
 from inspector.gui.widgets.text_columns import TextColumns
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.tokenbars import TokenBars
-from inspector.records import Channel
+from inspector.records import Channel, counted
 
 Array = npt.NDArray[Any]
 TALLEST = 1 << 24  # Qt's own limit
@@ -282,7 +282,7 @@ class Openers(Panel):
         never, broken = int(np.isposinf(values).sum()), int(np.isnan(values).sum())
         why = self.told_of(np.nan, self.scale_channel())
         more = (f", {never} never forget" if never else "") + (f", {broken} {why}" if broken else "")
-        title = f"timescales of {len(values)} units{more}"
+        title = f"timescales of {counted(len(values), 'unit')}{more}"
         long = f"sequence: {self.steps.length:,} step{'' if self.steps.length == 1 else 's'}"
         self.scales.show(values, float(self.steps.length), long, title)
 
@@ -366,7 +366,7 @@ class Openers(Panel):
         if kept is not None:
             span = self.span.value()
             shown = self.told_of(kept, found[0])
-            rows.append((f"retention over {span} steps [{position.step}, {position.unit}]", shown))
+            rows.append((f"retention over {counted(span, 'step')} [{position.step}, {position.unit}]", shown))
         scales = self.timescales()
         if scales is not None and position.unit < len(scales):
             tau = self.told_of(scales[position.unit], self.scale_channel())
