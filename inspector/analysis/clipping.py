@@ -8,6 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from inspector.analysis.verdict import Verdict
+from inspector.records import counted
 
 
 def clipped_steps(norms: npt.NDArray[Any], threshold: float) -> tuple[int, int]:
@@ -23,7 +24,7 @@ def clipping_verdict(norms: npt.NDArray[Any], threshold: float, used: float) -> 
     over, every = clipped_steps(norms, threshold)
     share = over / every if every else 0.0
     done = f"; it used {used:.3g}" if math.isfinite(used) else ""
-    sentence = f"training: ‖g‖ > {threshold:.3g} in {over:,} of {every:,} steps ({percent(share)}){done}"
+    sentence = f"training: ‖g‖ > {threshold:.3g} in {over:,} of {counted(every, 'step', ',')} ({percent(share)}){done}"
     return Verdict("most" if share > 0.5 else "some" if over else "none", sentence, {"share": share})
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from inspector.records import counted
+
 NEAR_ONE, NEAR_ZERO = 0.9, 0.1
 SAID = 0.5
 """Share of steps from which a gate is called near 1, or near 0."""
@@ -65,4 +67,4 @@ def timescale_sentence(steps: float, length: int) -> str:
         return "timescale: NaN"
     if math.isinf(steps) or steps > 10 * length:
         return f"never forgets within the sequence of {length:,} step{'' if length == 1 else 's'}"
-    return f"memory timescale {steps:.3g} steps; the sequence has {length:,}"
+    return f"memory timescale {counted(steps, 'step', '.3g')}; the sequence has {length:,}"

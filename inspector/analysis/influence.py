@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.analysis.verdict import Verdict
+from inspector.records import counted
 
 Array = npt.NDArray[Any]
 SIGNIFICANT = 0.05
@@ -123,25 +124,26 @@ def _of_curves(influence: Array, gradient: Array | None, reference: int, reaches
         why = f" (influence ≥ 5 % {at}); there is no gradient to compare"
         if gradient is not None:
             why = f"; the gradient is NaN or infinite at lag {reference}"
-        return Verdict("unknown", f"the loss depends on inputs {lag} steps back{why}", numbers)
+        return Verdict("unknown", f"the loss depends on inputs {counted(lag, 'step')} back{why}", numbers)
     share = gradient / gradient[reference] if gradient[reference] > 0 else np.zeros_like(gradient)
     if (share > EXPLODED).any():
         return _exploded(share, felt, at, numbers)
     if math.isnan(flowing) or lag > flowing:
-        reached = "nowhere" if math.isnan(flowing) else f"{int(flowing)} steps"
+        reached = "nowhere" if math.isnan(flowing) else counted(int(flowing), "step")
         sentence = (
-            f"vanished: the loss still depends on inputs {lag} steps back (influence {amount(felt[lag])} {at}), where "
-            f"the gradient is {power(share[lag])} {at}; it reaches {reached} (≥ 10⁻³)"
+            f"vanished: the loss still depends on inputs {counted(lag, 'step')} back "
+            f"(influence {amount(felt[lag])} {at}), where the gradient is {power(share[lag])} {at}; "
+            f"it reaches {reached} (≥ 10⁻³)"
         )
         return Verdict("vanished", sentence, numbers)
     if lag >= len(influence) - 1 - len(influence) // 20:
         sentence = (
-            f"nothing has vanished: {lag} steps back the influence is still {amount(felt[lag])} {at}, "
+            f"nothing has vanished: {counted(lag, 'step')} back the influence is still {amount(felt[lag])} {at}, "
             f"the gradient {amount(share[lag])}"
         )
         return Verdict("kept", sentence, numbers)
     sentence = (
-        f"natural: the loss depends on inputs up to {lag} steps back (influence ≥ 5 % {at}), "
+        f"natural: the loss depends on inputs up to {counted(lag, 'step')} back (influence ≥ 5 % {at}), "
         f"the gradient reaches {int(flowing)} (≥ 10⁻³)"
     )
     return Verdict("natural", sentence, numbers)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from inspector.analysis.clipping import percent
 from inspector.analysis.verdict import Verdict
+from inspector.records import counted
 
 GEOMETRIC = ("jacobian/lag", "path/lag_direct", "path/lag_whole", "path/lag_difference")
 """Signals whose row "mean" was a geometric mean over starts in captures that have no row "median"."""
@@ -38,12 +39,12 @@ def lag_verdict(
     at = int(horizon) if math.isfinite(horizon) else len(logs) - 1
     tail = dead_starts(dead, at)
     if not math.isfinite(horizon):
-        return Verdict("kept", f"within {at} steps the {centre} stays between 10⁻³ and 10³{tail}")
+        return Verdict("kept", f"within {counted(at, 'step')} the {centre} stays between 10⁻³ and 10³{tail}")
     value, numbers = float(logs[at]) if 0 <= at < len(logs) else math.nan, {"horizon": float(horizon)}
     if math.isnan(value):  # the value at the horizon is damaged
-        return Verdict("unknown", f"after {at} steps the {centre} has left 10⁻³ to 10³", numbers)
+        return Verdict("unknown", f"after {counted(at, 'step')} the {centre} has left 10⁻³ to 10³", numbers)
     word, what = ("vanished", "below 10⁻³") if value < 0 else ("exploded", "above 10³")
-    return Verdict(word, f"after {at} steps {word}: the {centre} is {what}{tail}", numbers)
+    return Verdict(word, f"after {counted(at, 'step')} {word}: the {centre} is {what}{tail}", numbers)
 
 
 def dead_starts(shares: npt.NDArray[Any] | None, lag: int) -> str:

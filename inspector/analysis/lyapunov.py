@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from inspector.analysis.verdict import Verdict
+from inspector.records import counted
 
 CERTAIN = 2.0
 """Standard errors that λ₁ must be away from 0 before its sign is told."""
@@ -33,11 +34,13 @@ def lyapunov_verdict(largest: float, steps: int, error: float = math.nan) -> Ver
         sentence = f"λ₁ = {shown} nats a step is within two standard errors of 0: chaotic or contracting is not decided"
         return Verdict("undecided", sentence, numbers)
     if abs(largest) * max(1, steps) < 1:
-        sentence = f"λ₁ = {shown} nats a step, so changes last longer than these {steps} steps"
+        sentence = f"λ₁ = {shown} nats a step, so changes last longer than these {counted(steps, 'step')}"
         return Verdict("lasting", sentence, numbers)
     if largest > 0:
         doubling = math.log(2) / largest
-        sentence = f"chaotic: λ₁ = {shown} nats a step, a change of the state doubles in {doubling:.3g} steps"
+        sentence = (
+            f"chaotic: λ₁ = {shown} nats a step, a change of the state doubles in {counted(doubling, 'step', '.3g')}"
+        )
         return Verdict("chaotic", sentence, {**numbers, "doubling_steps": doubling})
-    sentence = f"forgets over 1/|λ₁| = {1 / -largest:.3g} steps: λ₁ = {shown} nats a step"
+    sentence = f"forgets over 1/|λ₁| = {counted(1 / -largest, 'step', '.3g')}: λ₁ = {shown} nats a step"
     return Verdict("forgetting", sentence, {**numbers, "memory_steps": 1 / -largest})

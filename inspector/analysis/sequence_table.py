@@ -16,7 +16,7 @@ import numpy.typing as npt
 from inspector.capture import CaptureError, write_atomically
 from inspector.capture.tables import csv_bytes, parquet_bytes
 from inspector.capture.view import View
-from inspector.records import PROBLEM_DOMAIN, SEQUENCE_DOMAIN, Channel, RunStart
+from inspector.records import PROBLEM_DOMAIN, SEQUENCE_DOMAIN, Channel, RunStart, counted
 
 Array = npt.NDArray[Any]
 KIND = "sequences"
@@ -170,7 +170,7 @@ def _sentence(channel: Channel, rows: Mapping[str, Array]) -> str:
     )
     part = channel.signal.partition("/")[0]
     rests = channel.method.partition("; ")[2] or "from one run"
-    return f"{channel.place} {part}, {len(same)} units: {', '.join(parts)} ({rests})"
+    return f"{channel.place} {part}, {counted(len(same), 'unit')}: {', '.join(parts)} ({rests})"
 
 
 def _few(units: Any) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from inspector.capture.layout import CaptureError
 from inspector.capture.store import Store
 from inspector.capture.target import check_target
-from inspector.records import Log, Page, RunStart
+from inspector.records import Log, Page, RunStart, counted
 
 COMMIT_SECONDS = 0.1
 FIRST_SECONDS = 0.02
@@ -105,7 +105,10 @@ class Writer:
         self._closed = True
         if self.dropped:
             self._queue.put(
-                Log(f"{self.dropped} pages were dropped because the disk was slower than the run.", "warning")
+                Log(
+                    f"The disk was slower than the run, so {counted(self.dropped, 'page')} could not be kept.",
+                    "warning",
+                )
             )
         self._queue.put(None)
         self._thread.join()

@@ -13,7 +13,7 @@ from inspector.capture import Capture, LogView, left_of, listed
 from inspector.cli.columns import width_of
 from inspector.cli.fault import opened_any
 from inspector.cli.log_listing import as_data, say_log
-from inspector.records import report
+from inspector.records import counted, report
 from inspector.transport.terminal import say
 
 CHECKED_BYTES = 1 << 30
@@ -103,7 +103,7 @@ def _say_sequences(opened: Capture) -> None:
     table = table_of(opened)
     if table is None:
         return
-    say(f"{len(table):,} sequences, {len(table.failed):,} of them could not be run")
+    say(f"{counted(len(table), 'sequence', ',')}, {len(table.failed):,} of them could not be run")
     for channel in table.channels:
         worst = table.worst(channel.name)
         told = f"; worst: {table.names[worst[0]]} ({worst[0]})" if worst else ""

@@ -8,7 +8,7 @@ from pathlib import Path
 from inspector.analysis.warnings_of_shown import is_shown
 from inspector.capture import left_of, open_capture
 from inspector.cli.fault import Fault
-from inspector.records import SECONDS, Load, Progress, Run, report
+from inspector.records import SECONDS, Load, Progress, Run, counted, report
 from inspector.records.plain_text import plain_line
 from inspector.transport.run_client import Outcome, run_and_wait
 from inspector.transport.terminal import pass_on, say, say_details
@@ -72,7 +72,7 @@ def summary_of(target: Path) -> str:
         refused = f", {len(capture.refusals)} refused" if capture.refusals else ""
         left = f", {len(left_of(capture))} not computed" if left_of(capture) else ""
         seconds = capture.stop.seconds if capture.stop is not None else 0.0
-        return f"{len(capture.channels)} channels{refused}{left}, {capture.status} in {seconds:.1f} s"
+        return f"{counted(len(capture.channels), 'channel')}{refused}{left}, {capture.status} in {seconds:.1f} s"
 
 
 def tell_unshown(target: Path) -> None:

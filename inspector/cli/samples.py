@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from inspector.cli.columns import width_of
+from inspector.records import counted
 from inspector.transport.terminal import complain, say
 from inspector.workspace.samples import Sample, list_samples, samples_elsewhere
 
@@ -31,5 +32,6 @@ def samples(as_json: bool) -> None:
         return
     width = width_of([sample.name for sample in found])
     for sample in found:
-        say(f"{sample.row:>4}  {sample.name:<{width}}  {sample.title} ({len(sample.checkpoints)} checkpoints)")
+        checkpoints = counted(len(sample.checkpoints), "checkpoint")
+        say(f"{sample.row:>4}  {sample.name:<{width}}  {sample.title} ({checkpoints})")
         say(f"      {'':<{width}}  {sample.shows}")

@@ -20,8 +20,7 @@ from inspector.engine.model.batch import selected
 from inspector.engine.model.named_batches import of_example
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS, input_options, make_input
-from inspector.engine.wording import counted
-from inspector.records import InputSpec
+from inspector.records import InputSpec, counted
 
 EXAMPLES, OWN = "examples", "subject"
 """Words instead of a path: the subject's examples, and its own data."""
@@ -29,6 +28,8 @@ NAME_LETTERS = 60
 READ_ONCE = (
     "The data of {} can be gone through once only (a {}); give a sequence, or a function that returns an iterable."
 )
+WEIGHTS = frozenset({".bin", ".safetensors", ".pt", ".pth", ".msgpack", ".h5"})
+"""How names of files of weights end in a folder of Hugging Face's."""
 OWN_OPTIONS = ("lines", "most", "number")
 """Options of a data set itself; others belong to the input that reads each sequence."""
 
@@ -158,6 +159,12 @@ def _paths(path: Path) -> Sequence[Path]:
     found = [one for one in path.iterdir() if not one.name.startswith(".") and not one.is_dir()]
     if not found:
         raise InputError(f"The folder {path.name} holds no files.")
+    weights = [one.name for one in found if one.suffix.lower() in WEIGHTS]
+    if (path / "config.json").is_file() and weights:
+        raise InputError(
+            f"The folder {path.name} holds no sequences: it is a folder of Hugging Face's with a model's weights "
+            f"({weights[0]}) and its config.json; expected a folder of texts, arrays or recordings."
+        )
     return sorted(found, key=_natural)
 
 

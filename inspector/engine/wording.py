@@ -29,8 +29,3 @@ def a_class(value: object) -> str:
     """The name of the object's class with its article: "an int", "a list"."""
     name = class_name(value)
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
-
-
-def counted(count: int | None, word: str) -> str:
-    """So many of something: "1 number", "2 numbers"."""
-    return f"{count} {word}{'' if count == 1 else 's'}"

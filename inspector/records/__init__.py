@@ -23,6 +23,7 @@ from inspector.records.bounds import cut, encoded
 from inspector.records.catalogue import NEEDS, Catalog, Entry
 from inspector.records.channel import DTYPES, KINDS, Channel, Comparison
 from inspector.records.codec import BadRecordError, decode, encode
+from inspector.records.counted import counted
 from inspector.records.edits import Edit, parse_edit
 from inspector.records.event import EVENT_KINDS, Event
 from inspector.records.labels import (
@@ -81,6 +82,7 @@ __all__ = [
     "Edit", "Entry", "Event", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load",
     "Loaded",
     "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
-    "RunStart", "RunStop", "Scalar", "Severity", "Status", "channel_name", "cut", "data_spec", "decode", "encode",
-    "encoded", "input_spec", "is_data_set", "parse_edit", "place_name", "report", "requests_in", "split_request",
+    "RunStart", "RunStop", "Scalar", "Severity", "Status", "channel_name", "counted", "cut", "data_spec", "decode",
+    "encode", "encoded", "input_spec", "is_data_set", "parse_edit", "place_name", "report", "requests_in",
+    "split_request",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 
 from inspector.records.bounds import cut
 from inspector.records.codec import BadRecordError, decode, encode
+from inspector.records.counted import counted
 from inspector.records.requests import CheckpointReport, Mismatch
 
 KEY = "checkpoint"
@@ -78,16 +79,17 @@ def misfit(report: CheckpointReport) -> str:
     bad = [m for m in report.mismatches if m.problem in BAD]
     shown = [f"{_plain(m.name)} ({m.problem}{f': {_plain(m.detail)}' if m.detail else ''})" for m in bad[:MOST_NAMED]]
     more = f" and {len(bad) - MOST_NAMED} more" if len(bad) > MOST_NAMED else ""
+    total = counted(report.total, "tensor")
     return (
-        f"{_plain(Path(report.path).name)} fits {report.matched} of the model's {report.total} tensors; these do not: "
-        f"{', '.join(shown)}{more}. Say --partial (in Python partial=True) to load what fits."
+        f"{_plain(Path(report.path).name)} fits {report.matched} of the model's {total}; these "
+        f"do not: {', '.join(shown)}{more}. Say --partial (in Python partial=True) to load what fits."
     )
 
 
 def _loaded(report: CheckpointReport) -> str:
     if report.matched == report.total:
-        return f"all {report.total} tensors loaded"
-    return f"{report.matched} of {report.total} tensors loaded"
+        return f"all {counted(report.total, 'tensor')} loaded"
+    return f"{report.matched} of {counted(report.total, 'tensor')} loaded"
 
 
 def _named(mismatch: Mismatch) -> str:

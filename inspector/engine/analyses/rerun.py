@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from inspector.engine.cells.family import sequence_family
 from inspector.engine.errors import Unsupported, model_error
@@ -50,6 +51,12 @@ def chunk(trace: Trace) -> int:
     return max(1, ENTRIES // max(1, steps * max(width, LEAST_WIDTH) + maps))
 
 
+ONE_ONLY = (
+    "The model was given {} sequences at once and returned one, of shape {}: a batch of 1 seems to be written into it "
+    "(reshape(1, …), squeeze), and inputs are replaced in many copies at once."
+)
+
+
 def copies(batch: Batch, count: int) -> Batch:
     """The selected sequence, `count` times, padding and targets included. Raises Unsupported."""
     return selected(batch, [batch.look_at] * count, _targets(batch, count))
@@ -74,6 +81,9 @@ def answer(trace: Trace, given: Batch, asked: Batch) -> tuple[Tensor | None, Ten
     subject, shape = trace.subject, (asked.size, asked.steps)
     output = _ask(AGAIN, subject.run, given)
     scores = _ask("logits, called again,", subject.scores, output)
+    first = next((leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor) and leaf.dim() > 1), None)
+    if trace.batch.size == 1 < asked.size and first is not None and len(first) == 1:
+        raise Unsupported(ONE_ONLY.format(asked.size, tuple(first.shape)))
     if not isinstance(scores, Tensor) or tuple(scores.shape[:2]) != shape:
         scores = None
     if trace.loss is None:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import Unsupported
+from inspector.records import counted
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ class SelectedSample:
         if windows == 1:
             return ""
         order = "" if self.batch == 1 or size in self.merged else ", taken to lie next to each other"
-        each = f"{heads} heads" if heads > 1 else "one head"
+        each = f"{counted(heads, 'head')}" if heads > 1 else "one head"
         return f"{windows} windows of this sample on the batch axis{order}, shown one after the other with {each} each"
 
     def part(self, tensor: Tensor, axis: int = 0) -> Tensor:

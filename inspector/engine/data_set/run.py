@@ -21,8 +21,7 @@ from inspector.engine.pipeline import RunOptions
 from inspector.engine.registries import PROBES
 from inspector.engine.sources import Item, items, total_of
 from inspector.engine.trace.emitter import Emitter, Sink
-from inspector.engine.wording import counted
-from inspector.records import Frame, InputSpec, Log
+from inspector.records import Frame, InputSpec, Log, counted
 
 CHECKED = 8
 """Sequences of the first batch, each of which is also run alone."""
@@ -71,7 +70,7 @@ class _Runner:
                 self._run_group(numbers, batches)
                 self.table.flush()
                 done = self.table.done + len(self.table.problems)
-                self.options.progress(done, self.total or 0, f"{done:,} sequences")
+                self.options.progress(done, self.total or 0, f"{counted(done, 'sequence', ',')}")
         finally:
             self.table.finish(self.pooled)
         if not self.table.done:

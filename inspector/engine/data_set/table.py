@@ -18,7 +18,7 @@ from inspector.engine.quantities.gates.saturation import GATE, SQUASHED
 from inspector.engine.quantities.gates.units import ABOUT
 from inspector.engine.trace.emitter import Emitter, Sink
 from inspector.engine.trace.quantity import Describe
-from inspector.records import PROBLEM_DOMAIN, SEQUENCE_DOMAIN, Axis, Labels, Page, Refusal, Scalar
+from inspector.records import PROBLEM_DOMAIN, SEQUENCE_DOMAIN, Axis, Labels, Page, Refusal, Scalar, counted
 
 Array = npt.NDArray[np.float64]
 BLOCK, SECONDS = 256, 0.5
@@ -208,7 +208,7 @@ def write_pooled(pooled: Pooled, emit: Emitter) -> None:
     """Units of every layer from all sequences, under the names that one run's have."""
     for place, layer in pooled.layers.items():
         if layer.moments is not None:
-            left_out = f"; {layer.lost:,} steps that are not finite are left out" if layer.lost else ""
+            left_out = f"; {counted(layer.lost, 'step', ',')} that are not finite are left out" if layer.lost else ""
             table = layer.moments.table()
             about = replace(ABOUT, method=f"exact; {rests_on(layer.sequences, layer.steps)}{left_out}")
             name = f"{place}:{layer.main}/units"

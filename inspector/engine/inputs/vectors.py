@@ -10,8 +10,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.model.batching import ALLOW_NONFINITE, allows_nonfinite, check_vectors, pad
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS
-from inspector.engine.wording import counted
-from inspector.records import InputSpec
+from inspector.records import InputSpec, counted
 
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 

@@ -17,8 +17,8 @@ from inspector.capture.regular import NotRegularError, in_words, regular_stat
 from inspector.engine.errors import InputError, model_error
 from inspector.engine.model.batch import INPUT, SEQUENCES, Batch, NamedInput
 from inspector.engine.model.subject import Subject
-from inspector.engine.wording import a_class, counted, text_of
-from inspector.records import STEP_DOMAIN, InputSpec, Option
+from inspector.engine.wording import a_class, text_of
+from inspector.records import STEP_DOMAIN, InputSpec, Option, counted
 
 MAX_STEPS = 2_000_000
 MAX_FILE = 1 << 30

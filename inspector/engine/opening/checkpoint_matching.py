@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
 from inspector.engine.opening.parametrizations import fold
-from inspector.engine.wording import counted
-from inspector.records import CheckpointReport, Mismatch
+from inspector.records import CheckpointReport, Mismatch, counted
 from inspector.records.report import BAD
 
 PREFIXES = ("module.", "_orig_mod.", "model.", "net.", "network.", "ema_model.", "encoder_model.")

@@ -26,8 +26,8 @@ from inspector.engine.opening.checkpoint_matching import fit
 from inspector.engine.opening.refused_formats import by_content, by_name
 from inspector.engine.opening.user_code import UserCode
 from inspector.engine.registries import LOADERS
-from inspector.engine.wording import a_class, counted
-from inspector.records import CheckpointReport, Load, Place
+from inspector.engine.wording import a_class
+from inspector.records import CheckpointReport, Load, Place, counted
 from inspector.workspace.samples import OWN, Sample, find_sample, list_samples
 
 
@@ -203,7 +203,7 @@ def _held(state: State) -> str:
     count = sum(tensor.numel() for tensor in state.tensors.values())
     first = ", ".join(f"{name[:60]} {tuple(tensor.shape)}" for name, tensor in list(state.tensors.items())[:3])
     more = " …" if len(state.tensors) > 3 else ""
-    return f" ({len(state.tensors)} tensors, {count:,} numbers, {state.layout}: {first}{more})"
+    return f" ({counted(len(state.tensors), 'tensor')}, {count:,} numbers, {state.layout}: {first}{more})"
 
 
 def _append_to_path(folder: str) -> None:

@@ -27,8 +27,7 @@ from inspector.engine.pipeline.results import keep_output, loss_of
 from inspector.engine.registries import PROBES, quantity_of
 from inspector.engine.trace.emitter import Emitter, Sink
 from inspector.engine.trace.trace import Trace
-from inspector.engine.wording import counted
-from inspector.records import Frame, Log, split_request
+from inspector.records import Frame, Log, counted, split_request
 
 PARAMETER_BYTES = 2 << 30
 """Most memory that the gradients of the parameters may take."""

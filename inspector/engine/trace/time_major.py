@@ -6,7 +6,8 @@ from inspector.engine.cells.family import sequence_family
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.own_axes import RecordedReads
 from inspector.engine.trace.trace import Trace
-from inspector.engine.wording import class_name, counted
+from inspector.engine.wording import class_name
+from inspector.records import counted
 
 ACROSS = (
     "Runs along the batch: make {} with batch_first=True, or give it the input transposed; it was given its input as "
@@ -17,14 +18,18 @@ ACROSS = (
 def warn_of_time_major(trace: Trace, emit: Emitter) -> None:
     """Say of every such module what it does, under its states, where one looks for them."""
     first = trace.batch.first
-    recorded = trace.findings.get(RecordedReads)
-    names = dict.fromkeys(recorded.across if recorded is not None else ())
-    model = trace.subject.model
-    if _alone(trace):
-        names[class_name(model).lower()] = None
-    for name in names:
+    for name in along_the_batch(trace):
         many = counted(trace.batch.size, "sequence")
         emit.refuse(f"{name}:h", ACROSS.format(name, many, counted(first.steps, "step")))
+
+
+def along_the_batch(trace: Trace) -> list[str]:
+    """The names of the modules that go along the sequences of the batch."""
+    recorded = trace.findings.get(RecordedReads)
+    names = dict.fromkeys(recorded.across if recorded is not None else ())
+    if _alone(trace):
+        names[class_name(trace.subject.model).lower()] = None
+    return list(names)
 
 
 def _alone(trace: Trace) -> bool:

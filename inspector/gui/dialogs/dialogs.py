@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.gui.widgets.plain_text import clean, plain_box, plain_label, tooltip
-from inspector.records import CheckpointReport
+from inspector.records import CheckpointReport, counted
 
 NAME = "name"
 """The property of an action that says what it is called outside of its menu."""
@@ -38,7 +38,8 @@ class ReportDialog(QDialog):
         removed = f" Prefix removed: {report.removed_prefix}" if report.removed_prefix else ""
         layout.addWidget(
             plain_label(
-                f"{Path(report.path).name} ({report.layout}) fits {report.matched} of {report.total} tensors.{removed}"
+                f"{Path(report.path).name} ({report.layout}) fits {report.matched} of "
+                f"{counted(report.total, 'tensor')}.{removed}"
             )
         )
         table = QTableWidget(len(report.mismatches), 3)

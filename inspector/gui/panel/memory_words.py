@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from inspector.analysis.gate_summary import memory_sentence
 from inspector.gui.panel.labelled import rows_of
-from inspector.records import Channel
+from inspector.records import Channel, counted
 
 
 def memory_words(channel: Channel, values: npt.NDArray[Any], unit: int | None, why: str) -> list[str]:
@@ -26,6 +26,6 @@ def memory_words(channel: Channel, values: npt.NDArray[Any], unit: int | None, w
         return [memory_sentence(condition, *(float(row[unit]) for row in rows))]
     best, held, lost = int(np.where(known, longest, -1).argmax()), int((runs > 0).sum()), int((~known).sum())
     return [
-        f"{held} of {int(known.sum())} units have long-term memory" + (f", {lost} {why}" if lost else ""),
+        f"{held} of {counted(int(known.sum()), 'unit')} have long-term memory" + (f", {lost} {why}" if lost else ""),
         f"longest in unit {best}: {memory_sentence('', *(float(row[best]) for row in rows))}",
     ]

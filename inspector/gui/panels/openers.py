@@ -25,7 +25,7 @@ from inspector.gui.widgets.source import glance, overview_of
 from inspector.gui.widgets.text_columns import TextColumns
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.tokenbars import TokenBars
-from inspector.records import Channel
+from inspector.records import Channel, counted
 
 Array = npt.NDArray[Any]
 TALLEST = 1 << 24  # Qt's own limit
@@ -229,7 +229,7 @@ class Openers(Panel):
         never, broken = int(np.isposinf(values).sum()), int(np.isnan(values).sum())
         why = gates.told_of(np.nan, gates.scale_channel())
         more = (f", {never} never forget" if never else "") + (f", {broken} {why}" if broken else "")
-        title = f"timescales of {len(values)} units{more}"
+        title = f"timescales of {counted(len(values), 'unit')}{more}"
         long = f"sequence: {self.steps.length:,} step{'' if self.steps.length == 1 else 's'}"
         self.scales.show(values, float(self.steps.length), long, title)
 
@@ -298,7 +298,7 @@ class Openers(Panel):
             return []
         kept = None if step is None else gates.retention_at(step, unit, span)
         if kept is not None:
-            rows.append((f"retention over {span} steps [{step}, {unit}]", gates.told_of(kept, found[0])))
+            rows.append((f"retention over {counted(span, 'step')} [{step}, {unit}]", gates.told_of(kept, found[0])))
         scales = gates.timescales()
         if scales is not None and unit < len(scales):
             rows.append((f"timescale of unit {unit} in steps", gates.told_of(scales[unit], gates.scale_channel())))

@@ -167,3 +167,12 @@ def test_without_a_loss_there_are_lengths_and_units() -> None:
 def test_a_spec_of_many_is_told_from_one_of_one() -> None:
     assert is_data_set(data_spec("x")) and not is_data_set(data_spec("x", number=3))
     assert not is_data_set(input_spec({"text": ["x"]}, {}))
+
+
+def test_a_folder_of_weights_and_a_configuration_holds_no_sequences(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "model.safetensors").write_bytes(b"\x00")
+    with pytest.raises(InputError, match=r"folder of Hugging Face's with a model's weights \(model.safetensors\)"):
+        inspector.run(vectors(), data=tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    assert [name for name, _ in names(vectors(), str(tmp_path))] == ["config.json"], "one of one's own sequences"

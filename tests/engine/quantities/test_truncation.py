@@ -162,3 +162,21 @@ def test_one_step_is_its_own_gradient() -> None:
     module.truncation.function(recurrence(make_cell("gru"), 1), Emitter(kept), 0)
     np.testing.assert_allclose(kept.array("p:truncation/weight_ih")[:, 0], [1, 0, 1, 1])
     assert kept.scalar("p:truncation/all/smallest_k_1_percent") == 1
+
+
+def test_a_gradient_that_is_only_rounding_has_no_cosine() -> None:
+    """A weight of which the state does not depend but for rounding: its sums are 10⁻²⁰ of the others'."""
+
+    def barely(x: Tensor, state: Tensor, U: Tensor, W: Tensor, N: Tensor) -> Tensor:
+        return torch.tanh(x @ U.T + state @ W.T) / 2 + state / 2 + 1e-20 * N
+
+    torch.manual_seed(0)
+    given = {"U": torch.randn(H, I, dtype=D), "W": torch.randn(H, H, dtype=D), "N": torch.randn(H, dtype=D)}
+    item = recurrence(FunctionStep(barely, {"h": slice(0, H)}, parameters=given))
+    kept = Kept()
+    module.truncation.function(item, Emitter(kept), 1)
+    table = kept.array("p:truncation/N")
+    assert np.isnan(table[1:3]).all() and np.isfinite(table[[0, 3]]).all()
+    assert kept.channel("p:truncation/N").title == "N, no gradient"
+    assert math.isnan(kept.scalar("p:truncation/N/smallest_k_1_percent"))
+    assert np.isfinite(kept.array("p:truncation/U")).all() and np.isfinite(kept.array("p:truncation/all")).all()

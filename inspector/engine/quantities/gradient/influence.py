@@ -20,6 +20,7 @@ from inspector.engine.model.subject import Batch
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
+from inspector.engine.trace.time_major import along_the_batch
 from inspector.engine.trace.trace import Trace
 from inspector.records import Option
 
@@ -210,9 +211,17 @@ def occlusion(trace: Trace, plan: InfluenceSamples, emit: Emitter) -> dict[str, 
     if noise > NEAR * largest:
         raise Unsupported(
             f"Equal sequences give outputs that differ by {noise:.2g} nat, a replaced input changes them by at most "
-            f"{largest:.2g}; no influence can be measured. Is dropout on?"
+            f"{largest:.2g}; no influence can be measured. {_cause(trace)}"
         )
     return curves
+
+
+def _cause(trace: Trace) -> str:
+    """Why equal sequences may give different outputs."""
+    along = along_the_batch(trace)
+    if along:
+        return f"{', '.join(along)} runs along the batch, so sequences of one batch change each other."
+    return "Is dropout on?"
 
 
 def _noise(loss: Tensor | None, scores: Tensor | None) -> float:

@@ -37,6 +37,9 @@ ITEM_BYTES = 256 << 20
 SWEEP_SECONDS, FEWEST, PROBES = 20.0, 4, 64
 TOLERANCES = (0.1, 0.01)
 SOURCE = "Williams & Peng 1990; Pascanu, Mikolov & Bengio 2013; Aicher, Foti & Fox 2019 (K by tolerance)"
+ROUNDINGS = 4
+"""Roundings of the largest gradient of a recurrence's parameters at which another one is taken for none.
+Counter-example: a parameter that the loss depends on 10⁷ times less in float32 is said to have no gradient."""
 STATISTICS = ("K", "relative error", "cosine", "share of the cost")
 FORMULA = (
     "‖g_K − g‖ / ‖g‖ and cos(g_K, g), g_K = Σ_t Σ_{t−K<k≤t} a_tᵀ J_{t:k} ∂⁺s_k/∂θ: each loss is propagated back K − 1 "
@@ -84,8 +87,10 @@ def _parameters(
     """Write the curve of every parameter whose sum is autograd's gradient: (products of all, names of the others)."""
     every, refused = torch.zeros(len(bands.ks), 4, dtype=torch.float64), []
     expected = references(recurrence, sample, emit)
+    sizes = {name: float(sums.double().flatten(1).norm(dim=1).sum()) for name, sums in bands.sums.items()}
+    floor = ROUNDINGS * torch.finfo(recurrence.states.dtype).eps * max(sizes.values(), default=0.0)
     for name, sums in bands.sums.items():
-        size = float(sums.double().flatten(1).norm(dim=1).sum())
+        size = sizes[name]
         try:
             confirmed(recurrence, sample, name, sums.sum(0), size, expected)
         except Unsupported as reason:
@@ -94,7 +99,7 @@ def _parameters(
             continue
         squares = products(sums)
         every += squares
-        _write(recurrence, emit, name, bands.ks, squares, cost)
+        _write(recurrence, emit, name, bands.ks, squares, cost, floor)
     return every, refused
 
 
@@ -179,15 +184,21 @@ def products(sums: Tensor) -> Tensor:
     return found
 
 
-def _write(recurrence: Recurrence, emit: Emitter, name: str, ks: Tensor, squares: Tensor, cost: Tensor) -> None:
-    """The curve of one parameter and its smallest K."""
+def _write(
+    recurrence: Recurrence, emit: Emitter, name: str, ks: Tensor, squares: Tensor, cost: Tensor, floor: float = 0.0
+) -> None:
+    """The curve of one parameter and its smallest K. Of a gradient not above `floor` there is neither error nor cosine:
+    it is what rounding left of terms that cancel, or of nothing."""
     tail, inner, head, whole = squares.T
-    error = (tail / whole).sqrt()
-    table = torch.stack((ks.double(), error, inner / (head * whole).sqrt(), cost.double()))
+    nothing = bool((whole.sqrt() <= floor).all())
+    error = torch.full_like(tail, torch.nan) if nothing else (tail / whole).sqrt()
+    cosine = (inner / (head * whole).sqrt()).masked_fill(head.sqrt() <= floor, torch.nan) + 0 * error
+    table = torch.stack((ks.double(), error, cosine, cost.double()))
     base = f"{recurrence.place}:truncation/{name}"
+    title = ("all parameters" if name == "all" else name) + (", no gradient" if nothing else "")
     about = Describe(
         kind="truncation", compare="separate",
-        title="all parameters" if name == "all" else name, formula=FORMULA, source=SOURCE,
+        title=title, formula=FORMULA, source=SOURCE,
         scale="log", method=f"exact at the {len(ks)} values of K that are shown, up to {int(ks[-1])}",
         labels={"statistic": STATISTICS},
     )  # fmt: skip
