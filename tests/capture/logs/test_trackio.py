@@ -101,7 +101,10 @@ def test_a_database_that_is_replaced_is_read_anew(tmp_path: Path) -> None:
 def test_a_message_that_quotes_damaged_bytes(tmp_path: Path) -> None:
     path = tmp_path / "p.db"
     trackio(path, ROWS).close()
-    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE configs (id", b"CREATE TABLE co\xc3figs (\xff("))
+    data = path.read_bytes().replace(b"tableconfigsconfigs", b"tableco\xc3figsco\xc3figs")
+    path.write_bytes(data.replace(b"CREATE TABLE configs (id", b"CREATE TABLE configs (\xff("))
+    with closing(sqlite3.connect(path)) as base, pytest.raises(UnicodeDecodeError):
+        base.execute("PRAGMA table_info(metrics)")
     with pytest.raises(CaptureError, match=r"p.db cannot be read as an SQLite database: "):
         open_log(path)
 
