@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 from log_files import OLDER, add_rows, trackio
 
 from inspector.capture import CaptureError, open_log
+from inspector.capture.logs.reader import Intake
+from inspector.capture.logs.readers.trackio import Database
+from inspector.capture.logs.run_log import RunLog
 
 ROWS = [("a", n, {"loss": 1 / (n + 1), "epoch": n / 2}) for n in range(4)] + [
     ("b", 0, {"loss": "NaN", "x": {"y": "-Infinity"}})
@@ -92,3 +96,38 @@ def test_a_database_that_is_replaced_is_read_anew(tmp_path: Path) -> None:
     (tmp_path / "q.db").replace(tmp_path / "p.db")
     log.refresh()
     assert list(log.array("log:loss")) == [9]
+
+
+def test_a_message_that_quotes_damaged_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "p.db"
+    trackio(path, ROWS).close()
+    data = path.read_bytes().replace(b"tableconfigsconfigs", b"tableco\xc3figsco\xc3figs")
+    path.write_bytes(data.replace(b"CREATE TABLE configs (id", b"CREATE TABLE configs (\xff("))
+    with closing(sqlite3.connect(path)) as base, pytest.raises(UnicodeDecodeError):
+        base.execute("PRAGMA table_info(metrics)")
+    with pytest.raises(CaptureError, match=r"p.db cannot be read as an SQLite database: "):
+        open_log(path)
+
+
+class Circle:
+    """A connection to a database whose pages are in a circle: the last row comes again and again."""
+
+    def execute(self, query: str, _values: tuple[int, ...] = ()) -> Circle:
+        self.query = query
+        return self
+
+    def fetchone(self) -> tuple[int]:
+        return (5,)
+
+    def fetchall(self) -> list[tuple[object, ...]]:
+        return [(5, "a", "id", 0, "", '{"loss": 1}')]
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return iter([(0, name) for name in ("run_name", "run_id", "step", "metrics")])
+
+
+def test_rows_that_go_round_in_a_circle_end() -> None:
+    run = RunLog("a")
+    base = Circle()
+    with pytest.raises(CaptureError, match=r"x.db is damaged: the rows of its metrics are not in order"):
+        Database(Path("x.db"))._metrics(base, Intake(lambda _name: run, lambda _read: None))  # type: ignore[arg-type]

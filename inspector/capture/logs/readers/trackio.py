@@ -81,7 +81,7 @@ class Database(OneFile):
                 yield base
             finally:
                 base.close()
-        except sqlite3.Error as problem:
+        except (sqlite3.Error, UnicodeDecodeError) as problem:  # also a message that quotes what is damaged
             if getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise BusyError(f"{self.path.name} is locked.") from None
             said = plain_line(str(problem), 200)
@@ -130,9 +130,12 @@ class Database(OneFile):
                 run = self._run(name, own, into)
                 if run is not None:
                     self._put(run, number, step, seconds_of(time), text)
-            if not rows or not isinstance(rows[-1][0], int):
+            if not rows:
                 return
-            self._after = rows[-1][0]
+            last = rows[-1][0]
+            if not isinstance(last, int) or last <= self._after:  # SQLite goes round in a circle in a damaged file
+                raise CaptureError(f"{self.path.name} is damaged: the rows of its metrics are not in order.")
+            self._after = last
             into.progress(0)
 
     def _put(self, run: RunLog, number: int, step: Any, time: float, text: Any) -> None:
