@@ -17,6 +17,7 @@ from torch.utils.hooks import RemovableHandle
 from inspector.capture import CaptureError
 from inspector.engine.contracts import Probe
 from inspector.engine.errors import CancelledError
+from inspector.engine.model.subject import to_device
 from inspector.engine.model.uncompiled import original, uncompiled
 from inspector.engine.pipeline.analyse import refuse_failed
 from inspector.engine.trace.emitter import Emitter
@@ -110,6 +111,7 @@ class Observation:
         self.trace.share_weight_gradients()
         say_why(self.trace, self.emit)
         self.trace.forget_requests()
+        self.trace.batch = to_device(self.trace.batch, "cpu")  # read by quantities; `Subject.placed` puts it back
 
     def _finish(self, probe: Probe) -> None:
         try:

@@ -112,7 +112,7 @@ def _forward(trace: Trace, emit: Emitter, watched: Observation) -> None:
     if loss is not None and loss.requires_grad:
         assert trace.loss_carried is not None
         trace.backward_ran = True
-        _backward(trace, torch.where(trace.loss_carried, loss, 0.0).sum(), emit)
+        _backward(trace, torch.where(trace.loss_carried.to(loss.device), loss, 0.0).sum(), emit)
 
 
 def _backward(trace: Trace, total: Tensor, emit: Emitter) -> None:
@@ -135,7 +135,7 @@ def _backward(trace: Trace, total: Tensor, emit: Emitter) -> None:
         return
     if trace.parameter_gradients is not None:
         own = zip(parameters, gradients[len(edges) :], strict=True)
-        trace.parameter_gradients.update((name, gradient) for name, gradient in own if gradient is not None)
+        trace.parameter_gradients.update((name, gradient.cpu()) for name, gradient in own if gradient is not None)
 
 
 def wanted_parameters(trace: Trace, emit: Emitter) -> dict[str, Tensor]:

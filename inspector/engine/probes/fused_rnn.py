@@ -24,6 +24,7 @@ from torch.utils.hooks import RemovableHandle
 from inspector.engine.cells.family import CellFamily, class_names, sequence_family
 from inspector.engine.errors import CancelledError
 from inspector.engine.hooks.module_stack import in_backward
+from inspector.engine.devices.random_state import State, states_of
 from inspector.engine.hooks.recorder import AfterHook, CallRecorder
 from inspector.engine.recurrent.fused.calls import FusedCall, connected_parts, returned_states
 from inspector.engine.recurrent.fused.layers import CallChain, class_name, unpack
@@ -45,13 +46,13 @@ class _Recorder(CallRecorder):
         self.chains: list[CallChain] = []
         self.open: dict[str, tuple[CallChain, list[tuple[Tensor, int]]]] = {}
         self.counts: dict[str, int] = {}
-        self.random: dict[str, Tensor] = {}
+        self.random: dict[str, State] = {}
 
     def before(self, place: str, module: nn.Module) -> None:
         """Store the random state that dropout between the layers is going to use."""
         if self.trace is not None and module.training and not in_backward():
             with suppress(Exception):
-                self.random[place] = torch.get_rng_state()
+                self.random[place] = _drawn_from(module)
 
     def keep(self, place: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         family = sequence_family(module)
@@ -65,10 +66,10 @@ class _Recorder(CallRecorder):
         made, final = results
         stack, data = family.stack(module), made.data if isinstance(made, PackedSequence) else made
         dropping = module.training and stack.dropout > 0 and stack.layers > 1
-        random = self.random.pop(place, None)
+        random = self.random.pop(place, {})
         call = FusedCall(
             given, initial, made, final, family.parts, dropping, family.weights(module),
-            random if dropping and data.device.type == "cpu" else None, _autocast(data),
+            random if dropping else {}, _autocast(data),
         )  # fmt: skip
         returned = returned_states(call.final)
         self.trace.weight_gradients.ask(self.trace.want_gradient, module.parameters())
@@ -114,6 +115,15 @@ def _not_ours(
     if any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors):
         return "{} ran inside a torch.func transform, where its tensors cannot be stored."
     return ""
+
+
+def _drawn_from(module: nn.Module) -> State:
+    """The state of the generator from which dropout between the layers is going to draw; {} where the kernel has one of
+    its own, as cuDNN does: what it drops cannot be drawn again."""
+    device = next(module.parameters()).device
+    if device.type == "cuda" and torch.backends.cudnn.enabled:
+        return {}
+    return states_of([device])
 
 
 def _autocast(tensor: Tensor) -> tuple[str, torch.dtype] | None:

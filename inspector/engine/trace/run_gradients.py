@@ -56,7 +56,7 @@ class RunGradients:
     def _receiver(self, number: int) -> Take:
         def take(gradient: Tensor | None) -> None:
             if gradient is not None:
-                self._found[number] = gradient.detach()
+                self._found[number] = gradient.detach().cpu()
 
         return take
 
@@ -65,7 +65,7 @@ class RunGradients:
         if id(parameter) not in self._asked:
             return None
         found = self._found.get(id(parameter))
-        return torch.zeros_like(parameter, requires_grad=False) if found is None else found
+        return torch.zeros_like(parameter, device="cpu", requires_grad=False) if found is None else found
 
     def parameter_of(self, value: Tensor) -> Tensor:
         """The requested parameter that a tensor is, or whose memory it shares; else the tensor itself."""

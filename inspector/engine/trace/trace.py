@@ -255,6 +255,8 @@ class Trace:
     output: Any = None
     logits: Tensor | None = None
     loss: Tensor | None = None
+    scores_are_output: bool = False
+    """The scores are the output itself, not computed from it."""
     answer: Answer | None = None
     """The output's own step axis, where it has one: loss and logits then have that axis, not the input's."""
     findings: Findings = field(default_factory=Findings)

@@ -71,6 +71,9 @@ def unpack(
     if any(call.overwritten() for call in chain.calls):
         emit.refuse(f"{place}:h", OVERWRITTEN.format(place))
         return []
+    changed = any(call.gradients_lost() for call in chain.calls)
+    for call in chain.calls:
+        call.fetch()
     whole = unfold(chain.stack, chain.calls, lengths)
     columns = whole.x.shape[1]
     column = column_of(sample, lengths.numel(), columns)
@@ -89,7 +92,7 @@ def unpack(
     if len(layers) < chain.stack.layers:
         emit.refuse(f"{place}.l{len(layers)}:h", DROPPED.format(place))
     compared = column if plain is whole else 0
-    _gradients(chain, layers, plain, compared if compare else None, emit)
+    _gradients(chain, layers, plain, compared if compare else None, emit, changed=changed)
     return [recurrence for row in layers for recurrence in row]
 
 
@@ -113,18 +116,25 @@ def _layers(chain: CallChain, plain: Unfolded) -> list[list[Recurrence]]:
 
 
 def _gradients(
-    chain: CallChain, layers: list[list[Recurrence]], plain: Unfolded, column: int | None, emit: Emitter
+    chain: CallChain,
+    layers: list[list[Recurrence]],
+    plain: Unfolded,
+    column: int | None,
+    emit: Emitter,
+    *,
+    changed: bool,
 ) -> None:
     """Fill `arriving` and `delta`, or report why not. Without a loss nothing is reported."""
     if plain.arriving is None or len(layers) < chain.stack.layers:
         return
     reason = ""
-    if any(call.gradients_lost() for call in chain.calls):
+    if changed:
         reason = CHANGED.format(chain.place)
     elif not _all_passed(layers):
         reason = UNREPRODUCED.format(chain.place)
     else:
-        error, allowed = spread(chain.family, chain.module, chain.first.weights, layers, plain, column)
+        unit = resolution(plain.output.dtype, chain.first.device)
+        error, allowed = spread(chain.family, chain.module, chain.first.weights, layers, plain, column, unit)
         if not error <= allowed:
             reason = DISAGREEING.format(chain.place, error, allowed)
     if reason:
@@ -175,7 +185,7 @@ def _direction(chain: CallChain, plain: Unfolded, below: Tensor, layer: int, dir
 
 
 def _resolution(call: FusedCall, plain: Unfolded) -> float:
-    own = resolution(plain.output.dtype, plain.output.device)
+    own = resolution(plain.output.dtype, call.device)
     return own if call.autocast is None else max(own, float(torch.finfo(call.autocast[1]).eps))
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 from inspector.engine.errors import Unsupported
+from inspector.engine.devices.random_state import drawing_as
 from inspector.engine.recurrent.traced.loops.carried_state import Flow
 from inspector.engine.recurrent.traced.loops.iteration_classes import Place
 from inspector.engine.recurrent.traced.program.cell_functions import at_memory, carried, memory_of, written_out
@@ -331,7 +332,7 @@ def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instructio
     function: Callable[..., Any] = written_out().get(op.name, op.function)
     args, kwargs = op.args, op.kwargs
     if memory := building.memory(op):
-        function, args = at_memory()[op.name], (*memory, *args)
+        function, args = at_memory(op.outputs[1].device)[op.name], (*memory, *args)
     if op.traits.kind is Kind.DETACH:
         function, args, kwargs = torch.Tensor.view_as, (op.inputs[0], op.inputs[0]), {}
     elif op.random is not None:
@@ -370,10 +371,9 @@ def _dropped(op: Op) -> list[Tensor]:
     b.
     """
     assert op.random is not None
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        found = []
-        for like in (torch.zeros_like, torch.ones_like):
-            torch.set_rng_state(op.random)
+    found = []
+    for like in (torch.zeros_like, torch.ones_like):
+        with drawing_as({op.outputs[0].device: op.random}), torch.no_grad():
             args, kwargs = tree_map_only(Tensor, like, (op.args, op.kwargs))
             found.append(op.function(*args, **kwargs))
     offset, both = found
