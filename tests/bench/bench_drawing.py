@@ -56,8 +56,17 @@ def _live() -> Row:
                 began = time.perf_counter()
                 capture.refresh()
                 levels, nan, infinite = glance(capture, channel, 0)
-                row.show(overview_of(capture, "a:h", 0), step + 50, 512, levels, "1", step, nan=nan, infinite=infinite,
-                         changes=changes_of(capture, channel.name, 0))
+                row.show(
+                    overview_of(capture, "a:h", 0),
+                    step + 50,
+                    512,
+                    levels,
+                    "1",
+                    step,
+                    nan=nan,
+                    infinite=infinite,
+                    changes=changes_of(capture, channel.name, 0),
+                )
                 view.grab()
                 ours.append(time.perf_counter() - began)
                 began = time.perf_counter()

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-STEPS, WIDTH, UNITS, ROWS = 14, 3, 4, 2
+WIDTH, UNITS = 3, 4
 Move = Callable[[nn.Module], nn.Module]
 
 
@@ -143,7 +143,7 @@ def subject(make: Callable[[], nn.Module], move: Move = lambda model: model) -> 
     )
 
 
-TEXTS = ["abcdefgabbcdae", "gfedcbaabcdefg"]
+TEXTS = ["abcdefgab", "gfedcbaab"]
 EVERY = (
     "bptt", "truncation", "influence", "fixed_points", "gradient/vectors", "gradient/state_derivatives",
     "depth/parameters", "masks",

@@ -184,8 +184,8 @@ class LstmStep(Cell):
         return [RecurrentWeight(name, f"{symbol}, times Wₕᵣ", part @ self.w_hr) for (name, symbol), part in parts]
 
     def feeds_parts(self) -> bool:
-        """True where torch computes h from the very c that an LSTMCell returns, which differs between its kernels: where its
-        weights lie."""
+        """True where torch computes h from the very c that an LSTMCell returns, which differs between its kernels: on
+        the device of the weights."""
         with torch.enable_grad():
             one = torch.ones(1, 1, device=self.w_hh.device, requires_grad=True)
             weight = torch.ones(4, 1, device=self.w_hh.device)

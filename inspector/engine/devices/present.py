@@ -12,10 +12,10 @@ CPU = "cpu"
 
 
 def present() -> tuple[str, ...]:
-    """ "cpu", and each device of the accelerator that torch finds ("cuda:0", "cuda:1"; "mps" is one without a number)."""
-    found = torch.accelerator.current_accelerator(check_available=True)
-    if found is None:
+    """The CPU, and each device of the accelerator that torch finds ("cuda:0", "cuda:1"; "mps" has no number)."""
+    if not torch.accelerator.is_available():
         return (CPU,)
+    found = torch.accelerator.current_accelerator()
     if found.type == "mps":
         return CPU, found.type
     return CPU, *(f"{found.type}:{number}" for number in range(torch.accelerator.device_count()))

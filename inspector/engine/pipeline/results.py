@@ -30,8 +30,8 @@ def keep_output(trace: Trace, output: object, emit: Emitter) -> None:
     trace.output = output
     scores = subject.scores(output)
     trace.logits = None if scores is None else scores.detach().cpu()
-    both = isinstance(output, Tensor) and isinstance(scores, Tensor)
-    trace.scores_are_output = both and output.data_ptr() == scores.data_ptr()
+    if isinstance(output, Tensor) and isinstance(scores, Tensor):
+        trace.scores_are_output = output.data_ptr() == scores.data_ptr()
     if subject.answer is not None:
         _keep_answer(trace, output, emit)
     else:

@@ -22,9 +22,9 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils.hooks import RemovableHandle
 
 from inspector.engine.cells.family import CellFamily, class_names, sequence_family
+from inspector.engine.devices.random_state import State, states_of
 from inspector.engine.errors import CancelledError
 from inspector.engine.hooks.module_stack import in_backward
-from inspector.engine.devices.random_state import State, states_of
 from inspector.engine.hooks.recorder import AfterHook, CallRecorder
 from inspector.engine.recurrent.fused.calls import FusedCall, connected_parts, returned_states
 from inspector.engine.recurrent.fused.layers import CallChain, class_name, unpack

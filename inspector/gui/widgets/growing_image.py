@@ -38,7 +38,7 @@ def coloured(values: Array, levels: Levels, table: Pixels) -> Pixels:
 
 
 def arranged(low: Array, high: Array, levels: Levels, order: npt.NDArray[np.intp] | None, height: int) -> Array:
-    """(cell, row) what each cell shows: rows in their order, several of them as one where there are more than pixels."""
+    """(cell, row) what each cell shows: rows in their order, several as one where there are more than pixels."""
     values = extreme(low, high, levels.scale)
     if values.ndim == 1:
         values = values[:, None]
@@ -105,8 +105,9 @@ class GrowingImage:
 
     @property
     def source(self) -> QRectF:
-        """The part of the image that is drawn: of the last cell as much as it has steps."""
-        return QRectF(0, 0, (self.stop - self.first) / self.width, self._pixels.shape[0])
+        """The part of the image that is drawn. The last cell is as wide as the others, also where it has fewer steps:
+        narrower than a pixel it might not be seen."""
+        return QRectF(0, 0, -(-(self.stop - self.first) // self.width), self._pixels.shape[0])
 
 
 def _parts(start: int, stop: int, width: int) -> list[tuple[int, int]]:

@@ -49,7 +49,7 @@ def steady(levels: Levels) -> Levels:
     most = span / 20
     decade = 10.0 ** np.floor(np.log10(most))
     unit = max(step * decade for step in (1, 2, 5) if step * decade <= most * (1 + 1e-9))
-    low, high = np.floor(levels.low / unit) * unit, np.ceil(levels.high / unit) * unit
+    low, high = np.floor(levels.low / unit + 1e-6) * unit, np.ceil(levels.high / unit - 1e-6) * unit
     return replace(levels, low=float(low), high=float(high))
 
 

@@ -91,7 +91,9 @@ class FusedCall:
         """Take everything into main memory, where it is analysed: one copy a tensor, none of what lies there."""
         self.device = _data(self.output).device
         self.given, self.output = _fetched(self.given), _fetched(self.output)
-        self.initial, self.final = (tuple(item.detach().cpu() for item in state) for state in (self.initial, self.final))
+        self.initial, self.final = (
+            tuple(item.detach().cpu() for item in state) for state in (self.initial, self.final)
+        )
         for held in (self.weights, self.gradients):
             held |= {name: value.detach().cpu() for name, value in held.items()}
         self.kept, self.asked = [], []
@@ -121,7 +123,7 @@ def _copied(value: Tensor | PackedSequence) -> Tensor | PackedSequence:
 
 
 def _fetched(value: Tensor | PackedSequence) -> Tensor | PackedSequence:
-    return value.detach().cpu() if isinstance(value, Tensor) else packed_like(value, value.data).to("cpu")
+    return value.detach().cpu() if isinstance(value, Tensor) else packed_like(value, value.data).cpu()
 
 
 def _same_weights(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:

@@ -51,8 +51,8 @@ def spread(
     """Fill `arriving` and `delta` of every layer and direction.
 
     Calls of a chain are taken one by one, the last first: the gradient of a call's outputs is autograd's own and
-    includes everything after the call. `unit` is the spacing of numbers in the module's arithmetic. Returns (largest relative difference from autograd, what is allowed) for one
-    column, (0, 1) where that is None.
+    includes everything after the call. `unit` is the spacing of numbers in the module's arithmetic. Returns (largest
+    relative difference from autograd, what is allowed) for one column, (0, 1) where that is None.
     """
     assert plain.arriving is not None
     every = _begun(family, module, weights, layers, unit)

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
-from inspector.engine.errors import Unsupported
 from inspector.engine.devices.random_state import drawing_as
+from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.loops.carried_state import Flow
 from inspector.engine.recurrent.traced.loops.iteration_classes import Place
 from inspector.engine.recurrent.traced.program.cell_functions import at_memory, carried, memory_of, written_out

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from inspector.engine.devices.random_state import CPU
 from inspector.engine.recurrent.traced.program.slicing import Program
 
 
@@ -20,7 +21,7 @@ class Part:
     lag: int
     shape: tuple[int, ...]
     batch: int | None
-    device: torch.device = torch.device("cpu")
+    device: torch.device = CPU
 
     @property
     def key(self) -> Hashable:

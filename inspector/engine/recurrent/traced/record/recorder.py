@@ -19,9 +19,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from inspector.engine.cells.written import AS_WRITTEN
+from inspector.engine.devices.random_state import state_of
 from inspector.engine.errors import InputError
 from inspector.engine.hooks.function_mode import SwitchedMode
-from inspector.engine.devices.random_state import state_of
 from inspector.engine.model.subject import Subject
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Call, Chain, Where, name_of
