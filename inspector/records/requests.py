@@ -170,7 +170,7 @@ class NeedsTrust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a run is: `done` of `total` (0: unknown), and what it does now. `note`: a sentence to be shown in full."""
+    """How far a run is: `done` of `total` (0: unknown), and what it does now; with `note` a sentence to be read."""
 
     done: float
     total: float

@@ -13,9 +13,9 @@ CPU = "cpu"
 
 def present() -> tuple[str, ...]:
     """The CPU, and each device of the accelerator that torch finds ("cuda:0", "cuda:1"; "mps" has no number)."""
-    if not torch.accelerator.is_available():
+    found = torch.accelerator.current_accelerator(check_available=True)
+    if found is None:
         return (CPU,)
-    found = torch.accelerator.current_accelerator()
     if found.type == "mps":
         return CPU, found.type
     return CPU, *(f"{found.type}:{number}" for number in range(torch.accelerator.device_count()))
@@ -30,7 +30,7 @@ def checked(wanted: str) -> torch.device:
         raise InputError(f"{wanted!r} is not a device; there {_are(names)}.") from None
     if device.type in (CPU, "mps"):
         device = torch.device(device.type)
-    elif device.index is None:
+    elif str(device) == device.type:  # without a number
         device = torch.device(device.type, 0)
     if str(device) not in names:
         raise InputError(f"This machine has no device {wanted!r}; there {_are(names)}.")
