@@ -13,7 +13,9 @@ returned; other calls get places of their own ("rnn#2.l0"). Not recorded: TorchS
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import torch
@@ -174,22 +176,29 @@ class FusedRnn:
                 emit.refuse(f"{place}:h", _COMPILED.format(place))
         for chain in recorder.chains:
             emit.check()
-            try:
-                with torch.no_grad():
-                    trace.recurrences += unpack(
-                        chain,
-                        trace.batch.lengths,
-                        trace.look_at,
-                        emit,
-                        only=trace.only_looked_at,
-                        compare=not trace.compared,
-                    )
-            except CancelledError:
-                raise
-            except Exception as fault:  # noqa: BLE001 - a failure of one module must not affect the others
-                emit.refuse(f"{chain.place}:h", f"Opening {chain.place} failed ({error_text(fault)}).")
+            guarded(chain.place, emit, partial(_open, chain, trace, emit))
         recorder.chains.clear()
         recorder.open.clear()
+
+
+def _open(chain: CallChain, trace: Trace, emit: Emitter) -> None:
+    """Put the layers of a chain into the trace; their gradients follow when the states have been written."""
+    found, fill = unpack(
+        chain, trace.batch.lengths, trace.look_at, emit, only=trace.only_looked_at, compare=not trace.compared
+    )
+    trace.recurrences += found
+    trace.after_states.append(partial(guarded, chain.place, emit, fill))
+
+
+def guarded(place: str, emit: Emitter, work: Callable[[], None]) -> None:
+    """Do something for one module; a fault in it is reported there."""
+    try:
+        with torch.no_grad():
+            work()
+    except CancelledError:
+        raise
+    except Exception as fault:  # noqa: BLE001 - a failure of one module must not affect the others
+        emit.refuse(f"{place}:h", f"Opening {place} failed ({error_text(fault)}).")
 
 
 _COMPILED = (

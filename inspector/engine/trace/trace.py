@@ -283,6 +283,8 @@ class Trace:
     after_forward: list[Callable[[], None]] = field(default_factory=list)
     """Called when the model has returned and the backward pass has not begun: a probe may still request gradients."""
 
+    after_states: list[Callable[[], None]] = field(default_factory=list)
+    """What the probes have left to do and states and gates do not need: gradients inside fused modules."""
     parameter_gradients: dict[str, Tensor] | None = None
     """∂L/∂θ of every parameter by name, L the sum of the loss, where a quantity requests them; else None."""
     returned: Any = None
@@ -316,6 +318,12 @@ class Trace:
         """Call every `take` with its gradient; gradients of several backward passes are summed."""
         for request in self.gradient_requests:
             request.take(request.gradient)
+
+    def after_the_states(self) -> None:
+        """Do what the probes left to be done once the states were known."""
+        waiting, self.after_states = self.after_states, []
+        for work in waiting:
+            work()
 
     def share_weight_gradients(self) -> None:
         """The run has ended: its recurrences refer to the gradients of its weights from now on."""

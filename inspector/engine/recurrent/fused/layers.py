@@ -6,6 +6,7 @@ of cells to the next is in its own file (engine/cells/).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -62,15 +63,16 @@ class CallChain:
 
 def unpack(
     chain: CallChain, lengths: Tensor, sample: int, emit: Emitter, *, only: bool, compare: bool = True
-) -> list[Recurrence]:
+) -> tuple[list[Recurrence], Callable[[], None]]:
     """One Recurrence for every layer and direction, lowest layer first; with `only`, of that sample alone.
 
+    The second result fills in the gradients, which takes most of the time; states and gates need none.
     `compare`: check the gradients inside by autograd.
     """
     place = chain.place
     if any(call.overwritten() for call in chain.calls):
         emit.refuse(f"{place}:h", OVERWRITTEN.format(place))
-        return []
+        return [], _nothing
     changed = any(call.gradients_lost() for call in chain.calls)
     for call in chain.calls:
         call.fetch()
@@ -80,7 +82,7 @@ def unpack(
     if column is None:
         reason = UNKNOWN_COLUMN.format(place=place, columns=columns, samples=lengths.numel())
         emit.refuse(f"{place}:h", reason)
-        return []
+        return [], _nothing
     if columns == 1:
         whole.base = sample
     one = only and columns > 1
@@ -92,8 +94,12 @@ def unpack(
     if len(layers) < chain.stack.layers:
         emit.refuse(f"{place}.l{len(layers)}:h", DROPPED.format(place))
     compared = column if plain is whole else 0
-    _gradients(chain, layers, plain, compared if compare else None, emit, changed=changed)
-    return [recurrence for row in layers for recurrence in row]
+    fill = partial(_gradients, chain, layers, plain, compared if compare else None, emit, changed=changed)
+    return [recurrence for row in layers for recurrence in row], fill
+
+
+def _nothing() -> None:
+    """There is no gradient to fill in."""
 
 
 def _all_passed(layers: list[list[Recurrence]]) -> bool:
