@@ -36,14 +36,14 @@ class Attachment:
         before = Passing(lambda *step: core.guarded(core.step_begins, *step))
         after = Passing(core.after_step)
         for optimizer in optimizers:
-            self._handles.append(optimizer.register_step_pre_hook(before))
+            self._steps.append(optimizer.register_step_pre_hook(before))
             self._steps.append(optimizer.register_step_post_hook(after))
 
     def any_optimizer(self, found: Any) -> None:
         """Tell `found` (optimizer) of the step of any optimizer of the process, under the guard."""
         core = self.core
         hook = Passing(lambda optimizer, *_: core.guarded(found, optimizer))
-        self._handles.append(register_optimizer_step_pre_hook(hook))
+        self._steps.append(register_optimizer_step_pre_hook(hook))
 
     def backward_begins(self) -> None:
         """See backward_calls.Listener."""
@@ -55,8 +55,18 @@ class Attachment:
 
     def remove(self) -> None:
         """Remove all hooks; those after steps only when no other process waits for this one."""
+        self.remove_from_model()
+        for handle in () if self.core.ranks.bound else self._steps:
+            handle.remove()
+
+    def remove_from_model(self) -> None:
+        """Remove those that may be removed at any moment.
+
+        An optimizer goes through its hooks while they are called, and fails where one is removed then: those stay, do
+        nothing, and go with the watcher.
+        """
         leave(self)
-        for handle in (*self._handles, *(() if self.core.ranks.bound else self._steps)):
+        for handle in self._handles:
             handle.remove()
         self._handles.clear()
 

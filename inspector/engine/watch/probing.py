@@ -1,8 +1,8 @@
 """Probe frames: the app's own quantities on one fixed batch, at moments of the training, with the model unchanged.
 
 The model itself is run, in evaluation mode unless told otherwise: nothing has to be copied, and what is shown is what
-is trained. Random state, buffers, training flags and gradients are as they were afterwards; gradients of the probe never
-reach `.grad`. A model whose forward counts its own calls counts these too.
+is trained. Random state, buffers, training flags and gradients are as they were afterwards; gradients of the probe
+never reach `.grad`. A model whose forward counts its own calls counts these too.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Ring(Measure):
     tables = (
         About(
             name=HASH, title="hash of the batch", dtype="float64",
-            formula="48 bits over the entries of the tensors that the model was called on: equal batches, equal numbers",
+            formula="48 bits over the tensors that the model was called on: equal batches, equal numbers",
         ),
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ class Updates(Measure):
     """From a copy of the weights before the step: the real difference, whatever the optimizer does."""
 
     summed = (WEIGHT, UPDATE, _UNMOVED, _PUSHED)
-    finishing: ClassVar = {WEIGHT: root, UPDATE: root}
+    finishing = MappingProxyType({WEIGHT: root, UPDATE: root})
     tables = (
         About(
             name=WEIGHT, title="weight norm", formula="‖θ‖₂ after the step", scale="log", column=BY_PARAMETER,
