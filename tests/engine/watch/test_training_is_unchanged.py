@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from trainings import Case, Recurrent, batches, loss_of, train
 from torch import nn
+from trainings import Case, Recurrent, batches, loss_of, train
 
 import inspector
 
