@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from torch import nn
 from trainings import Case, train
 
 import inspector
+from inspector.capture.store import Store
 from inspector.engine.watch import measure
 
 CASE = Case(model="transformer")
@@ -164,6 +166,31 @@ def test_a_full_disk(plain: str, tmp_path: Path) -> None:
     assert done.stderr.count("inspector:") == 1 and "training goes on" in done.stderr
     with inspector.open_capture(tmp_path / "run.inspect") as capture:
         assert 3 <= len(capture.array("training:loss")) < ITERATIONS
+
+
+def test_a_slow_disk_drops_pages_and_counts_them(plain: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release, store = threading.Event(), Store.commit
+
+    def slow(self: Store, records: Any) -> None:
+        release.wait(60.0)
+        store(self, records)
+
+    monkeypatch.setattr(Store, "commit", slow)
+    monkeypatch.setattr("inspector.capture.writer.QUEUE_BYTES", 20_000)
+    monkeypatch.setattr("inspector.engine.watch.core.FLUSH_SECONDS", (0.0, 0.0))
+    seen: list[Any] = []
+    attach = started(tmp_path / "run.inspect", seen)
+
+    def attach_and_release(model: nn.Module, optimizer: torch.optim.Optimizer) -> Any:
+        found = attach(model, optimizer)
+        optimizer.register_step_post_hook(lambda *_: release.set() if seen[0].iteration == ITERATIONS else None)
+        return found
+
+    assert train(CASE, ITERATIONS, attach_and_release) == plain  # nothing was written until the last step
+    assert seen[0].error is None
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert capture.status == "done" and not capture.damage
+        assert any("dropped" in log.text for log in capture.logs)
 
 
 def test_a_program_that_ends_without_closing_closes(tmp_path: Path) -> None:

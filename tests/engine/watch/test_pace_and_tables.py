@@ -100,17 +100,27 @@ def test_sums_piece_by_piece_are_those_of_the_whole() -> None:
     torch.manual_seed(0)
     a, b = ([torch.randn(n) for n in (3, PIECE, 2 * PIECE + 7)] for _ in range(2))
     moved, held = differences(a, b)
-    assert torch.allclose(moved, torch.stack([(x - y).double().square().sum() for x, y in zip(a, b, strict=True)]), rtol=1e-5)
+    assert torch.allclose(
+        moved, torch.stack([(x - y).double().square().sum() for x, y in zip(a, b, strict=True)]), rtol=1e-5
+    )
     assert torch.allclose(held, torch.stack([y.double().square().sum() for y in b]), rtol=1e-5)
     v = [x.square() for x in a]
     total, relative = quotients(v, b, [0.5, 1e-8, 1e-8])
     assert torch.allclose(total, torch.stack([x.double().sum() for x in v]), rtol=1e-5)
-    expected = [(y.double().square() / x.double().clamp_min(s * s)).sum() for x, y, s in zip(v, b, (0.5, 1e-8, 1e-8), strict=True)]
+    expected = [
+        (y.double().square() / x.double().clamp_min(s * s)).sum()
+        for x, y, s in zip(v, b, (0.5, 1e-8, 1e-8), strict=True)
+    ]
     assert torch.allclose(relative, torch.stack(expected), rtol=1e-4)
 
 
 def test_sums_of_squares_of_any_size_and_dtype() -> None:
-    tensors = [torch.full((5,), 1e-30), torch.zeros(3), torch.full((4,), 1e30), torch.tensor([1.0, torch.nan, torch.inf])]
+    tensors = [
+        torch.full((5,), 1e-30),
+        torch.zeros(3),
+        torch.full((4,), 1e30),
+        torch.tensor([1.0, torch.nan, torch.inf]),
+    ]
     found = squares(tensors)
     assert found[:3].tolist() == pytest.approx([5e-60, 0, 4e60], rel=1e-5) and not bool(found[3].isfinite())
     assert not_finite(tensors, found).tolist() == [0, 0, 0, 2]
