@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 from torch import Tensor, nn
@@ -54,9 +56,10 @@ class Attachment:
         self.core.guarded(self.core.backward_ended, roots, scaled)
 
     def remove(self) -> None:
-        """Remove all hooks; those after steps only when no other process waits for this one."""
+        """Remove all hooks. Those of optimizers stay, and do nothing, while a step is being made (see below), and while
+        another process waits for this one."""
         self.remove_from_model()
-        for handle in () if self.core.ranks.bound else self._steps:
+        for handle in () if self.core.ranks.bound or inside_a_step() else self._steps:
             handle.remove()
 
     def remove_from_model(self) -> None:
@@ -74,3 +77,13 @@ class Attachment:
 def _output(rest: tuple[Any, ...]) -> Any:
     """The result among what a forward hook gets: torch leaves the keyword arguments out where the module raised."""
     return rest[-1] if len(rest) == 2 else None
+
+
+def inside_a_step() -> bool:
+    """Whether a step of an optimizer is on the stack: somebody closes the watcher from a hook."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "wrapper" and frame.f_globals.get("__name__") == "torch.optim.optimizer":
+            return True
+        frame = frame.f_back
+    return False

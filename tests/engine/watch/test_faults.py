@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -210,6 +211,38 @@ def test_a_program_that_ends_without_closing_closes(tmp_path: Path) -> None:
     with inspector.open_capture(tmp_path / "run.inspect") as capture:
         assert capture.array("training:iteration").tolist() == [1, 2, 3, 4, 5, 6, 7]
         assert capture.stop is not None and capture.stop.status == "failed"
+
+
+def test_a_watcher_may_be_closed_from_a_hook(plain: str, tmp_path: Path) -> None:
+    seen: list[Any] = []
+    attach = started(tmp_path / "run.inspect", seen)
+
+    def attach_and_close(model: nn.Module, optimizer: torch.optim.Optimizer) -> Any:
+        found = attach(model, optimizer)
+        optimizer.register_step_post_hook(lambda *_: seen[0].close() if seen[0].iteration == 10 else None)
+        return found
+
+    assert train(CASE, ITERATIONS, attach_and_close) == plain
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert capture.status == "done" and len(capture.array("training:loss")) == 10
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked on this system")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_forked_process_writes_nothing(tmp_path: Path) -> None:
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1) as watcher:
+        for n in range(4):
+            child = os.fork() if n == 2 else 1
+            model(torch.randn(3, 2)).sum().backward()
+            optimizer.step()
+            if not child:
+                os._exit(0 if watcher.iteration == 2 else 1)
+            if n == 2:
+                assert os.waitpid(child, 0)[1] == 0
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert capture.array("training:iteration").tolist() == [1, 2, 3, 4] and not capture.damage
 
 
 def test_an_error_of_the_users_gets_through_and_is_noted(tmp_path: Path) -> None:
