@@ -8,11 +8,11 @@ Sampling by a share of the wall time is not in the table: here the wall time of 
 from __future__ import annotations
 
 import random
-import shutil
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +63,16 @@ class Transformer(nn.Module):
         return found
 
 
-def training(make: Callable[[], nn.Module], folder: Path, options: dict[str, Any] | None) -> Callable[[], float]:
+def training(
+    make: Callable[[], nn.Module], folder: Path, options: dict[str, Any] | None, close: ExitStack
+) -> Callable[[], float]:
     """A function that trains for one turn and returns the CPU seconds of the process, all its threads."""
     torch.manual_seed(0)
     model = make()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
     batches = torch.randint(0, VOCABULARY, (8, BATCH, STEPS + 1))
     if options is not None:
-        inspector.watch(model, optimizer, folder / "run.inspect", **options)
+        close.enter_context(inspector.watch(model, optimizer, folder / "run.inspect", **options))
 
     def turn() -> float:
         began = time.process_time()
@@ -120,12 +122,12 @@ def rows(rounds: int = ROUNDS) -> list[Row]:
     torch.set_num_threads(1)
     found = []
     for name, make in (("LSTM", Lstm), ("transformer", Transformer)):
-        folder = Path(tempfile.mkdtemp(prefix="watching-"))
-        try:
-            turns = {sort: training(make, folder / str(n), options) for n, (sort, options) in enumerate(SORTS.items())}
+        with tempfile.TemporaryDirectory(prefix="watching-") as folder, ExitStack() as close:
+            turns = {
+                sort: training(make, Path(folder) / str(n), options, close)
+                for n, (sort, options) in enumerate(SORTS.items())
+            }
             results = compared(turns, rounds)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         same = results["plain again"]
         for sort, (ratio, low, high) in results.items():
             if sort == "plain":
