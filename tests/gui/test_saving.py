@@ -51,7 +51,6 @@ def test_what_is_damaged_is_saved_only_when_that_is_agreed(
         assert drawn and window.status.sentence.whole == f"Saved {count} to {tmp_path / 'figures'}."
         for path in drawn:
             path.unlink()
-        target.unlink()
         window.open_capture(str(harmed))
         qtbot.waitUntil(lambda: panel.capture is not None and panel.capture.path == harmed)
         panel.redraw()
