@@ -133,7 +133,7 @@ def _of_curves(influence: Array, gradient: Array | None, reference: int, reaches
         sentence = (
             f"vanished: the loss still depends on inputs {counted(lag, 'step')} back "
             f"(influence {amount(felt[lag])} {at}), where the gradient is {power(share[lag])} {at}; "
-            f"it reaches {reached} (≥ 10⁻³)"
+            f"it reaches {reached} (≥ 10⁻³)"
         )
         return Verdict("vanished", sentence, numbers)
     if lag >= len(influence) - 1 - len(influence) // 20:

@@ -107,7 +107,8 @@ def test_a_fault_in_painting_ends_nothing_but_its_panel(
     assert states.state == jacobians.state == "figure"
     with monkeypatch.context() as broken:
         if part == "image":
-            broken.setattr(Heatmap, "_render", fail)
+            for image in ("_grown", "_whole"):
+                broken.setattr(Heatmap, image, fail)
             states.redraw()
         else:
             broken.setattr(StepAxis, "tickStrings", fail)

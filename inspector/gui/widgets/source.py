@@ -60,7 +60,8 @@ def glance(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool
     low, high = capture.overview(channel.name, frame, size=size)
     both = np.stack((low.reshape(-1), high.reshape(-1)), axis=-1)
     levels = levels_of(both, channel.scale, channel.limits)
-    levels = levels if channel.limits is not None else steady(levels)
+    growing = getattr(capture, "stop", None) is None and channel.limits is None
+    levels = steady(levels) if growing else levels
     nan = np.isnan(low).reshape(len(low), -1).any(axis=1)
     if nan.any():
         nan &= ~_beside_gaps(capture, channel.name, frame, len(low))
