@@ -178,7 +178,7 @@ def further(view: View, frame: int = -1) -> tuple[str, ...]:
 def unit_along(view: View, along: str) -> str:
     """The unit of such a coordinate, "" where its title says it."""
     found = next((c.unit for c in view.channels.values() if c.kind == COORDINATE and c.title == along), "")
-    return "" if found.rstrip("s") in along else found
+    return "" if found.rstrip("s") == along.rstrip("s") else found
 
 
 def positions(view: View, axis: str, along: str = "", frame: int = -1) -> Floats | None:
