@@ -15,10 +15,10 @@ from inspector.capture.curves import ITERATION, positions
 from inspector.capture.view import View
 from inspector.gui.panel.coarse_table import CoarseTable
 from inspector.gui.panel.figure import Figure
-from inspector.gui.widgets.axes import StepAxis, round_step
+from inspector.gui.widgets.axes import StepAxis
 from inspector.gui.widgets.gaps import Gaps, gaps_of
 from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.numbers import short
+from inspector.gui.widgets.numbers import round_step, short
 from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel

@@ -214,6 +214,14 @@ class Training(Panel):
             found.append(Series(name, points.x[placed], points.y[placed], points.known[placed], n, n >= COLOURS))
         return tuple(found)
 
+    def show_range(self, low: float, high: float) -> None:
+        """A range of iterations; along another coordinate what it has there."""
+        assert self.capture is not None
+        along = str(self.along.currentData() or "")
+        ends = [self.content.place_of(self.capture, one, along, self.frame) for one in (low, high)]
+        self.column.zoomed = (ends[0], ends[1]) if ends[0] is not None and ends[1] is not None else None
+        self.redraw()
+
     def show_whole(self) -> None:
         """Everything again, after zooming."""
         self.column.zoomed = None

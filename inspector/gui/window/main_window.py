@@ -161,6 +161,7 @@ class Window(Asking):
         self._ticker.stop()
         self._player.stop()
         self.docking.remember(self.settings)
+        self.timeline.show_capture(None, -1, follow=True)
         for panel in self.panels.made.values():
             panel.set_capture(None)
         self.hide()  # a worker that hangs takes a while to end

@@ -35,6 +35,10 @@ class Showing(Parts):
         session.background.looked_at = self.looked_at
         self.looking.moved.connect(self._moved)
         self.frames.chosen.connect(self._choose_frame)
+        self.timeline.chosen.connect(self.frames.choose)
+        self.timeline.following.connect(self.frames.follow)
+        self.timeline.ranged.connect(self._zoom_training)
+        self.timeline.whole.connect(self._whole_training)
         self.tree.place_chosen.connect(lambda place: self.looking.move(place=self._captured_place(place)))
 
     # -- the capture
@@ -48,6 +52,7 @@ class Showing(Parts):
         self.looking.move(frame=-1, key=None, **another, steps=dict.fromkeys(self.looking.position.elsewhere))
         self.steps.set_lengths({})
         self.sequences.forget()
+        self.frames.begin()
         if capture is not None:
             self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
         self.panels.source = capture
@@ -90,9 +95,11 @@ class Showing(Parts):
         self.looking.set_lengths(lengths)
         before = self.frames.current
         self.frames.show_capture(capture)
+        self.frames.plain.setVisible(self.session.can_run_again)
         if self.frames.current != before:
             self._choose_frame(self.frames.current)
         self.tree.show_capture(capture)
+        self._show_timeline()
         self.sequences.grown(capture, lengths, changed)
         for panel in self.panels.made.values():
             panel.refresh(changed)
@@ -112,7 +119,29 @@ class Showing(Parts):
                 panel.set_capture(shown)
         self.looking.move(frame=frame if frame >= 0 else -1)
         self.sequences.show_difference(shown if frame == DIFFERENCE else None)
+        self._show_timeline()
         self.reader.start()
+
+    # -- the timeline
+
+    def _show_timeline(self) -> None:
+        """The timeline with the frame that is shown."""
+        capture, shown = self.session.capture, self.frames.current
+        newest = capture.frames[-1].index if capture is not None and capture.frames else -1
+        self.timeline.show_capture(capture, shown if shown >= 0 else newest, follow=self.frames.following)
+
+    @Slot(float, float)
+    def _zoom_training(self, low: float, high: float) -> None:
+        """A range was chosen on the timeline."""
+        panel = self.panels.get("training")
+        if panel is not None and hasattr(panel, "show_range"):
+            panel.show_range(low, high)
+
+    @Slot()
+    def _whole_training(self) -> None:
+        panel = self.panels.get("training")
+        if panel is not None and hasattr(panel, "show_whole"):
+            panel.show_whole()
 
     # -- cursor
 
@@ -149,7 +178,8 @@ class Showing(Parts):
         for steps in self.steps.every.values():
             steps.show_all()
         for key in self.docking.seen & set(self.panels.made):  # maps and curves with axes of their own
-            self.panels[key].redraw()
+            panel = self.panels[key]
+            getattr(panel, "show_whole", panel.redraw)()
 
     def play(self) -> None:
         """Play along the axis in focus, or stop."""
