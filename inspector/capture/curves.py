@@ -23,6 +23,8 @@ from inspector.records import Channel
 Floats = npt.NDArray[np.float64]
 SERIES, TABLE, HISTOGRAM = "series", "training", "histogram"
 ITERATION = "iteration"
+AS_LOGGED = "as logged"
+"""The method of the curves of logs (capture/logs/parts.py), of which the place is the run where there are several."""
 FURTHER = ("tokens", "epoch", "time")
 """Titles of coordinates that an axis may have besides its iterations, and by which curves can be drawn."""
 
@@ -38,6 +40,7 @@ class Curve:
         axis: the label domain of its positions.
         role: what it stands for ("loss", "learning rate", …), "" where that is not known.
         shared: whether the table has one quantity by column (the gradient norm of each parameter).
+        run: the run that it is of, where a log has several; "" otherwise.
     """
 
     key: str
@@ -48,6 +51,7 @@ class Curve:
     axis: str
     role: Role = ""
     shared: bool = False
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,8 @@ def _of_channel(view: View, channel: Channel, frame: int) -> Iterator[Curve]:
     axis, dim = channel.domain(ITERATION), column_dim(channel)
     if dim is None:
         group, name = _place(channel)
-        yield Curve(channel.name, name, group, channel, None, axis, role_of(channel.title))
+        run = group if channel.place != LOG and channel.method == AS_LOGGED else ""
+        yield Curve(channel.name, name, group, channel, None, axis, role_of(channel.title), run=run)
         return
     numbered = channel.kind == TABLE and coordinate_of(view, axis, frame) is None
     own = channel.kind == TABLE or (dim == "statistic" and not _one_quantity(channel))

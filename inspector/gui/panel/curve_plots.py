@@ -18,7 +18,7 @@ FIRST_ROLES = (
     "perplexity",
 )
 """What is drawn of a run in which nobody has chosen anything, in this order."""
-MOST_FIRST, MOST_OF_A_ROLE = 6, 2
+MOST_FIRST, MOST_OF_A_ROLE, MOST_RUNS = 6, 2, 12
 TOGETHER = {"validation loss": "loss", "validation accuracy": "accuracy"}
 """Roles that are read against another one, in its plot."""
 
@@ -38,26 +38,24 @@ def first_choice(curves: Sequence[Curve]) -> list[str]:
     """Keys of the curves that are drawn before anybody has chosen: those that have roles, else the first ones; of an
     older history all."""
     history = [curve.key for curve in curves if curve.channel.kind == TABLE]
-    found: list[str] = []
+    names: list[str] = []
     for role in FIRST_ROLES:
-        found += [curve.key for curve in curves if (curve.role == role and not curve.shared) or _is_total(curve, role)][
-            :MOST_OF_A_ROLE
-        ]
-    found = found[:MOST_FIRST]
-    rest = [curve.key for curve in curves[:4]] if not found and not history else []
-    return list(dict.fromkeys([*history, *found, *rest]))
-
-
-def _is_total(curve: Curve, role: str) -> bool:
-    """A column of a table that stands for the whole model: the gradient norm before and after clipping."""
-    return curve.role == role and curve.shared
+        own = [curve for curve in curves if curve.role == role]
+        names += list(dict.fromkeys(curve.name for curve in own))[:MOST_OF_A_ROLE]
+    runs = list(dict.fromkeys(curve.run for curve in curves))[:MOST_RUNS]
+    if not (names or history):
+        names = list(dict.fromkeys(curve.name for curve in curves))
+    with_roles = [curve for curve in curves if curve.role] or list(curves)
+    found = [one.key for one in with_roles if one.name in names[:MOST_FIRST] and one.run in runs]
+    return list(dict.fromkeys([*history, *found]))
 
 
 def groups_of(curves: Iterable[Curve]) -> list[Group]:
     """Curves put together into plots, in order.
 
-    Columns of one quantity share a plot, a loss and its validation loss, and those of an older history of which the
-    part before a colon is the same. All others stand alone: numbers that a user logs have nothing in common.
+    The same curve of several runs is one plot. Columns of one quantity share a plot, a loss and its validation loss,
+    and those of an older history of which the part before a colon is the same. All others stand alone: numbers that a
+    user logs have nothing in common.
     """
     found: dict[str, list[Curve]] = {}
     for curve in curves:
@@ -71,7 +69,9 @@ def _plot_of(curve: Curve) -> str:
     if curve.shared:
         return curve.channel.name
     role = TOGETHER.get(curve.role, curve.role)
-    return role if role in TOGETHER.values() else curve.key
+    if role in TOGETHER.values():
+        return role
+    return f"{curve.name} of all runs" if curve.run else curve.key
 
 
 def _group(key: str, curves: list[Curve]) -> Group:
@@ -82,6 +82,11 @@ def _group(key: str, curves: list[Curve]) -> Group:
         return Group(key, title, unit, tuple(curves), tuple(one.name.partition(": ")[2] for one in curves))
     if first.shared:
         return Group(key, first.channel.title, unit, tuple(curves), tuple(one.name for one in curves))
+    if first.run:
+        names = list(dict.fromkeys(one.name for one in curves))
+        title = names[0] if len(names) == 1 else key
+        told = tuple(one.run if len(names) == 1 else f"{one.run}: {one.name}" for one in curves)
+        return Group(key, title, unit, tuple(curves), told)
     if len(curves) == 1:
         return Group(key, first.name, unit, tuple(curves), ("",))
     return Group(key, key, unit, tuple(curves), tuple(one.name for one in curves))

@@ -207,11 +207,16 @@ class Training(Panel):
         return clean(capture.axis(first, self.frame).title)
 
     def _series(self, group: Group) -> tuple[Series, ...]:
+        """The lines of a plot; a run has one colour in all of them, and further curves of it are dashed."""
         found = []
+        runs, names = (list(dict.fromkeys(each)) for each in zip(*((c.run, c.name) for c in group.curves), strict=True))
         for n, (curve, name) in enumerate(zip(group.curves, group.names, strict=True)):
             points = self.points[curve.key]
             placed = np.isfinite(points.x)  # where the iteration is not known, neither is the place of a value
-            found.append(Series(name, points.x[placed], points.y[placed], points.known[placed], n, n >= COLOURS))
+            colour, dashed = (
+                (runs.index(curve.run), names.index(curve.name) > 0) if len(runs) > 1 else (n, n >= COLOURS)
+            )
+            found.append(Series(name, points.x[placed], points.y[placed], points.known[placed], colour, dashed))
         return tuple(found)
 
     def show_range(self, low: float, high: float) -> None:

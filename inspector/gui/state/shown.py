@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from inspector.capture import Capture, CaptureError, open_capture
 from inspector.capture.kept import KeptRuns
 from inspector.gui.state.exchange import Changes
+from inspector.gui.state.followed_log import FollowedLog
 from inspector.records import Edit, Run
 
 KEPT_RUNS = 20
@@ -71,6 +73,11 @@ class Shown:
             raise
         self.asked = None
         self._show(capture, None)
+
+    def show_log(self, log: FollowedLog) -> None:
+        """Show a log of another tool, or another run of it."""
+        self.asked = None
+        self._show(cast(Capture, log), None)
 
     def close(self) -> None:
         """Close the capture; other windows may remove it."""

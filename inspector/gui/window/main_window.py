@@ -100,6 +100,7 @@ class Window(Asking):
             self.say_what_remains()
         if changes.state:
             self._know(self.session.catalog)
+            self.runs.show_capture(self.session.capture)
         if changes.loaded is not None and not changes.loaded.needs_consent:
             self.input.set_loaded(changes.loaded)
             self.input.show_spec(self.session.spec)

@@ -19,6 +19,7 @@ from inspector.gui.window.frame_bar import FrameBar
 from inspector.gui.window.input_bar import InputBar
 from inspector.gui.window.log_pane import LogPane
 from inspector.gui.window.panels_on_demand import Panels
+from inspector.gui.window.run_bar import RunBar
 from inspector.gui.window.screen import first_size
 from inspector.gui.window.sequence_row import SequenceRow
 from inspector.gui.window.sequence_rows import SequenceRows
@@ -76,13 +77,13 @@ class Parts(QMainWindow):
 
     def _build_rows(self) -> None:
         """The rows above the panels."""
-        self.damage, self.input, self.frames = DamageBar(), InputBar(), FrameBar()
+        self.damage, self.input, self.frames, self.runs = DamageBar(), InputBar(), FrameBar(), RunBar()
         self.sequences = SequenceRows(self.looking, self.theme, self.settings)
         top = QWidget()
         layout = QVBoxLayout(top)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        for widget in (self.damage, self.input, self.frames, self.sequences):
+        for widget in (self.damage, self.input, self.runs, self.frames, self.sequences):
             layout.addWidget(widget)
         self.setCentralWidget(top)
         top.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)

@@ -9,6 +9,7 @@ from PySide6.QtCore import QTimer, Slot
 
 from inspector.capture import Difference
 from inspector.gui.state.cursor import Position
+from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.player import Player
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
@@ -31,6 +32,8 @@ class Showing(Parts):
         self.reader.timeout.connect(self._read_out)
         self._places: tuple[Place, ...] = ()
         """The tree of the model that is shown: a new run of the same model keeps the cursor position."""
+        self._alone = False
+        """Whether Training was given the room of all panels."""
         self._player = Player(self.looking, self)
         session.background.looked_at = self.looked_at
         self.looking.moved.connect(self._moved)
@@ -53,6 +56,7 @@ class Showing(Parts):
         self.steps.set_lengths({})
         self.sequences.forget()
         self.frames.begin()
+        self._show_alone(as_log(capture) is not None)
         if capture is not None:
             self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
         self.panels.source = capture
@@ -61,6 +65,17 @@ class Showing(Parts):
         self.say_what_was_computed()
         self.say_what_remains()
         self.grown(frozenset(capture.channels) if capture is not None else frozenset())
+
+    def _show_alone(self, alone: bool) -> None:
+        """A log has nothing for the other panels: Training gets their room, until something else is shown."""
+        if alone and not self.docking.enlarged and "training" in self.docks:
+            self.docks["training"].show()
+            self.docks["training"].raise_()
+            self.docking.enlarge("training")
+            self._alone = True
+        elif not alone and self._alone:
+            self.docking.restore()
+            self._alone = False
 
     def say_what_was_computed(self) -> None:
         """Tell the panels that offer to compute more whether it was computed."""
@@ -94,6 +109,7 @@ class Showing(Parts):
         self.steps.set_lengths(lengths)
         self.looking.set_lengths(lengths)
         before = self.frames.current
+        self.runs.show_capture(capture)
         self.frames.show_capture(capture)
         self.frames.plain.setVisible(self.session.can_run_again)
         if self.frames.current != before:

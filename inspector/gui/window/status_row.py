@@ -36,10 +36,14 @@ class StatusRow:
         text = progress.text if session.running and progress is not None else session.sentence
         self.sentence.show_text(text)
         self.elapsed.setText(f"{session.seconds:.1f} s" if session.seconds else "")
-        self.bar.setVisible(session.busy)
-        self.stop.setVisible(session.waited_for)
+        reading = session.reading
+        self.bar.setVisible(session.busy or reading is not None)
+        self.stop.setVisible(session.waited_for or reading is not None)
         self.stop.setEnabled(not session.cancelling)
-        if progress is not None and progress.total:
+        if reading is not None and reading.size and not session.busy:
+            self.bar.setRange(0, 1000)
+            self.bar.setValue(round(1000 * reading.read / reading.size))
+        elif progress is not None and progress.total:
             self.bar.setRange(0, 1000)
             self.bar.setValue(round(1000 * progress.done / progress.total))
         else:

@@ -76,13 +76,14 @@ def first_lanes(curves: Sequence[Curve]) -> list[Curve]:
 
 
 def _named(curve: Curve) -> str:
-    return f"{curve.group}: {curve.name}" if curve.column is not None else curve.name
+    lead = curve.run or (curve.group if curve.column is not None else "")
+    return f"{lead}: {curve.name}" if lead else curve.name
 
 
 def _lane(capture: Capture, curve: Curve) -> Lane:
     points = points_of(capture, curve)
     placed = np.isfinite(points.x)
-    return Lane(_named(curve) if curve.shared else curve.name, points.x[placed], points.y[placed])
+    return Lane(_named(curve) if curve.shared or curve.run else curve.name, points.x[placed], points.y[placed])
 
 
 def columns(lane: Lane, low: float, high: float, width: int) -> tuple[Floats, Floats]:
