@@ -16,6 +16,7 @@ imported or executed.
     view                        the protocol that panels read
     comparison, comparable      two frames of any captures as one; `difference`: two of one capture
     coordinates                 numbers of the positions along an axis (iterations)
+    curves                      the curves over training that a view has, and their points
     tables, pack                numbers for other programs; one file to mail
     remaining                   what a run had chosen and has not computed
     logs                        logs that other tools wrote, as a view too; `opening`: a capture or a log at a path
@@ -26,6 +27,7 @@ Begin reading with `layout.py`, then `reader.py`.
 from inspector.capture.comparable import Reference
 from inspector.capture.comparison import Comparison
 from inspector.capture.coordinates import coordinate_of, numbers_along, series
+from inspector.capture.curves import Curve, Points, curves_of, points_of
 from inspector.capture.damage import Damage, listed, summary
 from inspector.capture.difference import Difference
 from inspector.capture.holes import Holes
@@ -47,12 +49,14 @@ __all__ = [
     "Capture",
     "CaptureError",
     "Comparison",
+    "Curve",
     "Damage",
     "DamagedError",
     "Difference",
     "Holes",
     "LogView",
     "NewerVersionError",
+    "Points",
     "Reference",
     "Role",
     "TooLargeError",
@@ -60,6 +64,7 @@ __all__ = [
     "check_target",
     "coordinate_of",
     "csv_bytes",
+    "curves_of",
     "export_channel",
     "is_log",
     "left_of",
@@ -70,6 +75,7 @@ __all__ = [
     "open_capture",
     "open_log",
     "pack",
+    "points_of",
     "role_of",
     "series",
     "summary",

@@ -13,11 +13,12 @@ from PySide6.QtWidgets import QApplication
 from inspector.capture import Writer, open_capture
 from inspector.gui.export.figure_files import save_data
 from inspector.gui.export.offscreen import Stage
-from inspector.gui.panels.training import Training, thinned
+from inspector.gui.panels.training import Training
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_axes import lengths_of
 from inspector.gui.widgets.axes import LogAxis
+from inspector.gui.widgets.series import thinned
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.window.sequence_rows import SequenceRows
 from inspector.records import Axis, Channel, Frame, Page, RunStart, RunStop
@@ -44,7 +45,7 @@ def test_a_colon_puts_columns_into_one_plot_and_the_checkpoint_is_marked(tmp_pat
         panel = stage.panel("training")
         assert isinstance(panel, Training)
         assert panel.groups == ("loss", "σ(W)", "rate")
-        assert [name for _, name in panel.legends[1].entries] == ["largest", "smallest"] and not panel.legends[
+        assert [name for _, name in panel.legends[1].entries] == ["largest (1 NaN)", "smallest"] and not panel.legends[
             0
         ].entries
         logarithmic = [isinstance(plot.getAxis("left"), LogAxis) for plot in panel.shown]
@@ -107,9 +108,9 @@ def test_curves_stand_at_their_iterations_and_the_cursor_walks_them(tmp_path: Pa
         stage = Stage(capture, (700, 500))
         panel = stage.panel("training")
         assert isinstance(panel, Training) and panel.groups == ("loss", "σ")
-        for column, numbers in zip(panel.columns(), ([0, 100, 250], [0, 250]), strict=True):
-            assert column.iterations.tolist() == numbers
-        assert panel.shown[-1].step_axis.labelText == "iteration"
+        for made, numbers in zip(panel.shown_plots, ([0, 100, 250], [0, 250]), strict=True):
+            assert made.series[0].x.tolist() == numbers
+        assert panel.shown[-1].getAxis("bottom").labelText == "iteration"
         panel.pointed(panel.shown[0], 180.0, 0.0)
         assert stage.cursor.position.steps == {"iteration": 2}, "250 is nearer"
         panel.pointed(panel.shown[1], 170.0, 0.0)
@@ -161,8 +162,10 @@ def test_another_capture_may_have_other_columns(tmp_path: Path, qapp: QApplicati
     for capture, groups in ((found[1], 4), (found[0], 2), (found[1], 4)):
         panel.set_capture(capture)
         qapp.processEvents()
-        assert [plot.isVisible() for plot, _, _ in panel.made] == [row < groups for row in range(len(panel.made))]
-        assert [plot.step_axis.labelText for plot in panel.shown] == [*[""] * (groups - 1), "iteration"]
+        assert [made.plot.isVisible() for made in panel.column.made] == [
+            row < groups for row in range(len(panel.column.made))
+        ]
+        assert [plot.getAxis("bottom").labelText for plot in panel.shown] == [*[""] * (groups - 1), "iteration"]
     stage.close()
     for capture in found:
         capture.close()

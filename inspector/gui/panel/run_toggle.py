@@ -9,10 +9,13 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QComboBox
 
 from inspector.capture import Capture, Difference
+from inspector.capture.curves import HISTOGRAM, SERIES
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.records import Channel
 
 RUNS = ("edited run", "original run")
+OF_NO_FRAME = (SERIES, HISTOGRAM)
+"""Kinds whose numbers belong to the whole training, whichever frame is shown."""
 WHY = "What this panel shows belongs to one run and cannot be subtracted: switch between the two to see what changed"
 
 
@@ -46,7 +49,10 @@ def readable(source: Any, accepts: Callable[[Channel], bool]) -> tuple[Any, int 
     """(what to read, None), or, for a difference with an accepted channel of one run only, (its capture, the frame)."""
     if not isinstance(source, Difference):
         return source, None
-    apart = any(channel.compare == "separate" and accepts(channel) for channel in source.capture.channels.values())
+    apart = any(
+        (channel.compare == "separate" or channel.kind in OF_NO_FRAME) and accepts(channel)
+        for channel in source.capture.channels.values()
+    )
     return (source.capture, source.second) if apart else (source, None)
 
 
@@ -55,5 +61,5 @@ def filled(capture: Capture | None, accepts: Callable[[Channel], bool], frame: i
     and what is exact in one run may be estimated in another."""
     if capture is None:
         return []
-    found = [c for c in capture.channels.values() if accepts(c) and capture.revision(c.name, frame)]
-    return [capture.channel(channel.name, frame) for channel in found]
+    wanted = [(c.name, -1 if c.kind in OF_NO_FRAME else frame) for c in capture.channels.values() if accepts(c)]
+    return [capture.channel(name, at) for name, at in wanted if capture.revision(name, at)]

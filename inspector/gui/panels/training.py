@@ -1,211 +1,326 @@
-"""Training: the training log beside the checkpoint, one plot above the other over the training iterations."""
+"""Training: every curve that a run or its log has, listed by name and drawn one plot above the other; tables of
+hundreds of parameters, and histograms, as maps."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyqtgraph as pg
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtWidgets import QSplitter, QWidget
 
-from inspector.capture import series
-from inspector.gui.panel.base import Panel, number
-from inspector.gui.panel.exact import or_why
-from inspector.gui.panel.labelled import coordinates
+from inspector.capture import Capture, Curve, Points, points_of
+from inspector.capture.curves import further, is_histogram, is_series, unit_along
+from inspector.gui.panel.base import Panel, measured
+from inspector.gui.panel.channel_choice import distinct, offer
+from inspector.gui.panel.curve_plots import Group, first_choice, groups_of
+from inspector.gui.panel.curve_tree import CurveTree
+from inspector.gui.panel.figure import scrolled
+from inspector.gui.panel.iteration_maps import IterationMaps, Shown, bin_words
+from inspector.gui.panel.plot_column import PlotColumn, Plotted
 from inspector.gui.panel.registry import PANELS
+from inspector.gui.panel.training_data import CURVES, LAYERS, TrainingData
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.axes import LogAxis, style_axis
-from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.widgets.stepplot import StepPlot, curve, decimated, logarithm
+from inspector.gui.widgets.series_plot import Series, SeriesPlot
 from inspector.gui.widgets.theme import Theme
 from inspector.records import ITERATION_DOMAIN, Channel
 
 Array = npt.NDArray[Any]
-CELLS = 1200
-HEIGHT, MOST_PLOTS = 130, 12
-"""Pixels for each plot, and the number of plots that are drawn."""
-WIDE = 20.0
-"""A plot whose numbers are all positive and span more than this factor has a logarithmic axis."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column: its plot, the name of its curve there ("" where it is alone), and its numbers."""
-
-    group: str
-    name: str
-    iterations: Array
-    values: Array
-    channel: str
+MOST_PLOTS, COLOURS = 12, 8
+"""Plots that are drawn, and lines of a plot until colours begin again, dashed."""
+SMOOTHING = {"0": "off", "5": "5 points", "20": "20 points", "100": "100 points", "500": "500 points"}
+AXES = {"auto": "automatic", "log": "logarithmic", "linear": "linear"}
+REDRAW_MS = 100
+"""A run that grows is drawn at most so often."""
+TREE_WIDTH = 210
 
 
 @PANELS.register("training")
 class Training(Panel):
-    """(statistic, iteration) channels of kind "training", over axes whose coordinates number the iterations.
-
-    The cursor moves along the axis of the longest table.
-    """
+    """Channels of kind "series", "training" and "histogram". The cursor moves along the longest axis that is drawn."""
 
     tab_order = 180
     key, title = "training", "Training"
     hint = (
-        "Loss, gradient norm and whatever else training logged in a history.json beside the checkpoint, over the "
-        "training iterations. A dashed line marks this checkpoint."
+        "Loss, learning rate, gradient norms and whatever else was logged, over training: of a run that "
+        "inspector.watch records, of a log of another tool, or of a history.json beside the checkpoint. A dashed line "
+        "marks the frame that is shown."
     )
     shows = ("training",)
     by_steps = False
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
-        """Tables by iteration."""
-        return channel.kind == "training" and channel.dims == ("statistic", "iteration")
+        """Curves, and counts by bin, over iterations."""
+        return is_series(channel) or is_histogram(channel)
 
     def concerns(self, name: str) -> bool:
         """A training log that could not be read."""
         return name.endswith(":training")
 
+    # -- parts
+
     def build(self) -> None:
-        """Plots are made for the columns that exist."""
+        """The list beside the plots; plots are made for the curves that are drawn."""
         self.looking.axis = ITERATION_DOMAIN
-        self.groups: tuple[str, ...] = ()
-        self.made: list[tuple[StepPlot, Legend, pg.InfiniteLine]] = []
-        """Every plot that was ever needed; another capture hides some of them. A plot that is removed and released
-        while its legend is still in it crashes the process."""
-        self.numbers: Array = np.zeros(0)
-        """The iteration at each position of the axis along which the cursor moves."""
+        self.content = TrainingData()
+        self.curves: list[Curve] = []
+        self.groups_shown: list[Group] = []
+        self.points: dict[str, Points] = {}
+        self.maps = IterationMaps(self.figure, self.theme)
+        self.column = PlotColumn(self.figure, self.theme, first_row=1)
+        self.view = self.add_choice("Show", "Curves, or a table as a map")
+        self.of = self.add_choice("of", "Of which parameter the histograms are")
+        self.of_what: list[Any] = [self.controls.itemAt(self.controls.count() - n).widget() for n in (2, 1)]  # type: ignore[union-attr]
+        self.along = self.add_choice("By", "What the horizontal axis counts")
+        self.scale = self.add_choice("Axis", "Scale of the vertical axes")
+        self.smooth = self.add_choice("Smooth", "Mean of so many neighbouring points; the line itself stays, pale")
+        offer(self.scale, AXES)
+        offer(self.smooth, SMOOTHING)
+        self._soon = QTimer(self, interval=REDRAW_MS, singleShot=True)
+        self._soon.timeout.connect(self._redraw_again)
+        self._again = False
+
+    def _page(self) -> QWidget:
+        """The list of curves at the left of the scrolled figure."""
+        self.tree = CurveTree()
+        self.tree.changed.connect(self.redraw)
+        self.tree.search.textChanged.connect(self._search)
+        page = QSplitter(Qt.Orientation.Horizontal)
+        self.area = scrolled(self.figure, self.needs_height)
+        page.addWidget(self.tree)
+        page.addWidget(self.area)
+        page.setStretchFactor(1, 1)
+        page.setSizes([TREE_WIDTH, 800])
+        page.setChildrenCollapsible(True)
+        return page
+
+    def picture_size(self) -> QSize:
+        """Of the figure alone: the list is not drawn into files."""
+        return QSize(self.figure.size())
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
-        for plot, legend, _ in self.made:
-            plot.set_theme(theme)
-            legend.set_theme(theme)
+        self.column.set_theme(theme)
+        self.maps.set_theme(theme)
         super().set_theme(theme)
 
-    def columns(self) -> list[Column]:
-        """Every column of every table; the part of its name before a colon is its plot."""
-        assert self.capture is not None
-        found = []
-        for channel in self.channels():
-            numbers, rows = series(self.capture, channel, self.frame)
-            known = np.isfinite(numbers)  # where the iteration is not known, neither is the place of a value
-            for name, values in rows.items():
-                group, _, own = name.partition(": ")
-                found.append(Column(group, own, numbers[known], values[known], channel.name))
-        return found
+    def reset(self) -> None:
+        """Another capture: the whole of it; what was chosen stays where it exists there too."""
+        self.curves, self.column.zoomed = [], None
+        self.content.forget()
+        self.maps.forget()
 
-    def _follow_axis(self) -> None:
-        """Follow the axis of the longest table."""
-        assert self.capture is not None
-        capture, frame = self.capture, self.frame
-        longest = max(self.channels(), key=lambda channel: int(capture.extent(channel.name, frame)[1]))
-        self.looking.axis = longest.domain("iteration")
-        self.numbers = series(capture, longest, frame)[0]
+    def refresh(self, changed: frozenset[str]) -> None:
+        """The run has grown: drawn at once, and then not more often than ten times a second."""
+        if self._soon.isActive():
+            self._again = True
+            return
+        super().refresh(changed)
+        self._soon.start()
+
+    def _redraw_again(self) -> None:
+        if self._again and self.capture is not None:
+            self._again = False
+            if self.isVisibleTo(self.window()):
+                self.redraw()
+            self._soon.start()
+
+    def _read_on(self) -> None:
+        """A long table was read in part and what there is of it is drawn."""
+        if not self.maps.complete and self.capture is not None:
+            self.redraw()
+
+    def _search(self, _text: str) -> None:
+        if self.view.currentData() != CURVES:
+            self.redraw()
+
+    # -- drawing
 
     def update_contents(self) -> None:
-        """One plot for each group, all over the same iterations."""
-        self._follow_axis()
-        columns = self.columns()
-        groups = tuple(dict.fromkeys(column.group for column in columns))[:MOST_PLOTS]
-        if groups != self.groups:
-            self._arrange(groups)
-        first, last = self._span(columns)
-        for plot, legend, group in zip(self.shown, self.legends, groups, strict=True):
-            plot.vb.setXRange(first, max(last, first + 1), padding=0.01)
-            self._draw(plot, legend, [column for column in columns if column.group == group])
-        step = self.step()
-        for line in self.mark:
-            line.setVisible(step is not None)
-            line.setPos(step if step is not None else 0)
-
-    @property
-    def shown(self) -> list[StepPlot]:
-        """The plots of the groups."""
-        return [plot for plot, _, _ in self.made[: len(self.groups)]]
-
-    @property
-    def legends(self) -> list[Legend]:
-        """Their legends."""
-        return [legend for _, legend, _ in self.made[: len(self.groups)]]
-
-    @property
-    def mark(self) -> list[pg.InfiniteLine]:
-        """The lines at the checkpoint."""
-        return [line for _, _, line in self.made[: len(self.groups)]]
-
-    def _arrange(self, groups: tuple[str, ...]) -> None:
-        """As many plots as groups, the last with the axis title."""
+        """The chosen curves, or a map and the curve that is chosen in it."""
         assert self.capture is not None
-        word = clean(self.capture.axis(self.looking.axis, self.frame).title)
-        while len(self.made) < len(groups):
-            self.made.append(self._make(len(self.made)))
-        self.groups = groups
-        for row, (plot, _, _) in enumerate(self.made):
-            plot.setVisible(row < len(groups))
-            plot.label_bottom(word if row == len(groups) - 1 else "")
-        self.figure.setMinimumHeight(max(self.needs_height, HEIGHT * len(groups)))
+        self._list_curves(self.capture)
+        mode = self.view.currentData()
+        maps = self._maps(self.capture, mode)
+        for widget in self.of_what:
+            widget.setVisible(bool(maps) and maps[0].of is not None)
+        if maps:
+            self.maps.show(self.capture, maps)
+            if not self.maps.complete:
+                QTimer.singleShot(0, self, self._read_on)
+        else:
+            self.maps.hide()
+        self._draw_curves(self.capture, [self.tree.current] if maps else [*self.tree.pinned, self.tree.current])
 
-    def _make(self, row: int) -> tuple[StepPlot, Legend, pg.InfiniteLine]:
-        plot = StepPlot(None, self.theme, bottom="")
-        plot.vb.setMouseEnabled(False, False)
-        line = pg.InfiniteLine(angle=90)
-        plot.addItem(line, ignoreBounds=True)
-        self.figure.addItem(plot, row=row, col=0)
-        return plot, Legend(plot, theme=self.theme), line
+    def _list_curves(self, capture: Capture) -> None:
+        """List every curve, and offer the maps and coordinates that exist."""
+        found = self.content.curves(capture, self.frame)
+        another = not self.curves
+        self.curves = found
+        self.tree.offer(found)
+        if another and not (self.tree.touched and self.tree.pinned):
+            self.tree.pin(first_choice(found))
+        offer(self.view, distinct(self.content.views(capture, self.channels())))
+        words = {"": clean(capture.axis(found[0].axis).title) if found else ITERATION_DOMAIN}
+        offer(self.along, {**words, **{word: word for word in further(capture)}})
+        self.view.setEnabled(self.view.count() > 1)
+        self.along.setEnabled(self.along.count() > 1)
 
-    def _draw(self, plot: StepPlot, legend: Legend, columns: list[Column]) -> None:
-        numbers = np.concatenate([column.values[np.isfinite(column.values)] for column in columns])
-        log = bool(len(numbers) and numbers.min() > 0 and numbers.max() > WIDE * numbers.min())
-        self._set_axis(plot, log)
-        legend.clear()
-        for old in [item for item in plot.items if isinstance(item, pg.PlotDataItem)]:
-            plot.removeItem(old)
-        for n, column in enumerate(columns):
-            line = curve(self.theme, n)
-            values = logarithm(column.values) if log else column.values
-            line.setData(*thinned(column.iterations, values))
-            plot.addItem(line)
-            if column.name:
-                legend.addItem(line, column.name)
-        plot.set_title(columns[0].group)
-        shown = np.log10(numbers) if log else numbers
-        low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 1.0)
-        room = max(0.06 * (high - low), 1e-3 * abs(high), 1e-9)
-        plot.vb.setYRange(low - room, high + room, padding=0)
-        plot.getAxis("left").setRange(low - room, high + room)  # a new axis is notified of changes only
+    def _maps(self, capture: Capture, mode: str) -> list[Shown]:
+        """What is shown as maps: one table, a histogram, or the three tables by layer."""
+        by_name = {channel.name: channel for channel in self.channels()}
+        names = self.content.layers(by_name) if mode == LAYERS else [mode] if mode in by_name else []
+        found = [self.content.shown(capture, by_name[name], self._listed(), self.of.currentData()) for name in names]
+        if found and found[0].of is not None:
+            offer(self.of, {name: name for name in self.content.things(capture, found[0].channel)})
+            found = [self.content.shown(capture, found[0].channel, self._listed(), self.of.currentData())]
+        return found
 
-    def _set_axis(self, plot: StepPlot, log: bool) -> None:
-        if isinstance(plot.getAxis("left"), LogAxis) is not log:
-            plot.setAxisItems({"left": LogAxis() if log else pg.AxisItem("left")})
-            plot.getAxis("left").enableAutoSIPrefix(False)
-            plot.getAxis("left").setWidth(58)
-        style_axis(plot.getAxis("left"), self.theme)
-        for line in (item for item in plot.items if item in self.mark):
-            line.setPen(pg.mkPen(self.theme.muted, width=1, style=Qt.PenStyle.DashLine))
+    def _listed(self) -> set[str] | None:
+        return set(self.tree.listed) if self.tree.search.text() else None
 
-    def _span(self, columns: list[Column]) -> tuple[float, float]:
-        found = np.concatenate([column.iterations for column in columns])
-        return (float(found.min()), float(found.max())) if len(found) else (0.0, 1.0)
+    def _draw_curves(self, capture: Capture, keys: list[str]) -> None:
+        known = {curve.key: curve for curve in self.curves}
+        wanted = [known[key] for key in dict.fromkeys(keys) if key in known]
+        self.groups_shown = groups_of(wanted)[:MOST_PLOTS]
+        along = str(self.along.currentData() or "")
+        drawn = [curve for group in self.groups_shown for curve in group.curves]
+        self.points = {curve.key: points_of(capture, curve, along, self.frame) for curve in drawn}
+        plots = [Plotted(group.title, group.unit, self._series(group)) for group in self.groups_shown]
+        axis, smoothing = str(self.scale.currentData()), int(self.smooth.currentData() or 0)
+        self.column.draw(plots, self._word(capture, along), axis=axis, smoothing=smoothing)
+        needed = self.column.height + (self.maps.height if self.maps.shown else 0)
+        self.figure.setMinimumHeight(max(self.needs_height, needed))
+        self._mark_frame(capture, along)
+        self._follow_longest(drawn)
+
+    def _word(self, capture: Capture, along: str) -> str:
+        """The title of the horizontal axis, with its unit."""
+        if along:
+            unit = unit_along(capture, along)
+            return f"{along} ({unit})" if unit else along
+        first = next((group.curves[0].axis for group in self.groups_shown), ITERATION_DOMAIN)
+        return clean(capture.axis(first, self.frame).title)
+
+    def _series(self, group: Group) -> tuple[Series, ...]:
+        """The lines of a plot; a run has one colour in all of them, and further curves of it are dashed."""
+        found = []
+        runs, names = (list(dict.fromkeys(each)) for each in zip(*((c.run, c.name) for c in group.curves), strict=True))
+        for n, (curve, name) in enumerate(zip(group.curves, group.names, strict=True)):
+            points = self.points[curve.key]
+            placed = np.isfinite(points.x)  # where the iteration is not known, neither is the place of a value
+            colour, dashed = (
+                (runs.index(curve.run), names.index(curve.name) > 0) if len(runs) > 1 else (n, n >= COLOURS)
+            )
+            found.append(Series(name, points.x[placed], points.y[placed], points.known[placed], colour, dashed))
+        return tuple(found)
+
+    def show_range(self, low: float, high: float) -> None:
+        """A range of iterations; along another coordinate what it has there."""
+        assert self.capture is not None
+        along = str(self.along.currentData() or "")
+        ends = [self.content.place_of(self.capture, one, along, self.frame) for one in (low, high)]
+        self.column.zoomed = (ends[0], ends[1]) if ends[0] is not None and ends[1] is not None else None
+        self.redraw()
+
+    def show_whole(self) -> None:
+        """Everything again, after zooming."""
+        self.column.zoomed = None
+        self.redraw()
+
+    # -- what is drawn
+
+    @property
+    def shown_plots(self) -> list[SeriesPlot]:
+        """One for each group."""
+        return self.column.shown
+
+    @property
+    def shown(self) -> list[Any]:
+        """Their plots."""
+        return [made.plot for made in self.shown_plots]
+
+    @property
+    def legends(self) -> list[Any]:
+        """Their legends."""
+        return [made.legend for made in self.shown_plots]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Their titles."""
+        return tuple(group.title for group in self.groups_shown)
+
+    @property
+    def mark(self) -> list[Any]:
+        """The lines at the frame that is shown."""
+        return [made.mark for made in self.shown_plots]
+
+    def _mark_frame(self, capture: Capture, along: str) -> None:
+        step = self.step()
+        place = None if step is None else self.content.place_of(capture, float(step), along, self.frame)
+        self.column.mark(place)
 
     def step(self) -> int | None:
-        """The iteration of the checkpoint that is shown, where it is known."""
+        """The iteration of the frame that is shown, where it is known."""
         assert self.capture is not None
         frames = {frame.index: frame.step for frame in self.capture.frames}
         return frames.get(self.frame if self.frame in frames else max(frames, default=-1))
 
+    # -- cursor
+
+    def _follow_longest(self, drawn: list[Curve]) -> None:
+        """The cursor moves along the axis of the longest curve that is drawn, or of the map."""
+        assert self.capture is not None
+        if not drawn:
+            self.places: Array = np.zeros(0)
+            self.numbers: Array = np.zeros(0)
+            if self.maps.shown:
+                channel, numbers = self.maps.shown[0].channel, self.maps.numbers[0]
+                self.looking.axis = channel.domain(ITERATION_DOMAIN)
+                count = self.capture.extent(channel.name)[0]
+                self.numbers = np.arange(count, dtype=np.float64) if numbers is None else numbers
+            return
+        longest = max(drawn, key=lambda curve: len(self.points[curve.key].x))
+        self.looking.axis = longest.axis
+        self.places = self.points[longest.key].x
+        self.numbers = points_of(self.capture, longest, "", self.frame).x
+
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The cursor goes to the iteration that is nearest, in every plot."""
-        if np.isfinite(self.numbers).any():
-            self.looking.move(step=int(np.nanargmin(np.abs(self.numbers - x))))
+        entry = self.maps.at(plot, x, y)
+        if entry is not None:
+            number = self.maps.numbers[self.maps.number_of(plot) or 0]
+            self._move_to(float(number[entry[1]]) if number is not None else float(entry[1]), self.numbers)
+            self.marked.set(plot, entry[2], float(entry[1]))
+        elif self.maps.number_of(plot) is None:
+            self._move_to(x, self.places)
+
+    def _move_to(self, x: float, places: Array) -> None:
+        if np.isfinite(places).any() and math.isfinite(x):
+            self.looking.move(step=int(np.nanargmin(np.abs(places - x))))
+
+    def clicked(self, plot: Any, x: float, y: float) -> None:
+        """A row of a map that is clicked is drawn as a curve below it."""
+        self.pointed(plot, x, y)
+        entry = self.maps.at(plot, x, y)
+        if entry is not None and entry[0].channel.kind == "series":
+            shown, _, row = entry
+            key = next((c.key for c in self.curves if c.channel.name == shown.channel.name
+                        and c.column == shown.rows[row]), "")  # fmt: skip
+            self.tree.select(key)
 
     def follow(self, new: Position, old: Position) -> None:
-        """The cursor's iteration is marked in every plot."""
-        iteration = self.iteration(new)
-        for plot in self.shown:
-            plot.show_cursor(iteration)
+        """The cursor's iteration is marked in every plot and map."""
+        step = new.step
+        place = float(self.places[step]) if step is not None and step < len(self.places) else math.nan
+        self.column.show_cursor(place if math.isfinite(place) else None)
+        current = next((curve for curve in self.curves if curve.key == self.tree.current), None)
+        rows = self.content.rows_of(self.maps.shown, current)
+        self.maps.show_cursor(self.iteration(new), rows)
 
     def iteration(self, position: Position) -> float | None:
         """The iteration under the cursor, or None."""
@@ -213,37 +328,46 @@ class Training(Panel):
         known = step is not None and step < len(self.numbers) and bool(np.isfinite(self.numbers[step]))
         return float(self.numbers[step]) if known and step is not None else None
 
-    def readout(self, position: Position) -> list[tuple[str, str]]:
-        """Every column at the cursor's iteration, else at this checkpoint, else at the end of training.
+    # -- numbers
 
-        For columns measured less often, the last value before it.
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """Every curve at the cursor's iteration, else at this frame, else at the end of training.
+
+        For curves measured less often, the last value before it.
         """
         if self.state != "figure":
             return []
         assert self.capture is not None
-        here, rows = self.iteration(position.along(self.looking.axis)), []
+        here = self.iteration(position.along(self.looking.axis))
         here = self.step() if here is None else here
-        word = clean(self.capture.axis(self.looking.axis, self.frame).title)
-        for column in self.columns():
-            known = np.flatnonzero(column.iterations <= (math.inf if here is None else here))
-            if len(known):
-                at = int(known[-1])
-                name = f"{column.group}: {column.name}" if column.name else column.group
-                value = or_why(column.values[at], self.capture, column.channel, self.frame)
-                rows.append((f"{name} [{word} {column.iterations[at]:.15g}]", number(value)))
+        rows = self._in_maps()
+        for group in self.groups_shown:
+            for curve, name in zip(group.curves, group.names, strict=True):
+                told = self.content.told(self.capture, curve, self.frame, math.inf if here is None else here)
+                if told is not None:
+                    what = f"{group.title}: {name}" if name else group.title
+                    word = clean(self.capture.axis(curve.axis, self.frame).title)
+                    rows.append((f"{what} [{word} {told[0]:.15g}]", measured(told[1], curve.channel.unit)))
+        return rows
+
+    def _in_maps(self) -> list[tuple[str, str]]:
+        """The cells that are pointed at in the maps."""
+        assert self.capture is not None
+        rows = []
+        for row, shown in zip(self.maps.rows, self.maps.shown, strict=False):
+            at = self.marked.at(row.plot, len(shown.rows))
+            position = row.plot._line.value() if row.plot._line.isVisible() else None
+            if at is None or position is None:
+                continue
+            value = self.content.cell(self.capture, shown, int(position), at)
+            name = (
+                shown.names[at] if shown.channel.kind == "series" else bin_words(self.capture, shown, int(position), at)
+            )
+            rows.append((f"{shown.channel.title}: {name}", measured(value, shown.channel.unit)))
         return rows
 
     def data(self) -> dict[str, Array]:
-        """Every table, and the iterations along it."""
+        """The curves that are drawn and the iterations along them, and the tables of the maps."""
         assert self.capture is not None
-        found = {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
-        return {**found, **coordinates(self.capture, self.channels(), "iteration", self.frame)}
-
-
-def thinned(steps: Array, values: Array) -> tuple[Array, Array]:
-    """A curve as it is, or its minima and maxima in cells where there are more points than can be distinguished."""
-    if len(values) <= 2 * CELLS:
-        return steps, values
-    starts = np.linspace(0, len(values), CELLS, endpoint=False).astype(int)
-    low, high = (how.reduceat(values, starts) for how in (np.fmin, np.fmax))
-    return decimated(low, high, float(steps[0]), float(steps[-1] - steps[0]) / CELLS)
+        drawn = [curve for group in self.groups_shown for curve in group.curves]
+        return self.content.saved(self.capture, drawn, [one.channel for one in self.maps.shown], self.frame)

@@ -11,10 +11,11 @@ import platformdirs
 
 from inspector.gui.state.answers import Answers
 from inspector.gui.state.exchange import Changes, Make
+from inspector.gui.state.followed_log import FollowedLog, LogOpening, as_log
 from inspector.gui.state.opening import Wanted
 from inspector.gui.state.shown import Made
 from inspector.gui.state.work import Work
-from inspector.records import Edit, InputSpec, Load, Log, NeedsTrust, split_request
+from inspector.records import Edit, Failure, InputSpec, Load, Log, NeedsTrust, split_request
 
 CANCEL_PATIENCE = 2.0
 """Seconds that a model may continue after a cancel; then its worker is ended."""
@@ -33,6 +34,8 @@ class Session(Work):
         super().__init__(make_worker, self.runs)
         self.log: deque[Log] = deque(maxlen=LOG_LINES)
         self._answers = Answers(self)
+        self.reading: LogOpening | None = None
+        """The log that is being opened."""
 
     def note(self, line: Log) -> None:
         """Put a line into the log, from any thread."""
@@ -40,6 +43,8 @@ class Session(Work):
 
     def close(self) -> None:
         """End the worker (at most three seconds) and close the capture."""
+        if self.reading is not None:
+            self.reading.close()
         self.connection.close()
         self.shown.close()
 
@@ -50,6 +55,19 @@ class Session(Work):
         self.shown.open(Path(path))
         self.sentence = f"{Path(path).name} is shown."
         self._seconds = 0.0  # how long the run of another capture took
+
+    def open_log(self, path: Path | str) -> None:
+        """Read a log of another tool in the background; it is shown as soon as it was read, until then what was."""
+        if self.reading is not None:
+            self.reading.cancel()
+        self.reading = LogOpening(Path(path))
+        self.sentence = self.reading.sentence
+
+    def show_run(self, run: str | None) -> None:
+        """Show one run of the log that is shown, or all of them. Raises CaptureError."""
+        log = as_log(self.capture)
+        if log is not None:
+            self.shown.show_log(log.of_run(run))
 
     def show_again(self, made: Made) -> None:
         """Show the capture of an earlier run of this window. Raises CaptureError where it is no longer there."""
@@ -154,6 +172,8 @@ class Session(Work):
     def cancel(self) -> None:
         """Stop the run, or the opening; what was captured so far stays.
         The worker of a model that does not stop is ended."""
+        if self.reading is not None:
+            self.reading.cancel()
         if self.busy and not self.cancelling:
             self.interrupt()
             self.cancelled_at = time.monotonic()
@@ -212,12 +232,31 @@ class Session(Work):
             self.again()
             self.sentence = f"{changes.needs_run} {self.sentence}"
         self._watch_cancel(changes)
+        self._watch_reading(changes)
         self.shown.watch(changes)
         self.background.go_on()
         changes.lines[:0] = self.connection.lines()
         changes.begun = self.connection.begun()
         self.log.extend(changes.lines)
         return changes
+
+    def _watch_reading(self, changes: Changes) -> None:
+        """Show a log that was read, or say why it could not be."""
+        reading = self.reading
+        if reading is None:
+            return
+        changes.state = True
+        self.sentence = reading.sentence
+        if not reading.finished:
+            return
+        self.reading = None
+        self.sentence = reading.problem or f"{reading.path.name} is shown."
+        if reading.view is not None:
+            self.shown.show_log(FollowedLog(reading.view))
+            changes.another_capture = True
+            self._seconds = 0.0
+        elif not reading.cancelled:
+            changes.failure = Failure(message=reading.problem)
 
     def _watch_cancel(self, changes: Changes) -> None:
         """A model that ignores the cancel is ended with its worker; a new worker opens again what was open."""

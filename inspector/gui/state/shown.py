@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from inspector.capture import Capture, CaptureError, open_capture
 from inspector.capture.kept import KeptRuns
 from inspector.gui.state.exchange import Changes
+from inspector.gui.state.followed_log import FollowedLog
 from inspector.records import Edit, Run
 
 KEPT_RUNS = 20
 CHECK_SECONDS = 0.003
 """Seconds for which a tick checks pages that are not drawn yet."""
+STATUS_SECONDS = 1.0
+"""Seconds after which it is looked whether the writer of a capture still lives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Shown:
         self.later: tuple[str, ...] = ()
         """Quantities that were computed for the shown run after it had ended."""
         self._kept = KeptRuns(folder)
+        self._status, self._looked = "", 0.0
 
     def next_path(self) -> Path:
         """The folder of the next run; old runs that no window shows are removed."""
@@ -67,6 +73,11 @@ class Shown:
             raise
         self.asked = None
         self._show(capture, None)
+
+    def show_log(self, log: FollowedLog) -> None:
+        """Show a log of another tool, or another run of it."""
+        self.asked = None
+        self._show(cast(Capture, log), None)
 
     def close(self) -> None:
         """Close the capture; other windows may remove it."""
@@ -101,6 +112,10 @@ class Shown:
         found = capture.check(CHECK_SECONDS)
         if found:
             changes.channels, changes.state = changes.channels | found, True
+        if time.monotonic() - self._looked > STATUS_SECONDS:
+            self._looked = time.monotonic()
+            before, self._status = self._status, capture.status
+            changes.state |= before != self._status
 
     def _show(self, capture: Capture, made: Made | None) -> None:
         if self.capture is not None:

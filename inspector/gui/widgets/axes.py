@@ -11,6 +11,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF
 
+from inspector.gui.widgets.numbers import round_step
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.theme import Theme
 
@@ -145,15 +146,6 @@ class ValueAxis(pg.AxisItem):  # type: ignore[misc]
             plain: list[str] = super().tickStrings(values, scale, spacing)
             return plain
         return [str(self.numbers[int(v)]) if 0 <= v < len(self.numbers) else "" for v in values]
-
-
-def round_step(span: float, room: float) -> float:
-    """The smallest of 1, 2, 5 times a power of ten that goes at most `room` times into a span."""
-    if not (math.isfinite(span) and span > 0):
-        return 1.0
-    least = span / room
-    power = 10.0 ** math.floor(math.log10(least))
-    return next((part * power for part in (1, 2, 5) if part * power >= least * (1 - 1e-9)), 10 * power)
 
 
 class LogAxis(pg.AxisItem):  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -37,3 +38,18 @@ def fixed(value: float | np.floating[Any], decimals: int = 2) -> str:
 def _unsigned(text: str) -> str:
     """Without the sign where no digit but 0 is left."""
     return text.removeprefix("-") if not text.strip("-0.") else text
+
+
+def round_step(span: float, room: float) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that goes at most `room` times into a span."""
+    if not (math.isfinite(span) and span > 0):
+        return 1.0
+    least = span / room
+    power = 10.0 ** math.floor(math.log10(least))
+    return next((part * power for part in (1, 2, 5) if part * power >= least * (1 - 1e-9)), 10 * power)
+
+
+def round_numbers(low: float, high: float, room: float) -> list[float]:
+    """Round numbers from one to another, at most about `room` of them."""
+    step = round_step(high - low, room)
+    return [n * step for n in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]

@@ -8,14 +8,14 @@ from pathlib import Path
 from PySide6.QtCore import Slot
 
 from inspector.analysis.sequence_table import command_for
-from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError
+from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, is_log
 from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.state.offered import Offered, is_of_transformers
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.shown import Made
 from inspector.gui.state.step_axes import places_along
-from inspector.gui.window.model_opening import ModelOpening, is_capture
+from inspector.gui.window.model_opening import ModelOpening, is_capture, may_have_weights
 from inspector.gui.window.showing import Showing
 from inspector.gui.window.states_choice import remembered_states
 from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, data_spec
@@ -54,6 +54,7 @@ class Asking(Showing):
         self.input.asked.connect(self.run)
         self.input.cancelled.connect(session.cancel)
         self.frames.forgotten.connect(self.run_without_edits)
+        self.runs.chosen.connect(self.show_run)
 
     def offer(self, catalog: Catalog) -> None:
         """Fill every list of choices from the worker's catalogue; open the file that waited for it."""
@@ -91,6 +92,8 @@ class Asking(Showing):
             self.open_capture(path)
         elif Path(path).is_dir():
             self._open_folder(path)
+        elif not (kind == "sequence" and self.session.subject) and is_log(path):
+            self.open_log(path)
         elif kind == "sequence" and not self.session.subject and self.session.opening is None:
             self.fail(f"{Path(path).name} is a sequence: open the model that is to read it first, then this file.")
         elif kind == "sequence":
@@ -104,13 +107,16 @@ class Asking(Showing):
             self._wait_to_open(path)
         else:
             self.fail(
-                f"{Path(path).name} cannot be opened here; expected a capture, a .py, a checkpoint or a sequence."
+                f"{Path(path).name} cannot be opened here; expected a capture, a .py, a checkpoint, a sequence "
+                "or a log of a training."
             )
 
     def _open_folder(self, path: str) -> None:
         """A folder that is no capture holds sequences, or the weights of a model."""
         weights = self.offered.weights_in(path)
-        if self.session.catalog is None:
+        if not weights and not may_have_weights(path) and is_log(path):
+            self.open_log(path)
+        elif self.session.catalog is None:
             self._wait_to_open(path)
         elif weights and len(weights) == 1 and not is_of_transformers(path):
             self.models.ask(self.session.subject or self.settings.text("subject"), weights[0])
@@ -147,6 +153,24 @@ class Asking(Showing):
         self.new_capture()
         self.input.forget_refused()
         self.show_state()
+
+    def open_log(self, path: str) -> None:
+        """Show a log of another tool, once it was read."""
+        self.session.open_log(path)
+        self.settings.add_recent(str(Path(path).absolute()))
+        self.list_what_opens()
+        self.input.forget_refused()
+        self.show_state()
+
+    @Slot(object)
+    def show_run(self, run: str | None) -> None:
+        """Show one run of a log, or all."""
+        try:
+            self.session.show_run(run)
+        except CaptureError as problem:
+            self.fail(str(problem))
+            return
+        self.new_capture()
 
     @Slot(object)
     def run(self, spec: InputSpec) -> None:

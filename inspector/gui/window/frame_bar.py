@@ -30,6 +30,8 @@ class FrameBar(QWidget):
         self.plain = QPushButton("Run without edits")
         self.plain.clicked.connect(self.forgotten)
         self._shown: tuple[Frame, ...] = ()
+        self.following = True
+        """Whether the newest frame is shown as it comes; an older one that was chosen stays."""
         row = QHBoxLayout(self)
         row.setContentsMargins(8, 2, 8, 2)
         row.addWidget(plain_label("Frame"))
@@ -39,25 +41,43 @@ class FrameBar(QWidget):
 
     def show_capture(self, capture: Capture | None) -> None:
         """Offer the frames of a capture; with a second one the difference is offered too."""
-        frames = capture.frames if capture is not None else ()
+        frames = tuple(capture.frames) if capture is not None else ()
         if frames == self._shown:
             return
+        before = self.current
         self._shown = frames
         self.setVisible(len(frames) > 1)
-        before = self.frames.currentData()
         self.frames.clear()
         for frame in frames:
             self.frames.addItem(clean(f"{frame.index}: {frame.label}"), frame.index)
         if len(frames) == 2:
             self.frames.addItem("difference of the two", DIFFERENCE)
-        at = self.frames.findData(before)
-        self.frames.setCurrentIndex(at if at >= 0 and before != frames[0].index else len(frames) - 1)
+        at = -1 if self.following else self.frames.findData(before)
+        self.frames.setCurrentIndex(at if at >= 0 else len(frames) - 1)
+
+    def begin(self) -> None:
+        """Another capture: its newest frame is followed."""
+        self.following, self._shown = True, ()
+
+    def choose(self, frame: int) -> None:
+        """Show a frame, as if it had been chosen in the list."""
+        self.frames.setCurrentIndex(self.frames.findData(frame))
+        self._choose(0)
+
+    def follow(self, on: bool) -> None:
+        """Follow the newest frame from now on, or stay."""
+        self.following = on
+        if on and self._shown and self.current != self._shown[-1].index:
+            self.frames.setCurrentIndex(len(self._shown) - 1)
+            self.chosen.emit(self.current)
 
     @property
     def current(self) -> int:
         """The frame that is shown, DIFFERENCE, or NEWEST where there is one frame."""
-        return NEWEST if len(self._shown) < 2 else int(self.frames.currentData())
+        chosen = self.frames.currentData()
+        return NEWEST if len(self._shown) < 2 or chosen is None else int(chosen)
 
     @Slot(int)
     def _choose(self, _index: int) -> None:
+        self.following = bool(self._shown) and self.current == self._shown[-1].index
         self.chosen.emit(self.current)

@@ -100,6 +100,7 @@ class Window(Asking):
             self.say_what_remains()
         if changes.state:
             self._know(self.session.catalog)
+            self.runs.show_capture(self.session.capture)
         if changes.loaded is not None and not changes.loaded.needs_consent:
             self.input.set_loaded(changes.loaded)
             self.input.show_spec(self.session.spec)
@@ -161,6 +162,7 @@ class Window(Asking):
         self._ticker.stop()
         self._player.stop()
         self.docking.remember(self.settings)
+        self.timeline.show_capture(None, -1, follow=True)
         for panel in self.panels.made.values():
             panel.set_capture(None)
         self.hide()  # a worker that hangs takes a while to end

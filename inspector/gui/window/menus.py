@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from inspector.capture import SUFFIX, CaptureError, pack
 from inspector.gui.dialogs.dialogs import NAME, Palette, show_keys
+from inspector.gui.state.followed_log import as_log
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.model_opening import OpenDialog
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
 
 Standard = QKeySequence.StandardKey
-OPENS = "a capture, a packed one, a model, a checkpoint or a sequence"
+OPENS = "a capture, a packed one, a model, a checkpoint, a sequence or a log"
+OF_ANOTHER = (
+    "This is a log that another tool wrote, not a capture: it stays where it is, and Training saves its numbers."
+)
 BUDGETS = {
     "What takes up to 1 s": 1.0, "What takes up to 10 s": 10.0, "What takes up to a minute": 60.0,
     "Everything": math.inf,
@@ -187,8 +191,10 @@ def _open(window: Asking) -> None:
 def save_as(window: Asking) -> None:
     """Copy the capture that is shown to a place of the user's choice."""
     capture = window.session.capture
-    if capture is None or not capture.path.is_dir():
-        window.fail("There is no capture to save yet; run a model first.")
+    if capture is None or as_log(capture) is not None or not capture.path.is_dir():
+        window.fail(
+            OF_ANOTHER if as_log(capture) is not None else "There is no capture to save yet; run a model first."
+        )
         return
     if not complete(window, "This capture"):
         return
@@ -206,8 +212,10 @@ def save_as(window: Asking) -> None:
 def pack_as(window: Asking) -> None:
     """Write the capture as one file."""
     capture = window.session.capture
-    if capture is None or not capture.path.is_dir():
-        window.fail("There is no capture to pack yet; run a model first.")
+    if capture is None or as_log(capture) is not None or not capture.path.is_dir():
+        window.fail(
+            OF_ANOTHER if as_log(capture) is not None else "There is no capture to pack yet; run a model first."
+        )
         return
     if not complete(window, "This capture"):
         return

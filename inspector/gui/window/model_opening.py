@@ -9,7 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Qt, Slot
 from PySide6.QtWidgets import QFileDialog, QHeaderView, QTreeView, QWidget
 
-from inspector.capture import PACKED_SUFFIX, SUFFIX
+from inspector.capture import LOGS, PACKED_SUFFIX, SUFFIX
 from inspector.gui.dialogs.dialogs import ReportDialog
 from inspector.gui.dialogs.model_dialog import OpenModelDialog
 from inspector.gui.state.exchange import Changes
@@ -17,6 +17,7 @@ from inspector.gui.state.offered import Offered, name_filter
 from inspector.records import CheckpointReport, Load
 
 INDEX = "index.sqlite"
+WEIGHTS = frozenset({".pt", ".pth", ".bin", ".safetensors", ".ckpt"})
 
 
 class ModelOpening(QObject):
@@ -74,7 +75,7 @@ class OpenDialog(QFileDialog):
     """
 
     def __init__(self, parent: QWidget | None = None, offered: Offered | None = None) -> None:
-        super().__init__(parent, "Open a capture, a model, a checkpoint or a sequence")
+        super().__init__(parent, "Open a capture, a model, a checkpoint, a sequence or a log")
         self.chosen = ""
         self.setOption(QFileDialog.Option.DontUseNativeDialog)
         self.setFileMode(QFileDialog.FileMode.ExistingFile)
@@ -84,10 +85,12 @@ class OpenDialog(QFileDialog):
             columns.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)  # so that dates are not cut
         known = offered if offered is not None else Offered()
         suffixes = (PACKED_SUFFIX, SUFFIX, ".py", *known.checkpoints, *known.sequences)
-        kinds = " ".join(f"*{suffix}" for suffix in suffixes)
-        self.setNameFilters(
-            [f"What can be opened ({kinds})", f"Captures (*{SUFFIX} *{PACKED_SUFFIX})", "All files (*)"]
-        )
+        logs = dict.fromkeys(name for _, reader in LOGS.items() for name in reader.names)
+        kinds = " ".join(dict.fromkeys((*(f"*{suffix}" for suffix in suffixes), *logs)))
+        self.setNameFilters([
+            f"What can be opened ({kinds})", f"Captures (*{SUFFIX} *{PACKED_SUFFIX})",
+            f"Logs of trainings ({' '.join(logs)})", "All files (*)",
+        ])  # fmt: skip
         self.directoryEntered.connect(self._entered)
 
     @Slot(str)
@@ -121,3 +124,8 @@ def is_capture(path: str) -> bool:
     """Whether a path is the folder of a capture, by its name or by what is in it."""
     folder = Path(path)
     return folder.is_dir() and (folder.name.endswith(SUFFIX) or (folder / INDEX).is_file())
+
+
+def may_have_weights(path: str) -> bool:
+    """Whether a folder has files that look like weights, so that the worker is to be asked about it first."""
+    return any(one.suffix.lower() in WEIGHTS for one in Path(path).iterdir())

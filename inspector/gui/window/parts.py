@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolicy, QToolBar, QVBoxLayout, QWidget
 
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.session import Session
@@ -19,11 +19,13 @@ from inspector.gui.window.frame_bar import FrameBar
 from inspector.gui.window.input_bar import InputBar
 from inspector.gui.window.log_pane import LogPane
 from inspector.gui.window.panels_on_demand import Panels
+from inspector.gui.window.run_bar import RunBar
 from inspector.gui.window.screen import first_size
 from inspector.gui.window.sequence_row import SequenceRow
 from inspector.gui.window.sequence_rows import SequenceRows
 from inspector.gui.window.side_docks import ModelTree, Opener, Readout
 from inspector.gui.window.status_row import StatusRow
+from inspector.gui.window.timeline_bar import TimelineBar
 from inspector.workspace.samples import list_samples
 
 
@@ -47,16 +49,41 @@ class Parts(QMainWindow):
         self._build_rows()
         self._build_docks()
         self.status = StatusRow(self.statusBar(), self.session)
+        self._build_timeline()
+
+    def _build_timeline(self) -> None:
+        """The timeline, in a bar between the panels and the status row; bars reach over the whole width."""
+        self.timeline = TimelineBar()
+        bar = QToolBar("Timeline", self)
+        bar.setObjectName("timeline")
+        bar.setMovable(False)
+        bar.setFloatable(False)
+        bar.toggleViewAction().setVisible(False)
+        bar.setContentsMargins(0, 0, 0, 0)
+        bar.addWidget(self.timeline)
+        bar.hide()
+        self.addToolBar(Qt.ToolBarArea.BottomToolBarArea, bar)
+        self.timeline_row = bar
+        self._needs_timeline = False
+        self.timeline.needed.connect(self._need_timeline)
+        again = QTimer(self, interval=0, singleShot=True)
+        again.timeout.connect(lambda: bar.setVisible(self._needs_timeline))
+        bar.visibilityChanged.connect(lambda _: again.start())  # a remembered layout has it visible or not
+
+    @Slot(bool)
+    def _need_timeline(self, needed: bool) -> None:
+        self._needs_timeline = needed
+        self.timeline_row.setVisible(needed)
 
     def _build_rows(self) -> None:
         """The rows above the panels."""
-        self.damage, self.input, self.frames = DamageBar(), InputBar(), FrameBar()
+        self.damage, self.input, self.frames, self.runs = DamageBar(), InputBar(), FrameBar(), RunBar()
         self.sequences = SequenceRows(self.looking, self.theme, self.settings)
         top = QWidget()
         layout = QVBoxLayout(top)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        for widget in (self.damage, self.input, self.frames, self.sequences):
+        for widget in (self.damage, self.input, self.runs, self.frames, self.sequences):
             layout.addWidget(widget)
         self.setCentralWidget(top)
         top.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
@@ -121,7 +148,7 @@ class Parts(QMainWindow):
         assert isinstance(application, QApplication)
         theme.apply(application)
         self.setStyleSheet(theme.style())
-        for part in (self.damage, self.sequences):
+        for part in (self.damage, self.sequences, self.timeline):
             part.set_theme(theme)
         for panel in self.panels.made.values():
             panel.set_theme(theme)

@@ -9,6 +9,7 @@ from PySide6.QtCore import QTimer, Slot
 
 from inspector.capture import Difference
 from inspector.gui.state.cursor import Position
+from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.player import Player
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
@@ -31,10 +32,16 @@ class Showing(Parts):
         self.reader.timeout.connect(self._read_out)
         self._places: tuple[Place, ...] = ()
         """The tree of the model that is shown: a new run of the same model keeps the cursor position."""
+        self._alone = False
+        """Whether Training was given the room of all panels."""
         self._player = Player(self.looking, self)
         session.background.looked_at = self.looked_at
         self.looking.moved.connect(self._moved)
         self.frames.chosen.connect(self._choose_frame)
+        self.timeline.chosen.connect(self.frames.choose)
+        self.timeline.following.connect(self.frames.follow)
+        self.timeline.ranged.connect(self._zoom_training)
+        self.timeline.whole.connect(self._whole_training)
         self.tree.place_chosen.connect(lambda place: self.looking.move(place=self._captured_place(place)))
 
     # -- the capture
@@ -48,6 +55,8 @@ class Showing(Parts):
         self.looking.move(frame=-1, key=None, **another, steps=dict.fromkeys(self.looking.position.elsewhere))
         self.steps.set_lengths({})
         self.sequences.forget()
+        self.frames.begin()
+        self._show_alone(as_log(capture) is not None)
         if capture is not None:
             self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
         self.panels.source = capture
@@ -56,6 +65,17 @@ class Showing(Parts):
         self.say_what_was_computed()
         self.say_what_remains()
         self.grown(frozenset(capture.channels) if capture is not None else frozenset())
+
+    def _show_alone(self, alone: bool) -> None:
+        """A log has nothing for the other panels: Training gets their room, until something else is shown."""
+        if alone and not self.docking.enlarged and "training" in self.docks:
+            self.docks["training"].show()
+            self.docks["training"].raise_()
+            self.docking.enlarge("training")
+            self._alone = True
+        elif not alone and self._alone:
+            self.docking.restore()
+            self._alone = False
 
     def say_what_was_computed(self) -> None:
         """Tell the panels that offer to compute more whether it was computed."""
@@ -89,10 +109,13 @@ class Showing(Parts):
         self.steps.set_lengths(lengths)
         self.looking.set_lengths(lengths)
         before = self.frames.current
+        self.runs.show_capture(capture)
         self.frames.show_capture(capture)
+        self.frames.plain.setVisible(self.session.can_run_again)
         if self.frames.current != before:
             self._choose_frame(self.frames.current)
         self.tree.show_capture(capture)
+        self._show_timeline()
         self.sequences.grown(capture, lengths, changed)
         for panel in self.panels.made.values():
             panel.refresh(changed)
@@ -112,7 +135,29 @@ class Showing(Parts):
                 panel.set_capture(shown)
         self.looking.move(frame=frame if frame >= 0 else -1)
         self.sequences.show_difference(shown if frame == DIFFERENCE else None)
+        self._show_timeline()
         self.reader.start()
+
+    # -- the timeline
+
+    def _show_timeline(self) -> None:
+        """The timeline with the frame that is shown."""
+        capture, shown = self.session.capture, self.frames.current
+        newest = capture.frames[-1].index if capture is not None and capture.frames else -1
+        self.timeline.show_capture(capture, shown if shown >= 0 else newest, follow=self.frames.following)
+
+    @Slot(float, float)
+    def _zoom_training(self, low: float, high: float) -> None:
+        """A range was chosen on the timeline."""
+        panel = self.panels.get("training")
+        if panel is not None and hasattr(panel, "show_range"):
+            panel.show_range(low, high)
+
+    @Slot()
+    def _whole_training(self) -> None:
+        panel = self.panels.get("training")
+        if panel is not None and hasattr(panel, "show_whole"):
+            panel.show_whole()
 
     # -- cursor
 
@@ -149,7 +194,8 @@ class Showing(Parts):
         for steps in self.steps.every.values():
             steps.show_all()
         for key in self.docking.seen & set(self.panels.made):  # maps and curves with axes of their own
-            self.panels[key].redraw()
+            panel = self.panels[key]
+            getattr(panel, "show_whole", panel.redraw)()
 
     def play(self) -> None:
         """Play along the axis in focus, or stop."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QProgressBar, QPushButton, QStatusBar
 
+from inspector.gui.state.followed import training_sentence
 from inspector.gui.state.session import Session
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import clean, plain_label
@@ -15,7 +16,7 @@ class StatusRow:
     def __init__(self, status: QStatusBar, session: Session) -> None:
         self.session = session
         self.sentence, self.elapsed, self.worker = CutLabel(), plain_label(), plain_label()
-        self.background = plain_label()
+        self.background, self.training = plain_label(), plain_label()
         self.background.setEnabled(False)  # quiet: nobody waits for it
         self.bar = QProgressBar()
         self.bar.setMaximumWidth(180)
@@ -26,7 +27,7 @@ class StatusRow:
         for hidden in (self.bar, self.stop, self.restart):
             hidden.hide()
         status.addWidget(self.sentence, 1)
-        for widget in (self.elapsed, self.bar, self.stop, self.restart, self.background, self.worker):
+        for widget in (self.training, self.elapsed, self.bar, self.stop, self.restart, self.background, self.worker):
             status.addPermanentWidget(widget)
 
     def show_state(self) -> None:
@@ -35,10 +36,14 @@ class StatusRow:
         text = progress.text if session.running and progress is not None else session.sentence
         self.sentence.show_text(text)
         self.elapsed.setText(f"{session.seconds:.1f} s" if session.seconds else "")
-        self.bar.setVisible(session.busy)
-        self.stop.setVisible(session.waited_for)
+        reading = session.reading
+        self.bar.setVisible(session.busy or reading is not None)
+        self.stop.setVisible(session.waited_for or reading is not None)
         self.stop.setEnabled(not session.cancelling)
-        if progress is not None and progress.total:
+        if reading is not None and reading.size and not session.busy:
+            self.bar.setRange(0, 1000)
+            self.bar.setValue(round(1000 * reading.read / reading.size))
+        elif progress is not None and progress.total:
             self.bar.setRange(0, 1000)
             self.bar.setValue(round(1000 * progress.done / progress.total))
         else:
@@ -49,3 +54,5 @@ class StatusRow:
         words = {"starting": "torch is loading …", "ready": f"{torch}, ready", "ended": "worker ended"}
         self.worker.setText(clean(words.get(session.worker_state, session.worker_state)))
         self.restart.setVisible(session.worker_state == "ended")
+        foreign = session.capture if session.shown.made is None else None  # of a run of this window more is said
+        self.training.setText(clean(training_sentence(foreign)))

@@ -1,0 +1,92 @@
+"""Which curves are drawn at first, and which of them share a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from inspector.capture import Curve
+from inspector.capture.curves import TABLE
+
+FIRST_ROLES = (
+    "loss",
+    "validation loss",
+    "gradient norm",
+    "learning rate",
+    "validation accuracy",
+    "accuracy",
+    "perplexity",
+)
+"""What is drawn of a run in which nobody has chosen anything, in this order."""
+MOST_FIRST, MOST_OF_A_ROLE, MOST_RUNS = 6, 2, 12
+TOGETHER = {"validation loss": "loss", "validation accuracy": "accuracy"}
+"""Roles that are read against another one, in its plot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Curves of one plot: its title, its unit, and the name of each curve in the legend ("" where it is alone)."""
+
+    key: str
+    title: str
+    unit: str
+    curves: tuple[Curve, ...]
+    names: tuple[str, ...]
+
+
+def first_choice(curves: Sequence[Curve]) -> list[str]:
+    """Keys of the curves that are drawn before anybody has chosen: those that have roles, else the first ones; of an
+    older history all."""
+    history = [curve.key for curve in curves if curve.channel.kind == TABLE]
+    names: list[str] = []
+    for role in FIRST_ROLES:
+        own = [curve for curve in curves if curve.role == role]
+        names += list(dict.fromkeys(curve.name for curve in own))[:MOST_OF_A_ROLE]
+    runs = list(dict.fromkeys(curve.run for curve in curves))[:MOST_RUNS]
+    if not (names or history):
+        names = list(dict.fromkeys(curve.name for curve in curves))
+    with_roles = [curve for curve in curves if curve.role] or list(curves)
+    found = [one.key for one in with_roles if one.name in names[:MOST_FIRST] and one.run in runs]
+    return list(dict.fromkeys([*history, *found]))
+
+
+def groups_of(curves: Iterable[Curve]) -> list[Group]:
+    """Curves put together into plots, in order.
+
+    The same curve of several runs is one plot. Columns of one quantity share a plot, a loss and its validation loss,
+    and those of an older history of which the part before a colon is the same. All others stand alone: numbers that a
+    user logs have nothing in common.
+    """
+    found: dict[str, list[Curve]] = {}
+    for curve in curves:
+        found.setdefault(_plot_of(curve), []).append(curve)
+    return [_group(key, own) for key, own in found.items()]
+
+
+def _plot_of(curve: Curve) -> str:
+    if curve.channel.kind == TABLE:
+        return f"history/{curve.name.partition(': ')[0]}"
+    if curve.shared:
+        return curve.channel.name
+    role = TOGETHER.get(curve.role, curve.role)
+    if role in TOGETHER.values():
+        return role
+    return f"{curve.name} of all runs" if curve.run else curve.key
+
+
+def _group(key: str, curves: list[Curve]) -> Group:
+    first = curves[0]
+    unit = first.channel.unit if len({one.channel.unit for one in curves}) == 1 else ""
+    if first.channel.kind == TABLE:
+        title = first.name.partition(": ")[0]
+        return Group(key, title, unit, tuple(curves), tuple(one.name.partition(": ")[2] for one in curves))
+    if first.shared:
+        return Group(key, first.channel.title, unit, tuple(curves), tuple(one.name for one in curves))
+    if first.run:
+        names = list(dict.fromkeys(one.name for one in curves))
+        title = names[0] if len(names) == 1 else key
+        told = tuple(one.run if len(names) == 1 else f"{one.run}: {one.name}" for one in curves)
+        return Group(key, title, unit, tuple(curves), told)
+    if len(curves) == 1:
+        return Group(key, first.name, unit, tuple(curves), ("",))
+    return Group(key, key, unit, tuple(curves), tuple(one.name for one in curves))

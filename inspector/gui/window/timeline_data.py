@@ -1,0 +1,117 @@
+"""What the timeline draws of a capture: lanes of a few curves, frames, events, all along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.capture import Capture, Curve, curves_of, points_of
+from inspector.capture.curves import SERIES
+from inspector.records import Event, Frame
+
+Floats = npt.NDArray[np.float64]
+LANE_ROLES = ("loss", "gradient norm", "learning rate")
+MOST_LANES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One curve: its name, and its points in order of x, logarithms where `log`."""
+
+    name: str
+    x: Floats
+    y: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineData:
+    """Along x: iterations, or where frames have none their numbers (`counted`)."""
+
+    frames: tuple[tuple[Frame, float], ...] = ()
+    events: tuple[Event, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+    word: str = "frame"
+    low: float = 0.0
+    high: float = 1.0
+    offered: tuple[tuple[str, str], ...] = field(default=())
+    """(key, name) of every curve that may be a lane."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to choose from: one frame, and no series."""
+        return len(self.frames) < 2 and not self.lanes and not self.offered
+
+
+def read(capture: Capture, chosen: Sequence[str] | None = None) -> TimelineData:
+    """The timeline of a capture. `chosen`: keys of the curves that are lanes; None for loss, gradient norm and learning
+    rate, as far as there are any."""
+    curves = [c for c in curves_of(capture) if c.channel.kind == SERIES]
+    wanted = [c for c in curves if c.key in chosen] if chosen is not None else first_lanes(curves)
+    lanes = tuple(_lane(capture, curve) for curve in wanted[:MOST_LANES])
+    steps = [frame.step for frame in capture.frames]
+    by_iteration = bool(curves) or (len(steps) > 0 and None not in steps and len(set(steps)) > 1)
+    places = [
+        float(n if not by_iteration else frame.step if frame.step is not None else 0)
+        for n, frame in enumerate(capture.frames)
+    ]
+    events = tuple(one for one in capture.events if np.isfinite(one.iteration)) if by_iteration else ()
+    ends = [lane.x for lane in lanes] + [np.array(places), np.array([one.iteration for one in events])]
+    known = np.concatenate([x[np.isfinite(x)] for x in ends])
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    word = capture.axis(wanted[0].axis).title if wanted else "iteration" if by_iteration else "frame"
+    return TimelineData(
+        tuple(zip(capture.frames, places, strict=True)), events, lanes, word, low, max(high, low + 1e-9),
+        tuple((curve.key, _named(curve)) for curve in curves),
+    )  # fmt: skip
+
+
+def first_lanes(curves: Sequence[Curve]) -> list[Curve]:
+    """One curve of each of some roles; the first one where none has any."""
+    by_role = [next((c for c in curves if c.role == role), None) for role in LANE_ROLES]
+    found = [curve for curve in by_role if curve is not None]
+    return found or list(curves[:1])
+
+
+def _named(curve: Curve) -> str:
+    lead = curve.run or (curve.group if curve.column is not None else "")
+    return f"{lead}: {curve.name}" if lead else curve.name
+
+
+def _lane(capture: Capture, curve: Curve) -> Lane:
+    points = points_of(capture, curve)
+    placed = np.isfinite(points.x)
+    return Lane(_named(curve) if curve.shared or curve.run else curve.name, points.x[placed], points.y[placed])
+
+
+def columns(lane: Lane, low: float, high: float, width: int) -> tuple[Floats, Floats]:
+    """(least, greatest) of a lane in each column of so many pixels, from 0 to 1; NaN where a column has no point.
+
+    Positive numbers over more than two decades are drawn by their logarithms; from the first to the last percentile.
+    """
+    x, y = lane.x, lane.y
+    if (y[np.isfinite(y)] > 0).all() and _decades(y) > 2:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            y = np.log10(y)
+    at = np.floor((x - low) / ((high - low) or 1.0) * (width - 1)).astype(np.int64)
+    inside = (at >= 0) & (at < width) & np.isfinite(y)
+    least, greatest = np.full(width, np.inf), np.full(width, -np.inf)
+    np.minimum.at(least, at[inside], y[inside])
+    np.maximum.at(greatest, at[inside], y[inside])
+    empty = least > greatest
+    if empty.all():
+        return np.full(width, np.nan), np.full(width, np.nan)
+    bottom, top = np.percentile(y[inside], (1, 99))
+    if top <= bottom:
+        bottom, top = y[inside].min(), y[inside].max()
+    if top <= bottom:
+        return tuple(np.where(empty, np.nan, 0.5) for _ in range(2))  # type: ignore[return-value]
+    scaled = [np.clip((one - bottom) / (top - bottom), 0, 1) for one in (least, greatest)]
+    return np.where(empty, np.nan, scaled[0]), np.where(empty, np.nan, scaled[1])
+
+
+def _decades(y: Floats) -> float:
+    finite = y[np.isfinite(y)]
+    return float(np.log10(finite.max() / finite.min())) if len(finite) and finite.min() > 0 else 0.0
