@@ -24,7 +24,7 @@ def lengths_between(shortest: int, longest: int, generator: torch.Generator) -> 
 
 def real_steps(batch: Batch) -> Tensor:
     """(b, t), true where a step is no padding."""
-    return torch.arange(batch.inputs.shape[1])[None] < batch.lengths[:, None]
+    return (torch.arange(batch.inputs.shape[1])[None] < batch.lengths[:, None]).to(batch.inputs.device)
 
 
 def step_loss(scores: Tensor, targets: Tensor) -> Tensor:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +85,15 @@ class Spare:
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was read of an array: which array, and how many pages it had."""
+
+    array: ref[Assembly]
+    bumps: int
+    pages: int
+
+
 class Assembly:
     """The array of one channel in one frame, as far as its pages are written."""
 
@@ -156,6 +167,13 @@ class Assembly:
     def revision(self) -> int:
         """Grows with every page and whenever what was read before has changed; 0 while there is no page."""
         return self.pages[-1].id + self.bumps if self.pages else 0
+
+    def since(self, seen: Seen | None) -> tuple[int, Seen]:
+        """(the first position along the first axis that may differ from what was seen, what is seen now)."""
+        now = Seen(ref(self), self.bumps, len(self.pages))
+        if seen is None or (seen.array, seen.bumps) != (now.array, now.bumps):
+            return 0, now
+        return min((row.start[0] for row in self.pages[seen.pages :]), default=self.extent[0]), now
 
     # -- values
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from inspector.capture.assemble import Assembly
+from inspector.capture.assemble import Assembly, Seen
 from inspector.capture.checked import CheckedPages
 from inspector.capture.damage import Damage
 from inspector.capture.index import Index
@@ -161,6 +161,10 @@ class Capture(CheckedPages):
     def revision(self, name: str, frame: int = -1) -> int:
         """Grows whenever the channel gets a page, or one is found damaged; 0 while it has none."""
         return self._assembly(name, frame).revision
+
+    def since(self, name: str, frame: int = -1, seen: Seen | None = None) -> tuple[int, Seen]:
+        """(the first row that may differ from what was `seen`, what is seen now): rows before it are as they were."""
+        return self._assembly(name, frame).since(seen)
 
     def extent(self, name: str, frame: int = -1) -> tuple[int, ...]:
         """The shape filled so far: the bounding box of the channel's pages."""

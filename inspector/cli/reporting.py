@@ -31,6 +31,10 @@ def run_and_report(load: Load, request: Run, debug: bool, python: str | None = N
     with tqdm(total=1.0, disable=silent, leave=False, bar_format=form) as bar:
 
         def progress(told: Progress) -> None:
+            if told.note:
+                bar.clear()
+                say(plain_line(told.text), err=True)
+                return
             bar.set_description_str(plain_line(told.text, PROGRESS_WIDTH), refresh=False)
             bar.n = told.done / told.total if told.total else 0.0
             bar.refresh()

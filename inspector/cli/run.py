@@ -44,7 +44,7 @@ from inspector.transport.terminal import say
 @click.option("--partial", is_flag=True, help="Load what fits of a checkpoint that does not fit completely.")
 @click.option("--look-at", default=0, help="Which sequence of a batch is shown.")
 @click.option("--seed", default=0, type=click.IntRange(0, 2**63 - 1), help="Seed of everything random.")
-@click.option("--device", default="cpu", help="cpu, cuda:0 …")
+@click.option("--device", default="cpu", help="Where the model runs: cpu, cuda, cuda:1, mps.")
 @click.option("--out", default=None, help="Folder of the capture; default: NAME.inspect here.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing capture, once this run has numbers.")
 @click.option("--python", default=None, help="Interpreter, or environment folder, that runs the model.")

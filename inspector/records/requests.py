@@ -201,11 +201,12 @@ class NeedsTrust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a run is: `done` of `total` (0: unknown), and what it does now."""
+    """How far a run is: `done` of `total` (0: unknown), and what it does now; with `note` a sentence to be read."""
 
     done: float
     total: float
     text: str = ""
+    note: bool = False
     generation: int = 0
 
 

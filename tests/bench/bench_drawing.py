@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication
 from inspector.capture import Writer, open_capture
 from inspector.gui.widgets.atlas import Atlas, thumbnail
 from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.source import glance, overview_of
+from inspector.gui.widgets.source import changes_of, glance, overview_of
 from inspector.gui.widgets.theme import LIGHT
 from inspector.records import Channel, Page, RunStart
 
@@ -56,7 +56,17 @@ def _live() -> Row:
                 began = time.perf_counter()
                 capture.refresh()
                 levels, nan, infinite = glance(capture, channel, 0)
-                row.show(overview_of(capture, "a:h", 0), step + 50, 512, levels, "1", step, nan=nan, infinite=infinite)
+                row.show(
+                    overview_of(capture, "a:h", 0),
+                    step + 50,
+                    512,
+                    levels,
+                    "1",
+                    step,
+                    nan=nan,
+                    infinite=infinite,
+                    changes=changes_of(capture, channel.name, 0),
+                )
                 view.grab()
                 ours.append(time.perf_counter() - began)
                 began = time.perf_counter()

@@ -32,6 +32,7 @@ def captured(model: nn.Module, x: Tensor, *, one: bool, gates: bool = True) -> N
     probe.detach()
     with torch.no_grad():
         probe.finish(trace, emit)
+        trace.after_the_states()
         for item in trace.recurrences if gates else ():
             kept = item.block(0, item.steps).gates
             assert kept
@@ -76,6 +77,7 @@ def rows() -> list[Row]:
             probe.detach()
             with torch.no_grad():
                 probe.finish(trace, Emitter(Nothing()))
+                trace.after_the_states()
         else:
             model(x)[0].square().sum().backward()
 

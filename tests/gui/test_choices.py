@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from opened import finish, opened
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QDialogButtonBox
 
 from inspector.capture import Writer, open_capture
 from inspector.engine.registries import QUANTITIES
@@ -183,6 +183,8 @@ def test_options_of_a_quantity_are_asked_for_remembered_and_run(window: Window, 
     (entry,) = [entry for entry in window.session.catalog.quantities if entry.key == "gradient/vectors"]
     assert "gradient/vectors" in menu.settable and "bptt" not in menu.settable, "only where there are options"
     dialog = OptionsDialog("t", "s", entry.options, {"steps": "1:3"}, window)
+    buttons = dialog.findChild(QDialogButtonBox)
+    assert [one.text().replace("&", "") for one in buttons.buttons()] == ["OK", "Cancel"]
     field = dialog.fields.fields["steps"]
     assert field.text() == "1:3"
     field.setText("3:1")

@@ -314,7 +314,8 @@ def test_no_mark_is_drawn_where_it_is_not_known(qtbot: Any) -> None:
     np.testing.assert_array_equal(np.stack(plane.stable.getData()), [[2.0], [3.0]])
 
 
-def test_lines_and_bars_of_what_is_not_known_are_not_those_of_0(qtbot: Any) -> None:
+def test_lines_and_bars_of_what_is_not_known_are_not_those_of_0(qtbot: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from inspector.gui.widgets import linesview
     from inspector.gui.widgets.linesview import LinesView
     from inspector.gui.widgets.tokenbars import TokenBars
 
@@ -331,6 +332,18 @@ def test_lines_and_bars_of_what_is_not_known_are_not_those_of_0(qtbot: Any) -> N
 
     assert drawn(np.array([[1.0, 0.0], [0.0, 0.0]])) == {"#123456"}
     assert QColor(LIGHT.base).name() in drawn(np.array([[1.0, 0.0], [np.nan, np.nan]]))
+    rows = np.full((4, 4), np.nan)
+    rows[1] = 0.0
+    view = LinesView(LIGHT)
+    view.resize(400, 80)
+    view.set_weights(rows, "abcd", "abcd")
+    painted: list[QRectF] = []
+    monkeypatch.setattr(linesview, "paint_gaps", lambda _painter, _theme, _bands, stubs: painted.extend(stubs))
+    image = QImage(400, 80, QImage.Format.Format_RGB32)
+    painter = QPainter(image)
+    view.paint(painter, None)  # type: ignore[arg-type]
+    painter.end()
+    assert [(stub.top(), stub.bottom()) for stub in painted] == [(0, 18), (40, 58), (60, 78)], "each in its own row"
     bars = TokenBars(LIGHT)
     bars.show(["a", "b"], np.array([0.0, np.nan]), [], np.nan, "mean")
     assert bars.plot.step_axis.names == ("a", "b ?")

@@ -269,6 +269,17 @@ def test_a_file_that_is_chosen_gets_its_likeliest_callable(
     assert dialog.load() == Load(subject=f"{models}:make")
 
 
+def test_the_device_is_one_of_those_that_are_there(dialog: OpenModelDialog) -> None:
+    assert dialog.load().device == "cpu" and not dialog.device.isEnabled()
+    dialog.offer_devices(("cpu", "cuda:0", "cuda:1"))
+    assert dialog.device.isEnabled() and dialog.load().device == "cpu"
+    dialog.device.setCurrentText("cuda:1")
+    dialog.offer_devices(("cpu", "cuda:0", "cuda:1"))
+    assert dialog.load().device == "cuda:1"
+    dialog.offer_devices(("cpu",))
+    assert dialog.load().device == "cpu"
+
+
 @pytest.mark.parametrize(
     ("subject", "said"),
     [

@@ -45,6 +45,12 @@ def test_what_is_damaged_is_saved_only_when_that_is_agreed(
         assert target.exists() and not asked
         assert window.status.sentence.whole == f"Saved States to {target}."
         target.unlink()
+        export_all(window)
+        drawn = list((tmp_path / "figures").iterdir())
+        count = f"{len(drawn)} figure{'s' if len(drawn) > 1 else ''}"
+        assert drawn and window.status.sentence.whole == f"Saved {count} to {tmp_path / 'figures'}."
+        for path in drawn:
+            path.unlink()
         window.open_capture(str(harmed))
         qtbot.waitUntil(lambda: panel.capture is not None and panel.capture.path == harmed)
         panel.redraw()

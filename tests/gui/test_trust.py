@@ -239,6 +239,7 @@ def test_from_the_question_to_the_question_about_what_changed(
 def test_every_way_to_open_a_file_of_code_asks(
     window: Window, qtbot: Any, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: Callable[[], str]
 ) -> None:  # fmt: skip
+    assert window.acceptDrops()
     path = str(tmp_path / "model.py")
     dropped = QMimeData()
     dropped.setUrls([QUrl.fromLocalFile(path)])

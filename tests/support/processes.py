@@ -16,7 +16,10 @@ def together(case: str, folder: Path, port_file: Path, seconds: float = 120.0) -
     command = [sys.executable, __file__, case]
     running = [
         subprocess.Popen(
-            [*command, str(rank), str(port_file), str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*command, str(rank), str(port_file), str(folder)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for rank in range(WORLD)
     ]

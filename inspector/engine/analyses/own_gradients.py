@@ -165,8 +165,8 @@ def _to_parameters(run: RunGradients, value: Tensor, gradient: Tensor) -> list[t
         return [(run.parameter_of(value), gradient.reshape(value.shape))]
     leaves = _leaves(value)
     with torch.enable_grad():
-        found = torch.autograd.grad(value, leaves, gradient.reshape(value.shape).to(value.dtype), allow_unused=True)
-    return [(leaf, one) for leaf, one in zip(leaves, found, strict=True) if one is not None]
+        found = torch.autograd.grad(value, leaves, gradient.reshape(value.shape).to(value), allow_unused=True)
+    return [(leaf, one.cpu()) for leaf, one in zip(leaves, found, strict=True) if one is not None]
 
 
 def _leaves(value: Tensor) -> list[Tensor]:

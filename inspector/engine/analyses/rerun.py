@@ -79,6 +79,7 @@ def answer(trace: Trace, given: Batch, asked: Batch) -> tuple[Tensor | None, Ten
     Raises Unsupported with one line about the error that the model raised.
     """
     subject, shape = trace.subject, (asked.size, asked.steps)
+    given, asked = subject.placed(given), subject.placed(asked)
     output = _ask(AGAIN, subject.run, given)
     scores = _ask("logits, called again,", subject.scores, output)
     first = next((leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor) and leaf.dim() > 1), None)
@@ -86,12 +87,13 @@ def answer(trace: Trace, given: Batch, asked: Batch) -> tuple[Tensor | None, Ten
         raise Unsupported(ONE_ONLY.format(asked.size, tuple(first.shape)))
     if not isinstance(scores, Tensor) or tuple(scores.shape[:2]) != shape:
         scores = None
+    scores = None if scores is None else scores.cpu()
     if trace.loss is None:
         return None, scores
     loss = _ask("The loss, called again on copies of the sequence,", subject.loss_of, output, asked)
     if not isinstance(loss, Tensor) or tuple(loss.shape) != shape:
         raise Unsupported(f"The loss, called again, is not one value for each sequence and step, {shape}.")
-    return loss, scores
+    return loss.cpu(), scores
 
 
 def own_loss(trace: Trace) -> Tensor | None:
@@ -102,9 +104,10 @@ def own_loss(trace: Trace) -> Tensor | None:
     subject = trace.subject
     if not subject.may_give_loss(trace.batch):
         return None
-    output = _ask(AGAIN, subject.run, trace.batch)
-    loss = _ask("The loss, called again,", subject.loss_of, output, trace.batch)
-    return loss if isinstance(loss, Tensor) else None
+    batch = subject.placed(trace.batch)
+    output = _ask(AGAIN, subject.run, batch)
+    loss = _ask("The loss, called again,", subject.loss_of, output, batch)
+    return loss.cpu() if isinstance(loss, Tensor) else None
 
 
 def _ask(who: str, function: Callable[..., Any], *given: Any) -> Any:
@@ -151,7 +154,7 @@ class Entry:
         if self.leaf is not None or not isinstance(read, Tensor) or not isinstance(output, Tensor):
             return None
         for transposed, wanted in ((False, ids), (True, ids.T if ids.dim() == 2 else ids)):
-            if read.shape == wanted.shape and torch.equal(read, wanted):
+            if read.shape == wanted.shape and torch.equal(read.cpu(), wanted.cpu()):
                 return self._take(output, transposed)
         return None
 
@@ -175,5 +178,5 @@ class Entry:
         found = torch.autograd.grad(total, self.leaf, allow_unused=True)[0]
         values = torch.zeros_like(self.leaf) if found is None else found
         values = values.transpose(0, 1) if self.transposed else values
-        norms: Tensor = values.flatten(2).double().norm(dim=2)  # squares of large float32 numbers would overflow
+        norms: Tensor = values.flatten(2).cpu().double().norm(dim=2)  # squares of large float32 numbers would overflow
         return norms

@@ -106,6 +106,16 @@ class Cell(ABC):
                 setattr(twin, name, value.double())
         return twin
 
+    def in_main_memory(self) -> Self:
+        """The same step with all its tensors in main memory."""
+        held = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        if all(value.device.type == "cpu" for value in held.values()):
+            return self
+        twin = copy.copy(self)
+        for name, value in held.items():
+            setattr(twin, name, value.cpu())
+        return twin
+
     def row_cost(self) -> int:
         """About how many multiplications it takes to pull one gradient back through one step."""
         recurrent = sum(value.numel() for name, value in self.parameters().items() if name != "weight_ih")

@@ -167,10 +167,11 @@ class LstmStep(LstmWeights):
         return [RecurrentWeight(name, f"{symbol}, times Wₕᵣ", part @ self.w_hr) for (name, symbol), part in parts]
 
     def feeds_parts(self) -> bool:
-        """True where torch computes h from the very c that an LSTMCell returns, which differs between its kernels."""
+        """True where torch computes h from the very c that an LSTMCell returns, which differs between its kernels: on
+        the device of the weights."""
         with torch.enable_grad():
-            one = torch.ones(1, 1, requires_grad=True)
-            weight = torch.ones(4, 1)
+            one = torch.ones(1, 1, device=self.w_hh.device, requires_grad=True)
+            weight = torch.ones(4, 1, device=self.w_hh.device)
             h, c = torch.lstm_cell(one, (one, one), weight, weight)
             return torch.autograd.grad(h.sum(), c, allow_unused=True)[0] is not None
 

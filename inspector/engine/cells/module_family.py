@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from inspector.engine.cells.base import Cell
 from inspector.engine.cells.family import CellFamily, Stack
+from inspector.engine.devices.random_state import devices_of, drawing_as, states_of
 
 
 class ModuleFamily(ABC):
@@ -106,7 +107,7 @@ def untouched(module: nn.Module) -> Iterator[None]:
         yield
         return
     buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
+    with drawing_as(states_of(devices_of(module))), torch.no_grad():
         yield
         for buffer, value in buffers:
             if not torch.equal(buffer, value):

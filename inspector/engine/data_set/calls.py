@@ -83,7 +83,7 @@ def call(subject: Subject, batch: Batch, how: How) -> Called:
     The model is left as it was (see hooks/isolation.py).
     """
     notes = Notes()
-    trace = Trace(subject, batch, states=how.states, compared=how.compared)
+    trace = Trace(subject, subject.placed(batch), states=how.states, compared=how.compared)
     trace.parameter_gradients.wanted = False  # those of each sequence are found by the uses of the parameters
     found = Called(trace, notes.refused)
     emit = Emitter(notes)
@@ -127,7 +127,7 @@ def _forward_and_backward(found: Called, watched: Observation, emit: Emitter, ho
     named = trace.subject.model.named_parameters()
     parameters: dict[str, Tensor] = {name: value for name, value in named if value.requires_grad}
     assert trace.loss_carried is not None
-    total = torch.where(trace.loss_carried, loss, 0.0).sum()
+    total = torch.where(trace.loss_carried.to(loss.device), loss, 0.0).sum()
     if trace.batch.size > 1 and not found.reason:
         try:
             found.uses = uses_of(total, parameters)
@@ -141,7 +141,7 @@ def _forward_and_backward(found: Called, watched: Observation, emit: Emitter, ho
         if found.uses is not None:
             found.uses.release()
     if trace.batch.size == 1:
-        found.squares = {name: value.detach().double().square().sum()[None] for name, value in gradients.items()}
+        found.squares = {name: value.detach().cpu().double().square().sum()[None] for name, value in gradients.items()}
     elif found.uses is not None and how.layouts is not None:
         found.squares = found.uses.squares(trace.batch.size, how.layouts)
 

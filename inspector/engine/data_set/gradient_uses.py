@@ -14,6 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from inspector.engine.devices.present import has_float64
 from inspector.engine.errors import Unsupported
 
 Layout = Literal["major", "minor"]
@@ -210,6 +211,10 @@ class _Rows:
 
 
 def _decided(uses: list[Use], rows: _Rows, layout: Layout | None) -> Tensor:
+    return _by_layout(uses, rows, layout).cpu()
+
+
+def _by_layout(uses: list[Use], rows: _Rows, layout: Layout | None) -> Tensor:
     if layout is not None or all(_is_one_step(use, rows.size) for use in uses):
         return _squares_of(uses, rows, layout or "major")
     major, minor = (_squares_of(uses, rows, one) for one in LAYOUTS)
@@ -230,14 +235,14 @@ def _squares_of(uses: list[Use], rows: _Rows, layout: Layout) -> Tensor:
         return _whole(uses, rows)
     delta = rows.of([_delta(use) for use in uses], layout, first.name)
     if first.read is None:
-        return _square(delta.sum(1, dtype=torch.float64))
+        return _square(_wide(delta).sum(1, dtype=torch.float64))
     read = rows.of([use.read.detach() for use in uses if use.read is not None], layout, first.name)
     steps, wide = delta.shape[1], delta.shape[2]
     if first.ids:
         same = (read[:, :, None] == read[:, None, :]).to(delta.dtype)
-        return (delta @ delta.mT * same).double().sum((1, 2)).clamp(min=0)
+        return _wide(delta @ delta.mT * same).double().sum((1, 2)).clamp(min=0)
     if steps * (wide + read.shape[2]) < wide * read.shape[2]:  # steps × steps products are less than the gradient
-        return ((delta @ delta.mT) * (read @ read.mT)).double().sum((1, 2)).clamp(min=0)
+        return _wide((delta @ delta.mT) * (read @ read.mT)).double().sum((1, 2)).clamp(min=0)
     many = max(1, PIECE // (wide * read.shape[2]))
     pieces = zip(delta.split(many), read.split(many), strict=True)
     return torch.cat([_square(d.mT @ a) for d, a in pieces])
@@ -260,5 +265,10 @@ def _delta(use: Use) -> Tensor:
 
 def _square(values: Tensor) -> Tensor:
     """Σ x² of each of the first axis, in float64."""
-    found: Tensor = torch.linalg.vector_norm(values.flatten(1), dim=1, dtype=torch.float64).square()
+    found: Tensor = torch.linalg.vector_norm(_wide(values).flatten(1), dim=1, dtype=torch.float64).square()
     return found
+
+
+def _wide(values: Tensor) -> Tensor:
+    """Where float64 is computed: on the device, or in main memory where the device has none."""
+    return values if has_float64(values.device) else values.cpu()

@@ -86,11 +86,11 @@ def _nonfinite_outputs(trace: Trace) -> Tensor:
     output = trace.output if isinstance(trace.output, Tensor) else None
     logits = trace.logits
     if output is not None and logits is not None and output.shape == logits.shape:
-        logits = None if output.data_ptr() == logits.data_ptr() else logits  # the output itself, detached
+        logits = None if trace.scores_are_output else logits
     for values in (output, logits):
         fitting = values is not None and values.is_floating_point() and values.dim() and len(values) == size
         if values is not None and fitting and not _is_finite(values):
-            count += (~values.detach().isfinite()).flatten(1).sum(1).double().cpu()
+            count += (~values.detach().isfinite()).flatten(1).sum(1).cpu().double()
     if trace.loss is not None:
         assert trace.loss_carried is not None
         count += (trace.loss_carried & ~trace.loss.isfinite()).sum(1).double().cpu()
@@ -102,7 +102,7 @@ def _is_finite(values: Tensor) -> bool:
 
     Float64 numbers may overflow in their sum: then False too, and they are looked through one by one.
     """
-    return bool(values.sum(dtype=torch.float64).isfinite())
+    return bool(values.detach().cpu().sum(dtype=torch.float64).isfinite())
 
 
 def _real(recurrence: Recurrence) -> Tensor:

@@ -1,4 +1,4 @@
-"""A run changes nothing in the process: random state, buffers and training flags are restored afterwards."""
+"""A run changes nothing in the process: random state of every device, buffers and training flags are restored."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 import torch
 from torch import nn
 
+from inspector.engine.devices.random_state import restore, seeded_with, states_of
+
 
 @contextmanager
 def unchanged(model: nn.Module, seed: int) -> Iterator[None]:
     """Seeded random state inside, the old one afterwards;
     buffers and training flags restored if the run changed them."""
-    states = (random.getstate(), np.random.get_state(), torch.get_rng_state())
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    states, drawn = (random.getstate(), np.random.get_state()), states_of(seeded_with(model))
     modes = [(module, module.training) for module in model.modules()]
     buffers = [
         (module, name, buffer, None if buffer is None else buffer.detach().clone())
@@ -34,9 +35,7 @@ def unchanged(model: nn.Module, seed: int) -> Iterator[None]:
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])
-        torch.set_rng_state(states[2])
-        if cuda:
-            torch.cuda.set_rng_state_all(cuda)
+        restore(drawn)
         if collecting:
             gc.enable()
         for module, mode in modes:

@@ -182,8 +182,11 @@ def selected(batch: Batch, samples: Sequence[int] | Tensor, targets: Any = None)
     return Batch.of(named, batch.primary, targets=targets, title=batch.title)
 
 
-def to_device(batch: Batch, device: str) -> Batch:
-    """The same batch with its inputs (not its lengths) on a device."""
+def to_device(batch: Batch, device: str | torch.device) -> Batch:
+    """The same batch with its inputs (not its lengths) on a device; itself where they lie there."""
+    held = [batch.targets, *(one.tensor for one in batch.named.values())]
+    if all(one.device == torch.device(device) for one in held if isinstance(one, Tensor)):
+        return batch
     targets = batch.targets.to(device) if isinstance(batch.targets, Tensor) else batch.targets
     named = {
         name: one if one.tensor is None else replace(one, tensor=one.tensor.to(device))

@@ -87,6 +87,11 @@ class Subject:
             examples={}, inputs={}, reads=declared,
         )  # fmt: skip
 
+    def placed(self, batch: Batch) -> Batch:
+        """The batch on the device of the model's first parameter; unchanged for a model without parameters."""
+        device = next((one.device for one in self.model.parameters()), None)
+        return batch if device is None else to_device(batch, device)
+
     def run(self, batch: Batch) -> Any:
         """Call the model on a batch as its author would."""
         if self.forward is None:

@@ -18,6 +18,7 @@ from torch import nn
 
 from inspector.capture.regular import in_words, open_regular, regular_stat
 from inspector.engine.contracts import Loader, State
+from inspector.engine.devices.present import checked
 from inspector.engine.errors import InputError, ModelError, model_error
 from inspector.engine.model.subject import Subject, adopt
 from inspector.engine.model.training_mode import in_training
@@ -120,16 +121,12 @@ def _values(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 def _move(subject: Subject, device: str) -> None:
     if device == "cpu":
         return
-    known = ", ".join(("cpu", *(f"cuda:{n}" for n in range(torch.cuda.device_count()))))
+    place = checked(device)
     try:
-        torch.device(device)
-    except RuntimeError:
-        raise InputError(f"{device!r} is not a device; there are {known}.") from None
-    try:
-        subject.model.to(device)
-    except (RuntimeError, AssertionError, NotImplementedError) as problem:
+        subject.model.to(place)
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as problem:
         text = " ".join(str(problem).split())[:160]
-        raise InputError(f"The device {device!r} cannot be used ({text}); there are {known}.") from None
+        raise InputError(f"The model cannot be moved to the device {device!r} ({text}).") from None
 
 
 def _named(load: Load, code: UserCode | None) -> Subject:

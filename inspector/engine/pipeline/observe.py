@@ -6,7 +6,7 @@ that the caller does not compute. Gradients of inner values come by hooks, from 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch.utils.hooks import RemovableHandle
 from inspector.capture import CaptureError
 from inspector.engine.contracts import Probe
 from inspector.engine.errors import CancelledError
+from inspector.engine.model.subject import to_device
 from inspector.engine.model.uncompiled import original, uncompiled
 from inspector.engine.pipeline.analyse import refuse_failed
 from inspector.engine.trace.emitter import Emitter
@@ -101,15 +102,26 @@ class Observation:
             probe.detach()
         self._uncompiled.__exit__(None, None, None)
 
-    def finish(self) -> None:
-        """Distribute the gradients that were computed, and put what the probes recorded into the trace."""
+    def finish(self, early: Callable[[], None] = lambda: None) -> None:
+        """Distribute the gradients that were computed, and put what the probes recorded into the trace.
+
+        `early` is called once states are known, before the gradients inside fused modules are worked out.
+        """
         self.trace.hand_out_gradients()
         for probe in self.probes:
             self._finish(probe)
         settle(self.trace, self.emit)
+        try:
+            self._rest(early)
+        finally:
+            self.trace.forget_requests()
+
+    def _rest(self, early: Callable[[], None]) -> None:
+        self.trace.batch = to_device(self.trace.batch, "cpu")  # read by quantities; `Subject.placed` puts it back
+        early()
+        self.trace.after_the_states()
         self.trace.share_parameter_gradients()
         say_why(self.trace, self.emit)
-        self.trace.forget_requests()
 
     def _finish(self, probe: Probe) -> None:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -35,6 +36,8 @@ NO_ROOM = (
     "This run is too large to be stored in memory, so all quantities are computed in it, not when they are looked at."
 )
 CLIPPING = "parameters:clipping"
+STATES = "states"
+"""The quantity that is written first: its panel is the one that a window opens with."""
 
 
 def perform(
@@ -58,9 +61,10 @@ def perform(
     trace.parameter_gradients.wanted = any(quantity_of(key)[0].parameter_gradients for key in keys)
     options.progress(0, len(keys) + 1.0, "the model runs")
     with unchanged(subject.model, options.seed):
-        failure = _run(trace, emit, options)
-    first = _at_once(keys, options)
-    analyse(trace, emit, first)
+        first = _at_once(keys, options)
+        soon = [key for key in first if split_request(key)[0] == STATES]
+        failure = _run(trace, emit, options, lambda: analyse(trace, emit, soon))
+    analyse(trace, emit, [key for key in first if key not in soon])
     rest = [key for key in keys if key not in first]
     if rest and (failure is not None or not options.room(trace)):  # nothing will be stored to compute them from
         if failure is None:
@@ -80,8 +84,11 @@ def _at_once(keys: list[str], options: RunOptions) -> list[str]:
     return [key for key in keys if key in options.now or split_request(key)[0] in options.now]
 
 
-def _run(trace: Trace, emit: Emitter, options: RunOptions) -> ModelError | None:
-    """Run the model under the probes, and the one backward pass; returns the error of the model, if it raised."""
+def _run(trace: Trace, emit: Emitter, options: RunOptions, early: Callable[[], None]) -> ModelError | None:
+    """Run the model under the probes, and the one backward pass; returns the error of the model, if it raised.
+
+    `early`: see `Observation.finish`.
+    """
     failure: ModelError | None = None
     probes = [PROBES[key]() for key in options.probes or PROBES]
     watched = observe(trace.subject.model, trace, emit, probes)
@@ -95,7 +102,7 @@ def _run(trace: Trace, emit: Emitter, options: RunOptions) -> ModelError | None:
             failure = fault
         except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's model may raise anything
             failure = _with_hint(model_error(fault), trace)
-    watched.finish()
+    watched.finish(early)
     return failure
 
 
@@ -110,7 +117,7 @@ def _forward(trace: Trace, emit: Emitter, watched: Observation) -> None:
     if loss is not None and loss.requires_grad:
         assert trace.loss_carried is not None
         trace.backward_ran = True
-        _backward(trace, torch.where(trace.loss_carried, loss, 0.0).sum(), emit)
+        _backward(trace, torch.where(trace.loss_carried.to(loss.device), loss, 0.0).sum(), emit)
 
 
 def _backward(trace: Trace, total: Tensor, emit: Emitter) -> None:

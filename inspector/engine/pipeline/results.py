@@ -29,7 +29,9 @@ def keep_output(trace: Trace, output: object, emit: Emitter) -> None:
     subject, batch = trace.subject, trace.batch
     trace.output = output
     scores = subject.scores(output)
-    trace.logits = None if scores is None else scores.detach()
+    trace.logits = None if scores is None else scores.detach().cpu()
+    if isinstance(output, Tensor) and isinstance(scores, Tensor):
+        trace.scores_are_output = output.data_ptr() == scores.data_ptr()
     if subject.answer is not None:
         _keep_answer(trace, output, emit)
     else:
@@ -72,7 +74,7 @@ def keep_loss(trace: Trace, loss: object, emit: Emitter) -> Tensor | None:
     if trace.answer is None and subject.answer is None and isinstance(loss, Tensor) and loss.dim() == 2:
         trace.answer = answer_of_input(trace, loss.shape[1])
     if isinstance(loss, Tensor):
-        trace.loss_carried = loss_steps(trace, trace.output, loss)
+        trace.loss_carried = loss_steps(trace, trace.output, loss).cpu()
         trace.loss_terms = int(trace.loss_carried.sum())
     answer = trace.answer
     expected = (batch.size, batch.steps if answer is None else answer.steps)
@@ -80,7 +82,7 @@ def keep_loss(trace: Trace, loss: object, emit: Emitter) -> Tensor | None:
         emit.refuse("output:loss", f"The loss is {a_class(loss)}; expected a tensor of shape {expected}.")
         return None
     if tuple(loss.shape) == expected:
-        trace.loss = loss.detach()
+        trace.loss = loss.detach().cpu()
     elif subject.loss is None and not loss.dim():
         emit.refuse("output:loss", SCALAR)
         emit.scalar("output:loss/mean", float(loss.detach()))
@@ -98,4 +100,4 @@ def keep_loss(trace: Trace, loss: object, emit: Emitter) -> Tensor | None:
 def mean_loss(trace: Trace, loss: Tensor) -> float:
     """The mean over the entries that carry a loss; NaN where one of these is, and where none does."""
     assert trace.loss_carried is not None
-    return float(loss.detach().double()[trace.loss_carried].mean())
+    return float(loss.detach().cpu().double()[trace.loss_carried].mean())

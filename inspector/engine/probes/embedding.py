@@ -42,10 +42,10 @@ class Embedding:
         self._handles.clear()
 
     def finish(self, trace: Trace, emit: Emitter) -> None:
-        """A quantity reads the gradients, which are complete by now; references to the outputs are released."""
+        """A quantity reads the gradients, which are complete by now; what the device holds is released."""
         for calls in trace.findings.of(EmbeddingCalls).by_place.values():
             for call in calls:
-                call.output = None
+                call.output, call.ids = None, call.ids.cpu()
 
 
 class _Hook:

@@ -13,7 +13,9 @@ returned; other calls get places of their own ("rnn#2.l0"). Not recorded: TorchS
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,6 +24,7 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils.hooks import RemovableHandle
 
 from inspector.engine.cells.family import CellFamily, class_names, sequence_family
+from inspector.engine.devices.random_state import State, states_of
 from inspector.engine.errors import CancelledError
 from inspector.engine.hooks.module_stack import in_backward
 from inspector.engine.hooks.recorder import AfterHook, CallRecorder
@@ -48,13 +51,13 @@ class _Recorder(CallRecorder):
         self.counts: dict[str, int] = {}
         self.more: dict[str, set[int]] = {}
         """Of calls that begin a chain after the first MOST_CHAINS: the memory of their outputs."""
-        self.random: dict[str, Tensor] = {}
+        self.random: dict[str, State] = {}
 
     def before(self, place: str, module: nn.Module) -> None:
         """Store the random state that dropout between the layers is going to use."""
         if self.trace is not None and module.training and not in_backward():
             with suppress(Exception):
-                self.random[place] = torch.get_rng_state()
+                self.random[place] = _drawn_from(module)
 
     def keep(self, place: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         family = sequence_family(module)
@@ -68,10 +71,10 @@ class _Recorder(CallRecorder):
         made, final = results
         stack, data = family.stack(module), made.data if isinstance(made, PackedSequence) else made
         dropping = module.training and stack.dropout > 0 and stack.layers > 1
-        random = self.random.pop(place, None)
+        random = self.random.pop(place, {})
         call = FusedCall(
             given, initial, made, final, family.parts, dropping, family.weights(module),
-            random if dropping and data.device.type == "cpu" else None, _autocast(data),
+            random if dropping else {}, _autocast(data),
         )  # fmt: skip
         call.memory, returned = storage_of(data), returned_states(call.final)
         chain, last = self.open.get(place, (None, []))
@@ -118,6 +121,15 @@ def _not_ours(
     if any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors):
         return "{} ran inside a torch.func transform, where its tensors cannot be stored."
     return ""
+
+
+def _drawn_from(module: nn.Module) -> State:
+    """The state of the generator from which dropout between the layers is going to draw; {} where the kernel has one of
+    its own, as cuDNN does: what it drops cannot be drawn again."""
+    device = next(module.parameters()).device
+    if device.type == "cuda" and torch.backends.cudnn.enabled:
+        return {}
+    return states_of([device])
 
 
 def _autocast(tensor: Tensor) -> tuple[str, torch.dtype] | None:
@@ -173,25 +185,34 @@ class FusedRnn:
             if any(call.memory in trace.calls_within for call in chain.calls):  # shown as a part of a larger step
                 continue
             emit.check()
-            try:
-                with torch.no_grad():
-                    trace.recurrences += unpack(
-                        chain,
-                        trace.batch.lengths,
-                        trace.look_at,
-                        emit,
-                        only=trace.only_looked_at,
-                        compare=not trace.compared,
-                    )
-            except CancelledError:
-                raise
-            except Exception as fault:  # noqa: BLE001 - a failure of one module must not affect the others
-                emit.refuse(f"{chain.place}:h", f"Opening {chain.place} failed ({error_text(fault)}).")
+            guarded(chain.place, emit, partial(_open, chain, trace, emit))
         recorder.chains.clear()
         recorder.open.clear()
 
 
 TOO_OFTEN = "{} is called too often; only its first {} calls are shown."
+
+
+def _open(chain: CallChain, trace: Trace, emit: Emitter) -> None:
+    """Put the layers of a chain into the trace; their gradients follow when the states have been written."""
+    found, fill = unpack(
+        chain, trace.batch.lengths, trace.look_at, emit, only=trace.only_looked_at, compare=not trace.compared
+    )
+    trace.recurrences += found
+    trace.after_states.append(partial(guarded, chain.place, emit, fill))
+
+
+def guarded(place: str, emit: Emitter, work: Callable[[], None]) -> None:
+    """Do something for one module; a fault in it is reported there."""
+    try:
+        with torch.no_grad():
+            work()
+    except CancelledError:
+        raise
+    except Exception as fault:  # noqa: BLE001 - a failure of one module must not affect the others
+        emit.refuse(f"{place}:h", f"Opening {place} failed ({error_text(fault)}).")
+
+
 _COMPILED = (
     "{} runs inside torch.compile and its hooks were not called (code compiled before they were there never calls "
     "them), so nothing of it is recorded; open the model without torch.compile."

@@ -137,12 +137,13 @@ def recurrence_of(chain: CellCallChain, lengths: Tensor) -> Recurrence:
     dtype = chain.first[0].dtype
     counts = chain.counts[chain.cut]
     steps = int(counts.max())
-    cell = chain.cell
-    x = torch.stack(chain.x[:steps]).to(cell.dtype)
-    states = torch.stack([torch.cat(state, -1) for state in (chain.first, *chain.states[:steps])]).to(cell.dtype)
+    fed, cell = chain.cell.feeds_parts(), chain.cell.in_main_memory()  # kernels differ between devices
+    device = chain.first[0].device
+    x = torch.stack(chain.x[:steps]).to("cpu", cell.dtype)
+    states = torch.stack([torch.cat(state, -1) for state in (chain.first, *chain.states[:steps])]).to("cpu", cell.dtype)
     whole = chain.counts.numel() == lengths.numel() and int(lengths.max()) == steps
     real = torch.minimum(counts, lengths[chain.cut]) if whole else counts
-    check = _check(cell, x, states, counts, resolution(dtype, states.device))
+    check = _check(cell, x, states, counts, resolution(dtype, device))
     found = Recurrence(
         chain.place, type(chain.module).__name__, cell, x, states, real.clone(), check=check, base=chain.base,
         weights=chain.live,
@@ -150,8 +151,8 @@ def recurrence_of(chain: CellCallChain, lengths: Tensor) -> Recurrence:
     found.cuts = {
         step: _joined(cell, kept) for step, kept in chain.cuts.items() if step < steps and not all(kept)
     }  # fmt: skip
-    if chain.gradients and not chain.gradients_lost() and cell.feeds_parts() is not None:
-        found.delta = _delta(chain, found)
+    if chain.gradients and not chain.gradients_lost() and fed is not None:
+        found.delta = _delta(chain, found, fed=fed)
         if chain.linked:
             found.arriving = _arriving(found)
         for step, number in chain.without:  # what reads them beside the next step is not known
@@ -183,7 +184,7 @@ def _check(cell: Cell, x: Tensor, states: Tensor, counts: Tensor, unit: float) -
     return judge([against_bound(made, states[1:], limit, real)])
 
 
-def _delta(chain: CellCallChain, recurrence: Recurrence) -> Tensor:
+def _delta(chain: CellCallChain, recurrence: Recurrence, *, fed: bool) -> Tensor:
     """(t, b, s) total gradients from autograd.
 
     On the unrolled graph ∂L/∂c_t may include the path through h_t (it does where h is computed from the returned c):
@@ -193,7 +194,7 @@ def _delta(chain: CellCallChain, recurrence: Recurrence) -> Tensor:
     for (step, number), gradient in chain.gradients.items():
         if step < len(delta):
             delta[step, :, recurrence.cell.parts[chain.parts[number]]] = gradient.to(delta.dtype)
-    if recurrence.cell.feeds_parts():
+    if fed:
         for start in range(0, len(delta), CHUNK):
             stop = min(start + CHUNK, len(delta))
             recurrence.block(start, stop).hold_fixed_(delta[start:stop])

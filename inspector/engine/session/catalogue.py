@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from inspector.engine.cells.family import FAMILIES
+from inspector.engine.devices.present import present
 from inspector.engine.pipeline import set_threads
 from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
 from inspector.records import Catalog, Entry, decode, encode
@@ -20,9 +21,8 @@ def catalog() -> Catalog:
     threads = set_threads()
     torch.sparse.check_sparse_tensor_invariants.enable()
     listed = {registry.name: entries(registry) for registry in REGISTRIES}  # loads them, and finds what is broken
-    devices = ("cpu", *(f"cuda:{n}" for n in range(torch.cuda.device_count())))
     broken = tuple(f"{bad.origin}: {bad.reason}" for registry in REGISTRIES for bad in registry.broken)
-    return Catalog(torch=torch.__version__, threads=threads, devices=devices, broken=broken, **listed)
+    return Catalog(torch=torch.__version__, threads=threads, devices=present(), broken=broken, **listed)
 
 
 def entries(registry: Registry[Any]) -> tuple[Entry, ...]:

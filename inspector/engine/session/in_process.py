@@ -15,6 +15,7 @@ from inspector.engine.interventions.runs import EditPlan, perform_with_edits, pl
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
 from inspector.engine.opening.open_subject import Opened, open_subject
 from inspector.engine.pipeline import Recording, RunOptions, chosen_quantities, record, run_start
+from inspector.engine.pipeline.room import say_room, told
 from inspector.engine.registries import request_of
 from inspector.engine.session.batches import make_batch
 from inspector.engine.session.data_set_runs import ManySequences
@@ -79,8 +80,10 @@ def run_here(
         return open_capture(folder)
     batch = to_device(make_batch(opened.subject, sequence, seed, look_at), where)
     plan = _plan(opened.subject, batch, edits, options) if edits else None
+    room = told(opened.subject, batch)
     recording = record(folder, begun(batch.title), overwrite=overwrite)
     recording.expect(chosen_quantities(options), 2 if plan is not None else 1)
+    say_room(recording, room)
     _to_the_end(recording, lambda: perform_with_edits(opened.subject, batch, recording, plan, options))
     return open_capture(folder)
 

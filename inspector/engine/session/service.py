@@ -18,6 +18,7 @@ from inspector.engine.model.subject import to_device
 from inspector.engine.opening.open_subject import Opened, open_subject, places
 from inspector.engine.opening.user_code import NotAgreedError, UserCode
 from inspector.engine.pipeline import DEFAULTS, KeptTrace, Recording, RunOptions, chosen_quantities, record, run_start
+from inspector.engine.pipeline.room import say_room, told
 from inspector.engine.session.batches import batch_of_spec
 from inspector.engine.session.costs import Costs
 from inspector.engine.session.data_set_runs import ManySequences, is_data_set
@@ -167,10 +168,14 @@ class Service:
         plan = (
             plan_edits(subject, batch, request.edits, replace(options, keep=DEFAULTS.keep)) if request.edits else None
         )
+        room = told(subject, batch)
+        if room:
+            self.send(Progress(done=0.0, total=0.0, text=room, note=True, generation=request.generation))
         recording = record(
             request.path, start, overwrite=request.overwrite
         )  # a folder that cannot be used is bad input
         recording.expect(chosen, 2 if plan is not None else 1)
+        say_room(recording, room)
         self._perform(recording, lambda: perform_with_edits(subject, batch, recording, plan, options, frame))
         assert recording.stop is not None
         whole = recording.stop.status == "done"

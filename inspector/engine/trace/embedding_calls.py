@@ -31,7 +31,7 @@ class EmbeddingCall:
         self.changed = self.output._version != self.version
         self.output = None
         if gradient is not None:
-            self.norms = gradient.detach().norm(dim=-1)
+            self.norms = gradient.detach().norm(dim=-1).cpu()
 
 
 @dataclass(slots=True)

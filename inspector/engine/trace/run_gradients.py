@@ -75,7 +75,7 @@ class RunGradients:
     def _receiver(self, number: int) -> Take:
         def take(gradient: Tensor | None) -> None:
             if gradient is not None:
-                self._found[number] = gradient.detach()
+                self._found[number] = gradient.detach().cpu()
 
         return take
 
@@ -84,7 +84,7 @@ class RunGradients:
         if id(parameter) not in self._asked:
             return None
         found = self._found.get(id(parameter))
-        return torch.zeros_like(parameter, requires_grad=False) if found is None else found
+        return torch.zeros_like(parameter, device="cpu", requires_grad=False) if found is None else found
 
     @property
     def every(self) -> dict[str, Tensor]:

@@ -263,6 +263,8 @@ class Trace:
     output: Any = None
     logits: Tensor | None = None
     loss: Tensor | None = None
+    scores_are_output: bool = False
+    """The scores are the output itself, not computed from it."""
     answer: Answer | None = None
     """The output's own step axis, where it has one: loss and logits then have that axis, not the input's."""
     findings: Findings = field(default_factory=Findings)
@@ -291,6 +293,8 @@ class Trace:
     after_forward: list[Callable[[], None]] = field(default_factory=list)
     """Called when the model has returned and the backward pass has not begun: a probe may still request gradients."""
 
+    after_states: list[Callable[[], None]] = field(default_factory=list)
+    """What the probes have left to do and states and gates do not need: gradients inside fused modules."""
     returned: Any = None
     """What the model returned, with its graph, while `after_forward` is called."""
     parameter_gradients: RunGradients = field(default_factory=RunGradients)
@@ -325,6 +329,12 @@ class Trace:
         """Call every `take` with its gradient; gradients of several backward passes are summed."""
         for request in self.gradient_requests:
             request.take(request.gradient)
+
+    def after_the_states(self) -> None:
+        """Do what the probes left to be done once the states were known."""
+        waiting, self.after_states = self.after_states, []
+        for work in waiting:
+            work()
 
     def share_parameter_gradients(self) -> None:
         """The run has ended: its recurrences refer to the gradients of its weights from now on."""

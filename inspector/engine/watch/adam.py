@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from inspector.engine.watch.gradients import BY_PARAMETER
+from inspector.engine.watch.in_cache import fits, quotients
 from inspector.engine.watch.measure import Measure, Moment
 from inspector.engine.watch.pack import Values
 from inspector.engine.watch.parameters import Parameters, local
@@ -64,8 +65,14 @@ class AdamState(Measure):
 
     def _measure(self, moment: Moment, known: Sequence[tuple[int, Tensor, Tensor, float]]) -> None:
         columns = [column for column, *_ in known]
-        moment.pack.add(ROOT_V, columns, norms([second for _, second, _, _ in known], 1), self._corrected)
-        roots = torch._foreach_sqrt([second for _, second, _, _ in known])
+        seconds, own = [second for _, second, _, _ in known], [gradient for _, _, gradient, _ in known]
+        if fits(seconds, own):
+            total, relative = quotients(seconds, own, [max(eps, 1e-30) for *_, eps in known])
+            moment.pack.add(ROOT_V, columns, total, self._corrected)
+            moment.pack.add(RMS, columns, relative, self._relative)
+            return
+        moment.pack.add(ROOT_V, columns, norms(seconds, 1), self._corrected)
+        roots = torch._foreach_sqrt(seconds)
         torch._foreach_clamp_min_(roots, [max(eps, 1e-30) for *_, eps in known])
         gradients = [gradient.to(r.dtype) for (_, _, gradient, _), r in zip(known, roots, strict=True)]
         moment.pack.add(RMS, columns, squares(torch._foreach_div(gradients, roots)), self._relative)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 from torch import Tensor, nn
@@ -36,14 +38,14 @@ class Attachment:
         before = Passing(lambda *step: core.guarded(core.step_begins, *step))
         after = Passing(core.after_step)
         for optimizer in optimizers:
-            self._handles.append(optimizer.register_step_pre_hook(before))
+            self._steps.append(optimizer.register_step_pre_hook(before))
             self._steps.append(optimizer.register_step_post_hook(after))
 
     def any_optimizer(self, found: Any) -> None:
         """Tell `found` (optimizer) of the step of any optimizer of the process, under the guard."""
         core = self.core
         hook = Passing(lambda optimizer, *_: core.guarded(found, optimizer))
-        self._handles.append(register_optimizer_step_pre_hook(hook))
+        self._steps.append(register_optimizer_step_pre_hook(hook))
 
     def backward_begins(self) -> None:
         """See backward_calls.Listener."""
@@ -54,9 +56,20 @@ class Attachment:
         self.core.guarded(self.core.backward_ended, roots, scaled)
 
     def remove(self) -> None:
-        """Remove all hooks; those after steps only when no other process waits for this one."""
+        """Remove all hooks. Those of optimizers stay, and do nothing, while a step is being made (see below), and while
+        another process waits for this one."""
+        self.remove_from_model()
+        for handle in () if self.core.ranks.bound or inside_a_step() else self._steps:
+            handle.remove()
+
+    def remove_from_model(self) -> None:
+        """Remove those that may be removed at any moment.
+
+        An optimizer goes through its hooks while they are called, and fails where one is removed then: those stay, do
+        nothing, and go with the watcher.
+        """
         leave(self)
-        for handle in (*self._handles, *(() if self.core.ranks.bound else self._steps)):
+        for handle in self._handles:
             handle.remove()
         self._handles.clear()
 
@@ -64,3 +77,13 @@ class Attachment:
 def _output(rest: tuple[Any, ...]) -> Any:
     """The result among what a forward hook gets: torch leaves the keyword arguments out where the module raised."""
     return rest[-1] if len(rest) == 2 else None
+
+
+def inside_a_step() -> bool:
+    """Whether a step of an optimizer is on the stack: somebody closes the watcher from a hook."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "wrapper" and frame.f_globals.get("__name__") == "torch.optim.optimizer":
+            return True
+        frame = frame.f_back
+    return False

@@ -114,10 +114,13 @@ class Core:
         with suppress(Exception):
             if self.sink is not None:
                 self.sink.write(Log(self.error, "error", "watch"))
-        self.ended = True
+        with suppress(Exception):
+            self._settle_row()
+            self.flush()
         self.moment = None
         with suppress(Exception):
             self.leave()
+        self.ended = True
 
     def leave(self) -> None:
         """Watching has ended, well or not: nothing is left in the user's program."""
@@ -194,7 +197,6 @@ class Core:
         if self.ended and self.ranks.bound and due and self.ranks.collectives == before:
             with suppress(Exception):
                 self.ranks.goodbye()
-            self.when_ended()
 
     def step_ended(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """It ended. With the first optimizer's step an iteration is complete."""

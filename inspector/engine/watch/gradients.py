@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,7 +44,7 @@ class GradientNorms(Measure):
     """Before clipping: after each backward pass of the iteration, so that the last one counts, with all accumulated."""
 
     summed = (NORM, NON_FINITE)
-    finishing: ClassVar = {NORM: root}
+    finishing = MappingProxyType({NORM: root})
     reads_gradients = True
     tables = (
         About(
@@ -100,7 +101,7 @@ class ClippedNorms(Measure):
     """After clipping: as the optimizer gets them."""
 
     summed = (CLIPPED,)
-    finishing: ClassVar = {CLIPPED: root}
+    finishing = MappingProxyType({CLIPPED: root})
     reads_gradients = True
     tables = (
         About(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor, nn
@@ -53,7 +54,7 @@ class Measure:
     tables: tuple[About, ...] = ()
     summed: tuple[str, ...] = ()
     """Tables whose numbers are sums over a parameter's entries while they travel: shards add them up."""
-    finishing: Mapping[str, Finish] = {}
+    finishing: Mapping[str, Finish] = MappingProxyType({})
     """By table of `summed`, what turns sums into what is shown, on the host."""
     reads_gradients = False
     """Whether `step_begins` reads gradients: where the step gets a closure, it is called when the step has ended."""

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from inspector.capture import CaptureError
-from inspector.engine.errors import InputError, ModelError
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
 from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.pipeline.watched_call import batch_of
@@ -93,9 +92,9 @@ class Prober:
         self.frames += 1
         try:
             self._perform(frame)
-        except (ModelError, InputError, RuntimeError) as fault:
-            if isinstance(fault, CaptureError):
-                raise
+        except CaptureError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - a model of the user's may raise anything on a batch that it does not take
             self.failed = True
             self._sink.write(Log(f"The probe at {label} failed ({error_text(fault)}); there is no other.", "warning"))
             return -1

@@ -23,7 +23,7 @@ from inspector.engine.watch.pack import Finish
 from inspector.engine.watch.parameters import WRAPPERS, Parameters, local
 
 _HEAD = 4
-"""Numbers before the tables: how many processes end, iterations to the next recorded one, sum of losses, their count."""
+"""Numbers before the tables: processes that end, iterations to the next recorded one, sum of losses, their count."""
 _watchers = 0
 
 
@@ -86,7 +86,7 @@ class Together(Ranks):
         if not self._agree():
             return following
         found = self._reduce(self._packed(moment, following))
-        head = found[:_HEAD].tolist()
+        head: list[float] = found[:_HEAD].tolist()
         if head[0]:
             self._agreed = False
             raise RuntimeError("it ended in another process of this training")

@@ -101,7 +101,8 @@ class Ring(Measure):
 
     def _arrived(self, kept: Kept, name: str, gradient: Tensor) -> None:
         if kept.nbytes + gradient.nbytes <= BYTES // ITERATIONS:
-            kept.tensors[name] = gradient.detach().clone()
+            # no copy: autograd changes no gradient in place that somebody else holds
+            kept.tensors[name] = gradient.detach()
 
     def step_begins(self, moment: Moment, optimizer: Optimizer, columns: Sequence[int]) -> None:
         """Remember the optimizer."""

@@ -5,6 +5,7 @@ Letters: p tensor of the list.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -22,11 +23,16 @@ def squares(tensors: Sequence[Tensor]) -> Tensor:
     in float32 are computed again in float64; other devices return infinity above 1e19 and zero below 1e-23.
     """
     found = norms(tensors).square_()
-    if found.device.type == "cpu":
-        doubtful = ~(found.isfinite() & (found > TINY * TINY))
-        if bool(doubtful.any()):
-            for p in doubtful.nonzero().flatten().tolist():
-                found[p] = tensors[p].double().square().sum()
+    return corrected(found, tensors) if found.device.type == "cpu" else found
+
+
+def corrected(found: Tensor, tensors: Sequence[Tensor]) -> Tensor:
+    """Sums of squares on the CPU, those computed again in float64 whose squares float32 cannot hold."""
+    doubtful = ~(found.isfinite() & (found > TINY * TINY))
+    if bool(doubtful.any()):
+        for p in doubtful.nonzero().flatten().tolist():
+            largest = float(torch.linalg.vector_norm(tensors[p], torch.inf)) if tensors[p].numel() else 0.0
+            found[p] = tensors[p].double().square().sum() if 0 < largest < math.inf else largest * largest
     return found
 
 

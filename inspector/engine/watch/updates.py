@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
 from inspector.engine.watch.gradients import BY_PARAMETER, root
+from inspector.engine.watch.in_cache import differences, fits
 from inspector.engine.watch.measure import Found, Measure, Moment
 from inspector.engine.watch.parameters import Parameters, local
-from inspector.engine.watch.sums import HALF, squares
+from inspector.engine.watch.sums import HALF, TINY, corrected, squares
 from inspector.engine.watch.tables import About
 
 WEIGHT = "parameters:weight/norm"
@@ -26,7 +27,7 @@ class Updates(Measure):
     """From a copy of the weights before the step: the real difference, whatever the optimizer does."""
 
     summed = (WEIGHT, UPDATE, _UNMOVED, _PUSHED)
-    finishing: ClassVar = {WEIGHT: root, UPDATE: root}
+    finishing = MappingProxyType({WEIGHT: root, UPDATE: root})
     tables = (
         About(
             name=WEIGHT, title="weight norm", formula="‖θ‖₂ after the step", scale="log", column=BY_PARAMETER,
@@ -72,10 +73,22 @@ class Updates(Measure):
             return
         if not weights:
             return
+        if fits(held, weights):
+            moved, sizes = differences(held, weights)
+            moment.pack.add(UPDATE, columns, self._exact(moved, held, weights), root)
+            moment.pack.add(WEIGHT, columns, corrected(sizes, weights), root)
+            return
         moment.pack.add(WEIGHT, columns, squares(weights), root)
-        moved = torch._foreach_sub(held, weights)
-        moment.pack.add(UPDATE, columns, squares(moved), root)
-        self._lost(moment, columns, moved)
+        change = torch._foreach_sub(held, weights)
+        moment.pack.add(UPDATE, columns, squares(change), root)
+        self._lost(moment, columns, change)
+
+    @staticmethod
+    def _exact(sums: Tensor, held: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
+        """Those whose squares float32 cannot hold again, in float64."""
+        for n in (~(sums.isfinite() & (sums > TINY * TINY))).nonzero().flatten().tolist():
+            sums[n] = corrected(sums[n : n + 1], [held[n] - weights[n]])[0]
+        return sums
 
     def _lost(self, moment: Moment, columns: Sequence[int], moved: Sequence[Tensor]) -> None:
         pairs = []

@@ -63,7 +63,7 @@ class Watcher:
         if optimizers and path is not None:
             self._sink.begin()
             self._core.guarded(self._first_frame)
-        self._core.when_ended = self._detach
+        self._core.when_ended = self._leave_model
         self._attachment = Attachment(self._core, model)
         self._attachment.optimizers(optimizers)
         if not optimizers:
@@ -178,16 +178,17 @@ class Watcher:
         atexit.unregister(self._at_exit)
         self._core.guarded(self._core.finish)
         self._core.leave()
+        self._attachment.remove()
         if self.path is not None:
             try:
                 self._sink.begin().__exit__(None if fault is None else type(fault), fault, None)
             except (CaptureError, OSError) as problem:
                 self._core.fail(problem)
 
-    def _detach(self) -> None:
-        attachment = getattr(self, "_attachment", None)
+    def _leave_model(self) -> None:
+        attachment = getattr(self, "_attachment", None)  # the very first record may fail
         if attachment is not None:
-            attachment.remove()
+            attachment.remove_from_model()
 
 
 class LateSink:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QStringListModel, Qt, Slot
 from PySide6.QtWidgets import (
+    QComboBox,
     QCompleter,
     QDialog,
     QDialogButtonBox,
@@ -27,10 +29,11 @@ from inspector.records import Load
 from inspector.workspace.samples import find_sample
 
 LISTED = 8
+CPU = "cpu"
 
 
 class OpenModelDialog(QDialog):
-    """`file.py:callable` or `package.module:callable`, its arguments and a checkpoint."""
+    """`file.py:callable` or `package.module:callable`, its arguments, a checkpoint, and the device that runs it."""
 
     def __init__(self, parent: QWidget | None = None, subject: str = "", checkpoint: str = "") -> None:
         super().__init__(parent)
@@ -38,6 +41,9 @@ class OpenModelDialog(QDialog):
         self.checkpoints = name_filter("Checkpoints", ())
         """The filter of the dialog that chooses a checkpoint."""
         self.subject, self.arguments, self.checkpoint = QLineEdit(), QLineEdit("{}"), QLineEdit()
+        self.device = QComboBox()
+        self.device.setAccessibleName("Device")
+        self.offer_devices((CPU,))
         self.subject.setPlaceholderText("path/to/file.py:make_model, or package.module:Model")
         for line, name in ((self.subject, "Model"), (self.arguments, "Arguments"), (self.checkpoint, "Checkpoint")):
             line.setAccessibleName(name)
@@ -58,6 +64,7 @@ class OpenModelDialog(QDialog):
         form.addRow("Model", _with_button(self.subject, self._browse_model))
         form.addRow("Arguments (JSON)", self.arguments)
         form.addRow("Checkpoint", _with_button(self.checkpoint, self._browse_checkpoint))
+        form.addRow("Device", self.device)
         self.problem.setWordWrap(True)
         self.problem.setObjectName("problem")
         self.problem.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -84,6 +91,15 @@ class OpenModelDialog(QDialog):
         if checkpoint:
             self.checkpoint.setText(checkpoint)
 
+    def offer_devices(self, names: Sequence[str]) -> None:
+        """The devices of the machine on which the model runs; the one that was chosen stays chosen if it is there."""
+        chosen = self.device.currentText()
+        self.device.clear()
+        self.device.addItems(list(names))
+        self.device.setCurrentText(chosen if chosen in names else CPU)
+        self.device.setEnabled(len(names) > 1)
+        self.device.setToolTip("" if len(names) > 1 else "torch finds no other device on this machine")
+
     def say(self, sentence: str, details: str = "") -> None:
         """Show what is wrong, above the buttons; the details can be unfolded and copied."""
         self.problem.setText(clean_block(sentence))
@@ -102,7 +118,7 @@ class OpenModelDialog(QDialog):
         """The request that the fields describe."""
         return Load(
             subject=self.subject.text().strip(), arguments=json.loads(self.arguments.text() or "{}"),
-            checkpoint=self.checkpoint.text().strip(),
+            checkpoint=self.checkpoint.text().strip(), device=self.device.currentText(),
         )  # fmt: skip
 
     @Slot()

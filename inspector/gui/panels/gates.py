@@ -19,7 +19,7 @@ from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.numbers import fixed
 from inspector.gui.widgets.plain_text import escaped
-from inspector.gui.widgets.source import glance, overview_of
+from inspector.gui.widgets.source import changes_of, glance, overview_of
 from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -106,6 +106,7 @@ class Gates(Panel):
                 overview_of(self.capture, channel.name, self.frame), steps, units, levels, channel.unit,
                 self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
                 gaps=gaps_of(self.capture, channel.name, self.frame),
+                changes=changes_of(self.capture, channel.name, self.frame),
             )  # fmt: skip
             row.plot.set_title(channel.title)
             row.plot.step_axis.set_names(names)

@@ -16,7 +16,7 @@ from inspector.gui.widgets.centred import DIFFERENCE, is_centred
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.ordering import ORDERS, order_units
-from inspector.gui.widgets.source import glance, overview_of
+from inspector.gui.widgets.source import changes_of, glance, overview_of
 from inspector.gui.widgets.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -90,6 +90,7 @@ class States(Panel):
             overview_of(self.capture, channel.name, self.frame), steps, units, levels, channel.unit,
             self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
             gaps=gaps_of(self.capture, channel.name, self.frame),
+            changes=changes_of(self.capture, channel.name, self.frame),
         )  # fmt: skip
         self.row.set_order(self._ordering(channel))
         self.row.plot.set_title(f"{channel.title}, {channel.place}")

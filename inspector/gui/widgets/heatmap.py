@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,17 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from inspector.gui.widgets.gaps import NONE, Gaps, Rect, in_order
+from inspector.gui.widgets.growing_image import GrowingImage, Overview, arranged, cell_width, coloured
 from inspector.gui.widgets.hatching import paint_gaps
-from inspector.gui.widgets.quantise import Levels, extreme
+from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import LIGHT, Theme, colour_table
 
 Array = npt.NDArray[Any]
-Overview = Callable[[tuple[int, int], int], tuple[Array, Array]]
+Changes = Callable[[Any], tuple[int, Any]]
+"""What was seen (None: nothing) → (the first column that may differ from it, what is seen now)."""
+
+Picture = tuple[QImage, QRectF, tuple[int, int]]
+"""An image, the part of it that is drawn, the columns that it covers."""
 
 
 class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
@@ -35,23 +42,34 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         self._levels = Levels(0.0, 1.0)
         self._order: npt.NDArray[np.intp] | None = None
         self._revision = 0
-        self._cache: tuple[Any, QImage, tuple[int, int]] | None = None
-        self._table: list[int] = []
+        self._cache: tuple[Any, QImage] | None = None
+        self._table: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)
+        self._changes: Changes | None = None
+        self._seen_last: Any = None
+        self._growing = GrowingImage()
         self._gaps = NONE
         self._covers: tuple[list[Rect], list[Rect]] = ([], [])
         self.theme: Theme = LIGHT
 
     def set_source(
-        self, overview: Overview, columns: int, rows: int, levels: Levels, revision: int, gaps: Gaps = NONE
+        self,
+        overview: Overview,
+        columns: int,
+        rows: int,
+        levels: Levels,
+        revision: int,
+        gaps: Gaps = NONE,
+        changes: Changes | None = None,
     ) -> None:
         """Show another array, or the same one grown. `rows` is its number of units, `columns` of steps; `gaps` are the
-        cells that are not known."""
+        cells that are not known. With `changes` only what is new is read and coloured when it is drawn next; the
+        overview then divides a range evenly into as many cells as are asked for."""
         if (columns, rows) != (self._columns, self._rows):
             self.prepareGeometryChange()
             self._columns, self._rows = columns, rows
-        if levels.scale != self._levels.scale or not self._table:
-            self._table = [int(colour) for colour in colour_table(levels.scale)]
-        self._overview, self._levels, self._revision = overview, levels, revision
+        if levels.scale != self._levels.scale or not self._table.size:
+            self._table = colour_table(levels.scale)
+        self._overview, self._levels, self._revision, self._changes = overview, levels, revision, changes
         self._cache = None
         self._gaps = gaps
         self._arrange()
@@ -96,17 +114,15 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         device = painter.deviceTransform()
         cells = max(16, min(4096, int(abs(device.m11()) * (stop - first)) + 1))
         height = max(16, min(4096, int(abs(device.m22()) * self._rows) + 1))
-        key = (first, stop, cells, height, self._revision, self._levels)
-        if self._cache is None or self._cache[0] != key:
-            self._cache = (key, *self._render(first, stop, cells, height))
-        image, (left, right) = self._cache[1], self._cache[2]
+        picture = self._grown(first, stop, cells, height) if self._changes else self._whole(first, stop, cells, height)
+        image, source, (left, right) = picture
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
         area = QRectF(left - 0.5, -0.5, right - left, self._rows)
         if self._levels.masked:
             painter.fillRect(area, QColor(self.theme.masked))
-        painter.drawImage(area, image)
+        painter.drawImage(area, image, source)
         if self._gaps:
-            cell = (right - left) / max(1, image.width())
+            cell = (right - left) / max(1.0, source.width())
             paint_gaps(painter, self.theme, *(self._seen(rects, left, right, cell) for rects in self._covers))
 
     @staticmethod
@@ -121,19 +137,29 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
                 found.append(QRectF(low - 0.5, top - 0.5, high - low, bottom - top))
         return found
 
-    def _render(self, first: int, stop: int, cells: int, height: int) -> tuple[QImage, tuple[int, int]]:
+    def _grown(self, first: int, stop: int, cells: int, height: int) -> Picture:
+        """The image of an array that grows: what is new is added to it."""
+        assert self._overview is not None and self._changes is not None
+        changed, self._seen_last = self._changes(self._seen_last)
+        levels, order = replace(self._levels, clipped=0.0), self._order
+        key = (levels, None if order is None else order.tobytes(), min(height, self._rows), self._rows)
+        self._growing.show(
+            (first, stop), cell_width(stop - first, cells), key, changed, self._overview, partial(self._colour, height)
+        )
+        return self._growing.image, self._growing.source, (self._growing.first, stop)
+
+    def _whole(self, first: int, stop: int, cells: int, height: int) -> Picture:
+        """The image of an array of which nothing is known to stay as it was."""
         assert self._overview is not None
-        low, high = self._overview((first, stop), cells)
-        values = extreme(low, high, self._levels.scale)
-        if values.ndim == 1:
-            values = values[:, None]
-        if self._order is not None and len(self._order) == values.shape[1]:
-            values = values[:, self._order]
-        if values.shape[1] > height:
-            starts = np.arange(0, values.shape[1], -(-values.shape[1] // height))
-            low, high = (how.reduceat(values, starts, axis=1) for how in (np.minimum, np.maximum))
-            values = extreme(low, high, self._levels.scale)
-        pixels = np.ascontiguousarray(self._levels.index(values).T)
-        image = QImage(pixels.data, pixels.shape[1], pixels.shape[0], pixels.shape[1], QImage.Format.Format_Indexed8)
-        image.setColorTable(self._table)
-        return image.copy(), (first, stop)
+        key = (first, stop, cells, height, self._revision, self._levels)
+        if self._cache is None or self._cache[0] != key:
+            pixels = np.ascontiguousarray(self._colour(height, *self._overview((first, stop), cells)).T)
+            rows, columns = pixels.shape
+            image = QImage(pixels.data, columns, rows, 4 * columns, QImage.Format.Format_ARGB32_Premultiplied)
+            self._cache = (key, image.copy())
+        image = self._cache[1]
+        return image, QRectF(image.rect()), (first, stop)
+
+    def _colour(self, height: int, low: Array, high: Array) -> npt.NDArray[np.uint32]:
+        values = arranged(low, high, self._levels, self._order, height)
+        return coloured(values, self._levels, self._table)

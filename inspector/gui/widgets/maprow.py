@@ -13,7 +13,7 @@ from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import ValueAxis
 from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.gaps import NONE, Gaps
-from inspector.gui.widgets.heatmap import Heatmap
+from inspector.gui.widgets.heatmap import Changes, Heatmap
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
@@ -68,9 +68,10 @@ class MapRow:
         nan: bool = False,
         infinite: bool = False,
         gaps: Gaps = NONE,
+        changes: Changes | None = None,
     ) -> None:
-        """Show an array through its overview, its `gaps` covered."""
-        self.map.set_source(overview, columns, rows, levels, revision, gaps)
+        """Show an array through its overview, its `gaps` covered; `changes`: see `Heatmap.set_source`."""
+        self.map.set_source(overview, columns, rows, levels, revision, gaps, changes)
         self.plot.vb.setYRange(-0.5, max(1, rows) - 0.5, padding=0)
         if self.plot.steps is None:
             self.plot.vb.setXRange(-0.5, max(1, columns) - 0.5, padding=0)

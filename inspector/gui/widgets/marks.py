@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from PySide6.QtGui import QColor, QImage
+import numpy.typing as npt
+from PySide6.QtGui import QColor
 
 from inspector.gui.widgets.heatmap import Heatmap
 from inspector.gui.widgets.theme import LAST, Theme
 
+Array = npt.NDArray[Any]
 ALPHA = 0.9
 THIRDS = 3
 """A mark takes the middle one of so many parts of a row, where rows are high enough to be divided."""
@@ -25,19 +29,23 @@ class Marks(Heatmap):
         """The colour of the cursor, half transparent."""
         colour = QColor(theme.cursor)
         colour.setAlphaF(ALPHA)
-        half = LAST // 2
-        self._table = [0] * half + [colour.rgba()] * (256 - half)
+        self._table = np.zeros(256, np.uint32)
+        self._table[LAST // 2 :] = _premultiplied(colour)
         self._cache = None
         self.update()
 
-    def _render(self, first: int, stop: int, cells: int, height: int) -> tuple[QImage, tuple[int, int]]:
-        image, cut = super()._render(first, stop, cells, height)
-        rows, columns = image.height(), image.width()
+    def _colour(self, height: int, low: Array, high: Array) -> npt.NDArray[np.uint32]:
+        whole = super()._colour(height, low, high)
+        cells, rows = whole.shape
         if rows * THIRDS > height:
-            return image, cut
-        whole = np.frombuffer(image.constBits(), np.uint8).reshape(rows, image.bytesPerLine())[:, :columns]
-        lines = np.zeros((rows * THIRDS, columns), np.uint8)
-        lines[THIRDS // 2 :: THIRDS] = whole
-        thin = QImage(lines.data, columns, len(lines), columns, QImage.Format.Format_Indexed8)
-        thin.setColorTable(self._table)
-        return thin.copy(), cut
+            return whole
+        lines = np.zeros((cells, rows * THIRDS), np.uint32)
+        lines[:, THIRDS // 2 :: THIRDS] = whole
+        return lines
+
+
+def _premultiplied(colour: QColor) -> int:
+    """ARGB with the colours multiplied by the opacity, as an image stores it."""
+    share = colour.alphaF()
+    red, green, blue = (round(share * part) for part in (colour.red(), colour.green(), colour.blue()))
+    return int(colour.alpha() << 24 | red << 16 | green << 8 | blue)

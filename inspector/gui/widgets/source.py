@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from inspector.capture import Capture
 from inspector.capture.pyramid import reduce_rows, with_nan
+from inspector.gui.widgets.heatmap import Changes
 from inspector.gui.widgets.quantise import Levels, levels_of
 from inspector.gui.widgets.stepplot import POINTS, decimated
 from inspector.records import Channel
@@ -28,6 +30,29 @@ def overview_of(capture: Capture, name: str, frame: int) -> Callable[[tuple[int,
     return look
 
 
+def changes_of(capture: Capture, name: str, frame: int) -> Changes | None:
+    """Which steps of a channel are new since it was drawn last; None where that is not known (a comparison)."""
+    since = getattr(capture, "since", None)
+    return None if since is None else lambda seen: since(name, frame, seen)
+
+
+def steady(levels: Levels) -> Levels:
+    """The same limits on a grid of at most a twentieth of what they span, outward: while a run goes on its numbers
+    change in the last digits with every page, and what is drawn already keeps its colours.
+
+    Counter-example: limits that lie at a point of the grid may go to and fro between two of them; all is drawn again
+    then.
+    """
+    span = levels.high - levels.low
+    if not np.isfinite(span) or span <= 0:
+        return levels
+    most = span / 20
+    decade = 10.0 ** np.floor(np.log10(most))
+    unit = max(step * decade for step in (1, 2, 5) if step * decade <= most * (1 + 1e-9))
+    low, high = np.floor(levels.low / unit + 1e-6) * unit, np.ceil(levels.high / unit - 1e-6) * unit
+    return replace(levels, low=float(low), high=float(high))
+
+
 def glance(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool, bool]:
     """(levels, any NaN, any infinity) from a coarse overview of the whole channel;
     unknown values do not count as NaN."""
@@ -35,6 +60,7 @@ def glance(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool
     low, high = capture.overview(channel.name, frame, size=size)
     both = np.stack((low.reshape(-1), high.reshape(-1)), axis=-1)
     levels = levels_of(both, channel.scale, channel.limits)
+    levels = levels if channel.limits is not None else steady(levels)
     nan = np.isnan(low).reshape(len(low), -1).any(axis=1)
     if nan.any():
         nan &= ~_beside_gaps(capture, channel.name, frame, len(low))

@@ -35,6 +35,8 @@ class ModelOpening(QObject):
             self.dialog = OpenModelDialog(self.window)
             self.dialog.accepted.connect(self._go)
         self.dialog.checkpoints = name_filter("Checkpoints", self.offered.checkpoints)
+        if self.offered.catalog is not None:
+            self.dialog.offer_devices(self.offered.catalog.devices)
         self.dialog.fill(subject, checkpoint)
         self.dialog.say("")
         self.dialog.open()

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from listed import Listed
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
+from torch.utils.checkpoint import checkpoint
 
+from inspector.engine.attention.recorder import AttentionRecorder
 from inspector.engine.attention.rows import allowed
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.probes.attention import AttentionProbe
@@ -234,6 +236,52 @@ def test_multihead_attention_every_way(need_weights: bool, average: bool, batch_
     if need_weights:
         mean = weights_of(seen[0], 2).mean(0) if average else weights_of(seen[0], 2)
         torch.testing.assert_close(mean, plain[1][2].detach(), atol=1e-12, rtol=1e-10)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("separate", [True, False])
+def test_projections_with_biases_and_without_any(bias: bool, separate: bool) -> None:
+    widths = {"kdim": 6, "vdim": 6} if separate else {}
+    module = nn.MultiheadAttention(8, 2, bias=bias, batch_first=True, **widths).double().train()
+    if bias:
+        nn.init.normal_(module.in_proj_bias)  # torch begins with zeros
+    source = torch.randn(1, 7, 6 if separate else 8, dtype=torch.float64)
+
+    def call(x: Tensor) -> Any:
+        return module(x, source, source, average_attn_weights=False)
+
+    output, seen = probed(module, torch.randn(1, 5, 8, dtype=torch.float64), call)
+    assert seen[0].check is not None and seen[0].check.passed
+    torch.testing.assert_close(weights_of(seen[0]), output[1][0].detach(), atol=1e-12, rtol=1e-10)
+
+
+def test_attention_that_runs_again_in_the_backward_pass_is_seen_once() -> None:
+    class Checkpointed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.MultiheadAttention(8, 2, batch_first=True)
+
+        def forward(self, x: Tensor) -> Any:
+            return checkpoint(lambda y: self.inner(y, y, y, need_weights=False)[0], x, use_reentrant=False)
+
+    model = Checkpointed()
+    x = torch.randn(1, 5, 8, requires_grad=True)
+    _, seen = probed(model, x, lambda given: model(given).sum().backward())
+    assert x.grad is not None and [one.place for one in seen] == ["inner"]
+
+
+def test_after_a_fault_nothing_more_is_recorded_and_the_first_reason_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def fail(self: AttentionRecorder, *_: Any) -> None:
+        calls.append("asked")
+        raise RuntimeError("first" if len(calls) == 1 else "second")
+
+    monkeypatch.setattr(AttentionRecorder, "sdpa", fail)
+    sink, x = Listed(), torch.randn(1, 2, 4, 3)
+    _, seen = probed(Sdpa(), torch.zeros(1, 4, 1), lambda _: [Sdpa()((x, x, x)) for _ in range(3)], sink=sink)
+    assert not seen and calls == ["asked"]
+    assert [record.reason.count("first") for record in sink.of(Refusal)] == [1]
 
 
 def test_multihead_attention_with_everything_unusual() -> None:

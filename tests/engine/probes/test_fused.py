@@ -39,6 +39,7 @@ def watch(
     trace.hand_out_gradients()
     probe.detach()
     probe.finish(trace, emit)
+    trace.after_the_states()
     return trace, kept, dict(zip(named, gradients[len(wanted) :], strict=True))
 
 
@@ -207,6 +208,7 @@ def captured(model: nn.Module, call: Any) -> tuple[Trace, Kept]:
     call()
     probe.detach()
     probe.finish(trace, Emitter(kept))
+    trace.after_the_states()
     return trace, kept
 
 

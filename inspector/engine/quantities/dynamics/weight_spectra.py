@@ -83,7 +83,7 @@ def _write(recurrence: Recurrence, weight: RecurrentWeight, emit: Emitter) -> No
 
 def spectra(matrix: Tensor) -> tuple[Tensor, Tensor, dict[str, float]]:
     """(singular values (h,), eigenvalues (h, 2) by modulus, {name: number}) of one matrix (h, h), in float64."""
-    matrix = matrix.double()
+    matrix = matrix.cpu().double()
     singular = torch.linalg.svdvals(matrix)
     values = torch.linalg.eigvals(matrix)
     values = values[values.abs().argsort(descending=True)]

@@ -50,7 +50,7 @@ def depth_parameters(trace: Trace, emit: Emitter) -> None:
     counts: dict[str, int] = {}
     for name in sorted(found, key=lambda name: order.get(owner(name)[0], math.inf)):
         place = ".".join(part for part in owner(name) if part) or "model"
-        squares[place] = squares.get(place, 0.0) + float(found[name].double().square().sum())
+        squares[place] = squares.get(place, 0.0) + float(found[name].cpu().double().square().sum())
         counts[place] = counts.get(place, 0) + found[name].numel()
     norm = torch.tensor(list(squares.values()), dtype=torch.float64).sqrt()
     values = torch.stack((norm / torch.tensor(list(counts.values()), dtype=torch.float64).sqrt(), norm))

@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from inspector.engine.cells.base import Cell
 from inspector.engine.cells.family import Stack
+from inspector.engine.devices.random_state import CPU, State, drawing_as
 
 OWN_BYTES = 4 << 20
 """Calls up to this size are copied, so that nothing the model does later can change what is shown; larger ones are
@@ -30,8 +31,9 @@ class FusedCall:
     Attributes:
         parts: names of the parts of a state; initial and final have as many tensors, or none where there were none.
         weights: the effective weights of this call, by their name in the module.
-        random: torch's random state at the call, where dropout between the layers was active; else None.
+        random: the random state of its device at the call, where dropout between the layers was active; else {}.
         autocast: (device type, dtype) where the call ran under torch.autocast; else None.
+        device: where the module computed; `fetch` copies from there.
         connected: parts of the given initial state from which gradients can flow into the computation before the call.
         memory: a number for the memory of its output, as long as something else refers to that.
         watched: tensors stored by reference, and those whose gradient is requested, with their versions at the call.
@@ -44,13 +46,14 @@ class FusedCall:
     parts: tuple[str, ...]
     dropping: bool
     weights: dict[str, Tensor]
-    random: Tensor | None = None
+    random: State = field(default_factory=dict)
     autocast: tuple[str, torch.dtype] | None = None
     connected: frozenset[str] = frozenset()
     kept: list[tuple[Tensor, int]] = field(default_factory=list)
     asked: list[tuple[Tensor, int]] = field(default_factory=list)
     gradients: dict[str, Tensor] = field(default_factory=dict)
     memory: int = 0
+    device: torch.device = CPU
 
     def overwritten(self) -> bool:
         """True when something stored by reference (an input, an output, a weight) was written to after the call."""
@@ -86,6 +89,17 @@ class FusedCall:
             tensors = []
         self.kept = [(t, t._version) for t in (*tensors, *self.weights.values()) if not t.is_inference()]
 
+    def fetch(self) -> None:
+        """Take everything into main memory, where it is analysed: one copy a tensor, none of what lies there."""
+        self.device = _data(self.output).device
+        self.given, self.output = _fetched(self.given), _fetched(self.output)
+        self.initial, self.final = (
+            tuple(item.detach().cpu() for item in state) for state in (self.initial, self.final)
+        )
+        for held in (self.weights, self.gradients):
+            held |= {name: value.detach().cpu() for name, value in held.items()}
+        self.kept, self.asked = [], []
+
     def continues(self, last: FusedCall, given: tuple[Tensor, ...], returned: list[tuple[Tensor, int]]) -> bool:
         """True when this call continues where `last` ended: its initial state is what `last` returned, unchanged."""
         if not isinstance(self.given, Tensor) or not isinstance(last.given, Tensor) or self.dropping != last.dropping:
@@ -108,6 +122,10 @@ def _copied(value: Tensor | PackedSequence) -> Tensor | PackedSequence:
     """A detached copy; of a packed sequence's data only (its index tensors are never changed)."""
     copied = _data(value).detach().clone()
     return packed_like(value, copied) if isinstance(value, PackedSequence) else copied
+
+
+def _fetched(value: Tensor | PackedSequence) -> Tensor | PackedSequence:
+    return value.detach().cpu() if isinstance(value, Tensor) else packed_like(value, value.data).cpu()
 
 
 def _same_weights(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
@@ -282,13 +300,12 @@ def _masks(stack: Stack, call: FusedCall, output: Tensor, x: Tensor, packed: boo
     The kernel draws one mask a layer, in the layout (t, b, h) or that of the packed data. The check shows whether they
     are the right ones: the layer above reproduces the module's output only with them.
     """
-    if call.random is None:
+    if not call.random:
         return []
     shape = (*(output.shape[:1] if packed else x.shape[:2]), output.shape[-1])
-    with torch.random.fork_rng(devices=[]):
-        torch.set_rng_state(call.random)
-        ones = torch.ones(shape, dtype=output.dtype)
-        return [torch.dropout(ones, stack.dropout, True) for _ in range(stack.layers - 1)]
+    with drawing_as(call.random):
+        ones = torch.ones(shape, dtype=output.dtype, device=call.device)
+        return [torch.dropout(ones, stack.dropout, True).cpu() for _ in range(stack.layers - 1)]
 
 
 def _states(parts: tuple[str, ...], state: tuple[Tensor, ...], batched: bool) -> dict[str, Tensor]:

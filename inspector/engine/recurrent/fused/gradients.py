@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from inspector.engine.cells.bptt_sweep import sweep
 from inspector.engine.cells.family import CellFamily
-from inspector.engine.cells.gate_products import resolution
 from inspector.engine.recurrent.fused.calls import Segment, Unfolded, flip_each
 from inspector.engine.recurrent.verification import distance, judge, largest
 from inspector.engine.trace.trace import Recurrence
@@ -47,15 +46,16 @@ def spread(
     layers: list[list[Recurrence]],
     plain: Unfolded,
     column: int | None,
+    unit: float,
 ) -> tuple[float, float]:
     """Fill `arriving` and `delta` of every layer and direction.
 
     Calls of a chain are taken one by one, the last first: the gradient of a call's outputs is autograd's own and
-    includes everything after the call. Returns (largest relative difference from autograd, what is allowed) for one
-    column, (0, 1) where that is None.
+    includes everything after the call. `unit` is the spacing of numbers in the module's arithmetic. Returns (largest
+    relative difference from autograd, what is allowed) for one column, (0, 1) where that is None.
     """
     assert plain.arriving is not None
-    every = _begun(family, module, weights, layers, resolution(plain.output.dtype, plain.output.device))
+    every = _begun(family, module, weights, layers, unit)
     pairs: list[tuple[float, float]] = [(0.0, 1.0)]
     flowing: dict[str, Tensor | None] = {}
     for segment in reversed(plain.segments):

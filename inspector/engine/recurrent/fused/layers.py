@@ -6,6 +6,7 @@ of cells to the next is in its own file (engine/cells/).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -62,22 +63,26 @@ class CallChain:
 
 def unpack(
     chain: CallChain, lengths: Tensor, sample: int, emit: Emitter, *, only: bool, compare: bool = True
-) -> list[Recurrence]:
+) -> tuple[list[Recurrence], Callable[[], None]]:
     """One Recurrence for every layer and direction, lowest layer first; with `only`, of that sample alone.
 
+    The second result fills in the gradients, which takes most of the time; states and gates need none.
     `compare`: check the gradients inside by autograd.
     """
     place = chain.place
     if any(call.overwritten() for call in chain.calls):
         emit.refuse(f"{place}:h", OVERWRITTEN.format(place))
-        return []
+        return [], _nothing
+    changed = any(call.gradients_lost() for call in chain.calls)
+    for call in chain.calls:
+        call.fetch()
     whole = unfold(chain.stack, chain.calls, lengths)
     columns = whole.x.shape[1]
     column = column_of(sample, lengths.numel(), columns)
     if column is None:
         reason = UNKNOWN_COLUMN.format(place=place, columns=columns, samples=lengths.numel())
         emit.refuse(f"{place}:h", reason)
-        return []
+        return [], _nothing
     if columns == 1:
         whole.base = sample
     one = only and columns > 1
@@ -89,8 +94,12 @@ def unpack(
     if len(layers) < chain.stack.layers:
         emit.refuse(f"{place}.l{len(layers)}:h", DROPPED.format(place))
     compared = column if plain is whole else 0
-    _gradients(chain, layers, plain, compared if compare else None, emit)
-    return [recurrence for row in layers for recurrence in row]
+    fill = partial(_gradients, chain, layers, plain, compared if compare else None, emit, changed=changed)
+    return [recurrence for row in layers for recurrence in row], fill
+
+
+def _nothing() -> None:
+    """There is no gradient to fill in."""
 
 
 def _all_passed(layers: list[list[Recurrence]]) -> bool:
@@ -113,18 +122,25 @@ def _layers(chain: CallChain, plain: Unfolded) -> list[list[Recurrence]]:
 
 
 def _gradients(
-    chain: CallChain, layers: list[list[Recurrence]], plain: Unfolded, column: int | None, emit: Emitter
+    chain: CallChain,
+    layers: list[list[Recurrence]],
+    plain: Unfolded,
+    column: int | None,
+    emit: Emitter,
+    *,
+    changed: bool,
 ) -> None:
     """Fill `arriving` and `delta`, or report why not. Without a loss nothing is reported."""
     if plain.arriving is None or len(layers) < chain.stack.layers:
         return
     reason = ""
-    if any(call.gradients_lost() for call in chain.calls):
+    if changed:
         reason = CHANGED.format(chain.place)
     elif not _all_passed(layers):
         reason = UNREPRODUCED.format(chain.place)
     else:
-        error, allowed = spread(chain.family, chain.module, chain.first.weights, layers, plain, column)
+        unit = resolution(plain.output.dtype, chain.first.device)
+        error, allowed = spread(chain.family, chain.module, chain.first.weights, layers, plain, column, unit)
         if not error <= allowed:
             reason = DISAGREEING.format(chain.place, error, allowed)
     if reason:
@@ -175,7 +191,7 @@ def _direction(chain: CallChain, plain: Unfolded, below: Tensor, layer: int, dir
 
 
 def _resolution(call: FusedCall, plain: Unfolded) -> float:
-    own = resolution(plain.output.dtype, plain.output.device)
+    own = resolution(plain.output.dtype, call.device)
     return own if call.autocast is None else max(own, float(torch.finfo(call.autocast[1]).eps))
 
 

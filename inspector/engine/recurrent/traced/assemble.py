@@ -61,7 +61,7 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
         if slot.lags > MOST_LAGS:
             raise Unsupported(f"it reads states {slot.lags + 1} steps old; the limit is {MOST_LAGS + 1}")
         for lag in range(slot.lags + 1):
-            parts[name if lag == 0 else f"{name}[t-{lag}]"] = Part(slot.index, lag, shape, axis)
+            parts[name if lag == 0 else f"{name}[t-{lag}]"] = Part(slot.index, lag, shape, axis, slot.values[0].device)
     if sum(part.width for part in parts.values()) > LARGEST:
         raise Unsupported(f"its state has more than {LARGEST} entries a sample")
     return parts
@@ -253,7 +253,7 @@ def recurrence_of(
     own = {id(gate.values) for gate in of_cells}
     inner = tuple(gate.signal for gate in gates if id(gate.values) in own)
     bounded = {gate.signal: gate.bound for gate in gates if gate.bound}
-    known = tuple(stacked(gate, size, states) for gate in gates)
+    known = tuple(stacked(gate, size, states).cpu() for gate in gates)
     try:
         groups, cut = programs_of(flow, parts, state, made)
         cell = ReplayStep(parts, groups, steps, names)
@@ -318,7 +318,7 @@ def states_of(parts: dict[str, Part], state: Sequence[Slot]) -> Tensor:
         early = [slot.early.get(before, nothing) for before in range(part.lag, 0, -1)]
         values = torch.stack([*early, *slot.values][: len(slot.values)])
         rows = values.movedim(part.batch + 1, 1) if part.batch is not None else values[:, None]
-        columns.append(rows.reshape(*rows.shape[:2], -1))
+        columns.append(rows.reshape(*rows.shape[:2], -1).cpu())
     dtype = columns[0].dtype
     return torch.cat([column.to(dtype) for column in columns], dim=-1)
 
@@ -333,7 +333,7 @@ def _entering(groups: Sequence[Steps], steps: int, batch: int, like: Tensor) -> 
         if not shared and tensor.is_floating_point() and (batch == 1 or batch in tensor.shape[1:])
         and tensor[0].numel() <= 4096 * batch
     ]  # fmt: skip
-    rows = [row.flatten(2).to(like.dtype) for row in rows]
+    rows = [row.flatten(2).to(like.device, like.dtype) for row in rows]
     return torch.cat(rows, -1) if rows else like.new_zeros(steps, batch, 0)
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.func import jacrev, vmap
 
+from inspector.engine.devices.present import has_float64
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.program.slicing import Program
@@ -29,7 +30,8 @@ class AutonomousStep:
         self, cell: ReplayStep, program: Program, outside: Sequence[Tensor], whole: Tensor, column: int
     ) -> None:
         self.cell, self.program, self.column = cell, program, column
-        self.dtype = whole.dtype if names_a_type(program) else torch.float64
+        wide = all(has_float64(one.device) for one in outside)
+        self.dtype = torch.float64 if wide and not names_a_type(program) else whole.dtype
         self.whole = whole.to(self.dtype)
         self.outside = [one.to(self.dtype) if one.is_floating_point() else one for one in outside]
 
@@ -89,8 +91,14 @@ def _means(group: Steps, index: Tensor, scale: float) -> list[Tensor]:
     for one, shared in zip(group.outside, group.shared, strict=True):
         if not shared and not one.is_floating_point():
             raise Unsupported("Some inputs of the steps are not numeric, so they have no mean.")
-        found.append(one if shared else scale * one[index].double().mean(0))
+        found.append(one if shared else _mean(one[index], scale))
     return found
+
+
+def _mean(rows: Tensor, scale: float) -> Tensor:
+    """In float64 where the device has it, else computed in main memory and rounded to the rows' type."""
+    mean = scale * rows.cpu().double().mean(0)
+    return mean.to(rows.device) if has_float64(rows.device) else mean.to(rows)
 
 
 def _cell(recurrence: ReplayRecurrence) -> ReplayStep:

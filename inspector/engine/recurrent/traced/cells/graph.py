@@ -133,7 +133,7 @@ class GraphBlock(MatrixBlock):
         try:
             with torch.enable_grad():
                 rows = [
-                    torch.stack([self.cell.matrix(self.start + n, int(column)) for column in self.columns])
+                    torch.stack([self.cell.matrix(self.start + n, int(column)).cpu() for column in self.columns])
                     for n in range(t)
                 ]
         except RuntimeError as problem:

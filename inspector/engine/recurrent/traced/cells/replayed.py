@@ -57,10 +57,12 @@ class ReplayStep(RecordedStep):
     def cut_apart(self, cuts: Container[int]) -> bool:
         """Whether steps detach some of what their new state is made of, and not all; the method then says so.
 
-        `cuts`: the steps before which the whole state is detached.
+        `cuts`: the steps before which the whole state is detached, at their beginning or at the end of the step before.
+        The first and the last step are not examined: what comes before and after them is not recorded.
         """
-        own = (n for group in self.groups if group.program.cut for n in group.numbers.tolist())
-        if not any(n > 0 and n not in cuts for n in own):
+        own = [n for group in self.groups if group.program.cut for n in group.numbers.tolist()]
+        last = max((n for group in self.groups for n in group.numbers.tolist()), default=0)
+        if not any(0 < n < last and n not in cuts and n + 1 not in cuts for n in own):
             return False
         self.method = type(self).method + self.across
         return True

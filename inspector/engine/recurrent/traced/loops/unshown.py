@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
-from torch.nn import Parameter
 
 from inspector.engine.recurrent.traced.loops.bytecode import Span, loops_of
 from inspector.engine.recurrent.traced.loops.loop import FEWEST
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import given_to
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
+from inspector.engine.recurrent.traced.record.values import is_parameter
 
 MOST_CALLS = 50_000
 """Calls of one loop that are examined: enough for its first iterations, which are as the later ones."""
@@ -143,7 +143,7 @@ def _used(table: Table, n: int) -> list[Tensor]:
 
 def _layers(table: Table, iterations: Sequence[Sequence[int]]) -> bool:
     """Whether every iteration uses parameters of its own, as the layers of a stack do."""
-    used = [{id(one) for n in own for one in given_to(table.calls[n]) if type(one) is Parameter} for own in iterations]
+    used = [{id(one) for n in own for one in given_to(table.calls[n]) if is_parameter(one)} for own in iterations]
     return all(used) and all(not (a & b) for a, b in pairwise(used))
 
 

@@ -37,12 +37,12 @@ def carried() -> Mapping[str, Callable[..., Any]]:
 
 
 @cache
-def at_memory() -> Mapping[str, Callable[..., Any]]:
+def at_memory(device: torch.device) -> Mapping[str, Callable[..., Any]]:
     """The functions whose outputs depend on each other (an LSTM's h on its c), with that output given first.
 
-    Only where autograd's gradient of that output has the path to the other one (`Cell.feeds_parts`).
+    Only where autograd's gradient of that output has the path to the other one on that device (`Cell.feeds_parts`).
     """
-    weights = torch.ones(4, 1), torch.ones(4, 1)
+    weights = torch.ones(4, 1, device=device), torch.ones(4, 1, device=device)
     return {
         name: partial(_at_memory, family, name)
         for _, family in families()
@@ -54,9 +54,9 @@ def at_memory() -> Mapping[str, Callable[..., Any]]:
 def memory_of(op: Op) -> Tensor | None:
     """The output of a recorded cell from which another of its outputs is computed: c of an LSTM.
 
-    None for other operations, and on a GPU: one kernel computes h and c there, and c's gradient has no path to h.
+    None for other operations, and where one kernel computes h and c, as on a GPU: c's gradient has no path to h there.
     """
-    if op.name != "lstm_cell" or op.name not in at_memory() or op.outputs[1].is_cuda:
+    if op.name != "lstm_cell" or op.name not in at_memory(op.outputs[1].device):
         return None
     return op.outputs[1]
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
+from inspector.engine.devices.random_state import drawing_as
 from inspector.engine.recurrent.traced.record.operation import Op
 
 
@@ -24,10 +25,9 @@ def masks_of(op: Op) -> list[Tensor]:
     b.
     """
     assert op.random is not None
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        found = []
-        for like in (torch.zeros_like, torch.ones_like):
-            torch.set_rng_state(op.random)
+    found = []
+    for like in (torch.zeros_like, torch.ones_like):
+        with drawing_as({op.outputs[0].device: op.random}), torch.no_grad():
             args, kwargs = tree_map_only(Tensor, like, (op.args, op.kwargs))
             found.append(op.function(*args, **kwargs))
     offset, both = found

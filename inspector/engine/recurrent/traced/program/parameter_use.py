@@ -53,13 +53,15 @@ class ParameterUse:
     """How the steps use their parameters.
 
     Attributes:
-        values: {name: the parameter, detached}.
+        values: {name: the parameter, detached, in main memory}.
         signals: {name: name of the weight whose product carries it}, for those that enter by F.linear.
         products: for each group the products, by the weight's name.
     """
 
     def __init__(self, layout: Layout, groups: Sequence[Steps], values: Mapping[str, Tensor], states: Tensor) -> None:
-        self.layout, self.groups, self.values = layout, list(groups), dict(values)
+        self.layout, self.groups = layout, list(groups)
+        self.values = {name: value.cpu() for name, value in values.items()}
+        self._devices = {name: value.device for name, value in values.items()}
         self.which, self.index = grouped(groups, len(states) - 1)
         found = [{p.weight: p for p in _products(group.program, values) if self._a_row(group, p, states)}
                  for group in groups]  # fmt: skip
@@ -135,7 +137,7 @@ class ParameterUse:
             with torch.no_grad():
                 values = self._map(n, start + rows, partial(self._read, reading), whole[rows])
             for name, value in zip(products, values, strict=True):
-                given[name][rows] = value.reshape(len(rows), whole.shape[1], -1)[:, columns].to(whole.dtype)
+                given[name][rows] = value.reshape(len(rows), whole.shape[1], -1)[:, columns].to(whole)
                 there[name][rows] = 1
         one = whole.new_ones(t, count, 1)
         return {
@@ -176,7 +178,7 @@ class ParameterUse:
         return {name: value.detach().reshape(len(rows), -1) for name, value in found.items()}
 
     def _given(self) -> dict[Hashable, Tensor]:
-        return {key_of(name): value for name, value in self.values.items()}
+        return {key_of(name): value.to(self._devices[name]) for name, value in self.values.items()}
 
     def _advance(
         self, program: Program, rows: Tensor, outside: Sequence[Tensor], added: Mapping[int, Tensor] | None = None
@@ -191,7 +193,10 @@ class ParameterUse:
     ) -> Tensor:
         """One sample's new state when `moves`, side by side, are added to its products' results."""
         pieces = zip(self.products[n].values(), moves.split(widths), strict=True)
-        added = {p.instruction: _put(piece.new_zeros(len(whole), len(piece)), piece, column) for p, piece in pieces}
+        added = {
+            p.instruction: _put(piece.new_zeros(len(whole), len(piece)), piece, column).to(self._devices[p.weight])
+            for p, piece in pieces
+        }
         return self._advance(self.groups[n].program, whole, outside, added)[column]
 
     def _runs(self, start: int, count: int) -> Iterator[tuple[int, Tensor]]:

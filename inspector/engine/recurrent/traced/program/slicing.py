@@ -347,7 +347,7 @@ def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instructio
     function: Callable[..., Any] = written_out().get(op.name, op.function)
     args, kwargs = op.args, op.kwargs
     if memory := building.memory(op):
-        function, args = at_memory()[op.name], (*memory, *args)
+        function, args = at_memory(op.outputs[1].device)[op.name], (*memory, *args)
     if op.traits.kind is Kind.FUSED:
         if not _runs_again(op):
             raise Unsupported("a fused module with several steps, or with dropout between its layers, is in them")

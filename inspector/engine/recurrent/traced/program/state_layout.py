@@ -8,17 +8,20 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from inspector.engine.devices.random_state import CPU
 from inspector.engine.recurrent.traced.program.slicing import Program
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of the state: a carried tensor, `lag` iterations old; `batch` is its batch axis (None: one sample)."""
+    """One part of the state: a carried tensor, `lag` iterations old; `batch` is its batch axis (None: one sample), and
+    `device` where the model has it: states as rows lie in main memory."""
 
     slot: int
     lag: int
     shape: tuple[int, ...]
     batch: int | None
+    device: torch.device = CPU
 
     @property
     def key(self) -> Hashable:
@@ -41,6 +44,7 @@ class Part:
 
     def tensor(self, rows: Tensor) -> Tensor:
         """The tensor of rows (b, width)."""
+        rows = rows.to(self.device)
         if self.batch is None:
             return rows.reshape(self.shape)
         rest = [size for axis, size in enumerate(self.shape) if axis != self.batch]
@@ -110,7 +114,7 @@ class Layout:
                 newer = next(n for n, p in self.parts.items() if p.slot == part.slot and p.lag == part.lag - 1)
                 out.append(rows[:, self.entries[newer]])
             else:
-                out.append(part.rows(next(made)).to(rows.dtype))
+                out.append(part.rows(next(made)).to(rows.device, rows.dtype))
         return torch.cat(out, dim=-1)
 
 

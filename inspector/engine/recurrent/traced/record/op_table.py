@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 from torch import Tensor
-from torch.nn import Parameter
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from inspector.engine.recurrent.traced.record.operation import Call, Op, Where, given_to, name_of, op_of, results_of
 from inspector.engine.recurrent.traced.record.owners import Owners
-from inspector.engine.recurrent.traced.record.values import Numbers, ids_of
+from inspector.engine.recurrent.traced.record.values import Numbers, has_parameter, ids_of, is_parameter
 
 Key = tuple[Hashable, ...]
 Given = tuple[tuple[Any, ...], dict[str, Any]]
@@ -204,7 +203,7 @@ class Table:
                 columns, outs = tensor_columns(arguments), tensor_columns(result_leaves(together))
                 if constant(arguments):
                     fixed.add(bodies[plain[0]])
-                used = [column for column in columns if Parameter in set(map(type, column))]
+                used = [column for column in columns if has_parameter(column)]
                 given.together(numbers, columns)
                 made.together(numbers, outs)
                 if not used:
@@ -217,7 +216,7 @@ class Table:
                     given.alone(n, given_to(call))
                     made.alone(n, results_of(call[3]))
             for n, call in zip(plain, together, strict=True):
-                parameters = tuple(id(tensor) for tensor in given_to(call) if type(tensor) is Parameter)
+                parameters = tuple(id(tensor) for tensor in given_to(call) if is_parameter(tensor))
                 if parameters:
                     bodies[n] = own[bodies[n], parameters]
                     weights[bodies[n]] = parameters

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from inspector.engine.cells.written import AS_WRITTEN
+from inspector.engine.devices.random_state import state_of
 from inspector.engine.errors import InputError
 from inspector.engine.hooks.function_mode import SwitchedMode
 from inspector.engine.model.subject import Subject
@@ -105,7 +106,7 @@ class OperationRecorder(SwitchedMode):
         """Call the function; record it if it returned or changed a tensor.
         Errors of the recording never reach the model."""
         number = id(func)
-        random = torch.get_rng_state() if number in _DROPOUTS and self.listening and _training(args, kwargs) else None
+        random = _random_state(args, kwargs) if number in _DROPOUTS and self.listening else None
         out = func(*args, **kwargs) if kwargs else func(*args)
         handler = self.also.get(number)
         if handler is not None:
@@ -247,6 +248,12 @@ def _kind(code: CodeType) -> int:
     if code.co_name == "__torch_function__":  # another mode that only passes the call on
         return 1
     return 2 if code.co_filename.startswith(OURS) else 1 if code.co_filename.startswith(TORCH) else 0
+
+
+def _random_state(args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Tensor | None:
+    """The state of the generator from which an active dropout is going to draw: that of its input's device."""
+    given = args[0] if args else (kwargs or {}).get("input")
+    return state_of(given.device) if isinstance(given, Tensor) and _training(args, kwargs) else None
 
 
 def _training(args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> bool:

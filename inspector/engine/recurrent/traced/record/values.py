@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
+from torch.nn import Parameter
 
 Numbers = npt.NDArray[np.int64]
 Region = tuple[int, int, tuple[int, ...], tuple[int, ...]]
@@ -21,6 +22,18 @@ Region = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 def ids_of(values: Sequence[Any]) -> Numbers:
     """The number of each value."""
     return np.fromiter(map(id, values), np.int64, len(values))
+
+
+def is_parameter(tensor: Any) -> bool:
+    """Whether it is a parameter; of a class of its own too (tensors of other devices, of quantized numbers)."""
+    kind = type(tensor)
+    return kind is Parameter or (kind is not Tensor and isinstance(tensor, Parameter))
+
+
+def has_parameter(tensors: Sequence[Any]) -> bool:
+    """Whether one of them is a parameter."""
+    kinds = set(map(type, tensors))
+    return Parameter in kinds or (kinds != {Tensor} and any(map(is_parameter, tensors)))
 
 
 def storage_of(tensor: Tensor) -> int:

@@ -1,0 +1,185 @@
+"""A heatmap of a run that goes on colours only what is new, and looks as if all of it had been drawn again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+import pytest
+
+from inspector.capture import Capture, Writer, open_capture
+from inspector.capture.layout import SUFFIX
+from inspector.gui.widgets.growing_image import cell_width
+from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.quantise import Levels, levels_of
+from inspector.gui.widgets.source import changes_of, glance, overview_of, steady
+from inspector.gui.widgets.theme import DARK, LIGHT, Theme
+from inspector.records import Channel, Page, RunStart
+
+NAME = "a:h"
+FIXED = Levels(-2.0, 2.0, "diverging")
+UNITS = 12
+
+
+class Screen:
+    """A map of a capture on a small screen."""
+
+    def __init__(self, theme: Theme = LIGHT, *, height: int = 300) -> None:
+        self.view = pg.GraphicsLayoutWidget(size=(400, height))
+        self.view.setBackground(theme.base)
+        self.row = MapRow(self.view, 0, None, theme, label="unit")
+
+    def show(self, capture: Capture, levels: Levels = FIXED) -> npt.NDArray[np.uint8]:
+        """The pixels of the widget."""
+        steps, units = capture.extent(NAME, 0)
+        self.row.show(
+            overview_of(capture, NAME, 0), steps, units, levels, "1", capture.revision(NAME, 0),
+            changes=changes_of(capture, NAME, 0),
+        )  # fmt: skip
+        image = self.view.grab().toImage()
+        return np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine()).copy()
+
+    @property
+    def drawn(self) -> int:
+        """Cells that were coloured for the last picture."""
+        return self.row.map._growing.drawn
+
+
+@pytest.fixture
+def live(tmp_path: Path, qtbot: Any) -> Iterator[tuple[Writer, Capture]]:
+    with Writer(tmp_path / f"a{SUFFIX}", RunStart(run="r", title="t")) as writer:
+        writer.write(Channel(name=NAME, kind="state", dims=("step", "unit"), shape=(None, UNITS), scale="diverging"))
+        writer.flush()
+        with open_capture(tmp_path / f"a{SUFFIX}") as capture:
+            yield writer, capture
+
+
+def add(live: tuple[Writer, Capture], start: int, values: npt.NDArray[np.float32]) -> Capture:
+    writer, capture = live
+    writer.write(Page(NAME, 0, (start, 0), values))
+    writer.flush()
+    capture.refresh()
+    return capture
+
+
+def numbers(count: int, seed: int = 0, units: int = UNITS) -> npt.NDArray[np.float32]:
+    """Normal numbers, some of them NaN, +∞ and −∞."""
+    random = np.random.default_rng(seed)
+    values = random.normal(size=(count, units)).astype(np.float32)
+    for special in (np.nan, np.inf, -np.inf):
+        values[random.random(values.shape) < 0.01] = special
+    return values
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_every_picture_of_a_growing_map_equals_one_drawn_from_nothing(
+    live: tuple[Writer, Capture], theme: Theme
+) -> None:
+    screen, start = Screen(theme), 0
+    for number, count in enumerate((1, 5, 60, 200, 3, 97, 1, 700, 33, 1500, 250, 1, 4000)):
+        capture = add(live, start, numbers(count, number))
+        start += count
+        assert np.array_equal(screen.show(capture), Screen(theme).show(capture)), f"at {start} steps"
+
+
+def test_only_what_is_new_is_coloured(live: tuple[Writer, Capture]) -> None:
+    screen = Screen()
+    screen.show(add(live, 0, numbers(100)))
+    assert screen.drawn == 100
+    screen.show(add(live, 100, numbers(7)))
+    assert screen.drawn == 7
+    screen.show(live[1])
+    assert screen.drawn == 0  # nothing is new
+    capture = add(live, 107, numbers(2000))
+    screen.show(capture)
+    screen.show(add(live, 2107, numbers(3)))
+    assert screen.drawn <= 2  # the last cell, which had room, and one more
+
+
+def test_other_limits_or_another_order_colour_everything_again(live: tuple[Writer, Capture]) -> None:
+    screen = Screen()
+    capture = add(live, 0, numbers(100))
+    screen.show(capture)
+    other = Levels(-1.0, 1.0, "diverging")
+    assert np.array_equal(screen.show(capture, other), Screen().show(capture, other))
+    assert screen.drawn == 100
+    clipped = Levels(-1.0, 1.0, "diverging", clipped=0.25)
+    screen.show(capture, clipped)
+    assert screen.drawn == 0  # a note at the colour bar
+    order = np.arange(UNITS)[::-1].copy()
+    screen.row.set_order(order)
+    fresh = Screen()
+    fresh.row.set_order(order)
+    assert np.array_equal(screen.show(capture, clipped), fresh.show(capture, clipped))
+    assert screen.drawn == 100
+
+
+def test_pages_written_backwards_are_drawn_where_they_belong(live: tuple[Writer, Capture]) -> None:
+    screen = Screen()
+    for start in (300, 200, 100, 0):
+        capture = add(live, start, numbers(100, start))
+        assert np.array_equal(screen.show(capture), Screen().show(capture)), start
+
+
+def test_another_channel_of_the_same_size_is_not_taken_for_the_same(
+    live: tuple[Writer, Capture], tmp_path: Path
+) -> None:
+    screen = Screen()
+    screen.show(add(live, 0, numbers(100)))
+    with Writer(tmp_path / f"b{SUFFIX}", RunStart(run="r", title="t")) as writer:
+        writer.write(Channel(name=NAME, kind="state", dims=("step", "unit"), shape=(None, UNITS), scale="diverging"))
+        writer.write(Page(NAME, 0, (0, 0), numbers(100, 9)))
+    with open_capture(tmp_path / f"b{SUFFIX}") as other:
+        assert np.array_equal(screen.show(other), Screen().show(other))
+
+
+def test_a_part_in_view_is_drawn_as_a_part(live: tuple[Writer, Capture]) -> None:
+    capture = add(live, 0, numbers(3000))
+    screens = Screen(), Screen()
+    for screen in screens:
+        screen.show(capture)
+    screens[0].row.plot.vb.setXRange(1003, 1257, padding=0)
+    screens[0].view.grab()
+    screens[0].row.plot.vb.setXRange(17, 2311, padding=0)
+    screens[1].row.plot.vb.setXRange(17, 2311, padding=0)
+    one, two = (screen.view.grab().toImage() for screen in screens)
+    assert one == two
+
+
+def test_more_units_than_pixels_keep_their_extremes(tmp_path: Path, qtbot: Any) -> None:
+    screen, wide = Screen(height=120), 700
+    with Writer(tmp_path / f"a{SUFFIX}", RunStart(run="r", title="t")) as writer:
+        writer.write(Channel(name=NAME, kind="state", dims=("step", "unit"), shape=(None, wide), scale="diverging"))
+        writer.flush()
+        with open_capture(tmp_path / f"a{SUFFIX}") as capture:
+            for start in range(0, 120, 40):
+                writer.write(Page(NAME, 0, (start, 0), numbers(40, start, wide)))
+                writer.flush()
+                capture.refresh()
+                assert np.array_equal(screen.show(capture), Screen(height=120).show(capture))
+
+
+@pytest.mark.parametrize("columns", [1, 7, 300, 301, 1199, 2400, 5000, 100_003])
+@pytest.mark.parametrize("cells", [1, 16, 300, 1100])
+def test_cells_are_few_enough_and_made_of_whole_stored_ones(columns: int, cells: int) -> None:
+    width = cell_width(columns, cells)
+    assert -(-columns // width) <= cells
+    coarsest = max((level for level in (4, 16, 64, 256) if level <= width), default=1)
+    assert width % coarsest == 0
+
+
+def test_limits_stay_while_numbers_of_the_same_kind_arrive(live: tuple[Writer, Capture]) -> None:
+    """The percentiles change with every page; what is shown does not, and never clips more than they do."""
+    random, shown = np.random.default_rng(3), []
+    for start in range(0, 4000, 50):
+        capture = add(live, start, random.uniform(-1, 1, (50, UNITS)).astype(np.float32))
+        shown.append(glance(capture, capture.channels[NAME], 0)[0])
+    assert len({(one.low, one.high) for one in shown}) <= 3
+    exact = levels_of(random.normal(size=10_000), "sequential", None)
+    wider = steady(exact)
+    assert wider.low <= exact.low + 1e-6 and exact.high - 1e-6 <= wider.high
+    assert wider.high - wider.low <= 1.12 * (exact.high - exact.low)
