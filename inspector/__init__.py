@@ -5,6 +5,7 @@ Importing this package imports neither Qt nor torch; the functions below import 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from inspector.engine.watch import Watcher
     from inspector.records import InputSpec
 
-__all__ = ["__version__", "open_capture", "run", "sequence", "watch"]
+__all__ = ["__version__", "open_capture", "run", "sequence", "sweep", "watch"]
 
 
 def open_capture(path: Path | str, *, run: str | None = None) -> Capture | LogView:
@@ -61,6 +62,25 @@ def run(
     from inspector.engine.session.in_process import run_here
 
     return run_here(subject, sequence, out=out, overwrite=overwrite, **options)
+
+
+def sweep(
+    checkpoints: Path | str | Sequence[Path | str], subject: Any, sequence: Any = None, **options: Any
+) -> Capture:
+    """Run a model at many checkpoints on one input, each as a frame of one capture, in the order of training.
+
+    Args:
+        checkpoints: a folder, a pattern ("run/*.pt"), a file, or several of these.
+        subject, sequence: as in `run`; the checkpoints are loaded into the model that the subject makes.
+        options: out, overwrite, also, only, arguments, seed, partial, look_at, device as in `run`; workers (processes
+            at a time: 1 is this one, 0 as many as fit), threads of each, scheduler (the address of a dask.distributed
+            cluster), progress (called with done, total, text): see docs/sweep.md.
+
+    A sweep that is at `out` already is continued: finished frames are not computed again.
+    """
+    from inspector.engine.session.sweep.here import sweep_here
+
+    return sweep_here(checkpoints, subject, sequence, **options)
 
 
 def watch(model: Any, optimizer: Any = None, path: Path | str = "run.inspect", **options: Any) -> Watcher:

@@ -57,7 +57,7 @@ class Placing:
             self.frames = tuple(frame if one.index == frame.index else one for one in self.frames)
         else:
             self._frame_numbers.add(frame.index)
-            self.frames = (*self.frames, frame)
+            self.frames = tuple(sorted((*self.frames, frame), key=lambda one: one.index))
 
     def _describe(self, number: Any, channel: Channel, *, once: bool) -> str:
         """Add a description; returns the reason where it contradicts the one before."""

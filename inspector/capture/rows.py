@@ -58,6 +58,7 @@ class Rows:
             self._channels[channel.name] = (number, channel)
             self._described[text.encode()] = number
         self._frames = {decode(text).index for (text,) in self.index.execute("SELECT record FROM frames").fetchall()}
+        self.index.execute("DELETE FROM lease")  # of a writer that was killed: the caller found none that is alive
         self._insert("lease", None, *lease)
         return True
 

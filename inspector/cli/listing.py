@@ -13,13 +13,15 @@ from inspector.capture import Capture, LogView, left_of, listed
 from inspector.cli.columns import width_of
 from inspector.cli.fault import opened_any
 from inspector.cli.log_listing import as_data, say_log
-from inspector.records import counted, report
+from inspector.records import Frame, counted, report
 from inspector.transport.terminal import say
 
 CHECKED_BYTES = 1 << 30
 """Bytes of pages that `list` checks by default: about a second."""
 MOST_FAILED = 10
 """Sequences that could not be run, of which `list` gives the reason."""
+MOST_NAMED = 8
+"""Frames that a line names."""
 MOST_DAMAGE = 20
 """Lines about damage that `list` prints."""
 
@@ -65,7 +67,7 @@ def _as_data(opened: Capture) -> dict[str, Any]:
         "sequences": as_records(table_of(opened)),
         "axes": [asdict(axis) for axis in opened.axes.values()],
         "left": list(left_of(opened)),
-        "refused": [{"channel": r.channel, "reason": r.reason} for r in opened.refusals],
+        "refused": [{"channel": r.channel, "reason": r.reason, "frame": r.frame} for r in opened.refusals],
         "damaged": [asdict(one) for one in opened.damage],
         "unchecked_bytes": opened.unchecked,
         "checkpoint": opened.start.meta.get(report.KEY),
@@ -79,7 +81,7 @@ def _say(opened: Capture) -> None:
     if checkpoint is not None:
         say(f"checkpoint: {report.line(checkpoint)}")
     for frame in opened.frames:
-        say(f"frame {frame.index}: {frame.label}" + (f", step {frame.step}" if frame.step else ""))
+        say(f"frame {frame.index}: {frame.label}" + _step_of(frame))
     width = width_of([str(name) for name in opened.channels])
     for channel in opened.channels.values():
         words = map(channel.axis_word, channel.dims)
@@ -90,12 +92,38 @@ def _say(opened: Capture) -> None:
     _say_sequences(opened)
     if left_of(opened):
         say(f"  not computed: {', '.join(left_of(opened))}")
-    for refusal in opened.refusals:
-        say(f"  refused: {refusal.channel}: {refusal.reason}")
+    for line in _refusals(opened):
+        say(f"  refused: {line}")
     for sentence in listed(opened.damage, MOST_DAMAGE):
         say(f"  damaged: {sentence}")
     if opened.unchecked:
         say(f"  {opened.unchecked / 2**30:.1f} GiB of pages were not checked for damage; --check does.")
+
+
+def _step_of(frame: Frame) -> str:
+    """The step behind the label, unless the label ends with it."""
+    step = f"step {frame.step}"
+    return f", {step}" if frame.step is not None and not frame.label.endswith(step) else ""
+
+
+def _refusals(opened: Capture) -> list[str]:
+    """A line for each refusal: of many frames together, and which, where there are several."""
+    frames: dict[tuple[str, str], list[int]] = {}
+    for refusal in opened.refusals:
+        frames.setdefault((refusal.channel, refusal.reason), []).append(refusal.frame)
+    several = len(opened.frames) > 1
+    return [
+        f"{channel}{_frames_of(numbers, len(opened.frames)) if several else ''}: {reason}"
+        for (channel, reason), numbers in frames.items()
+    ]
+
+
+def _frames_of(numbers: list[int], total: int) -> str:
+    own = sorted({number for number in numbers if number >= 0})
+    if not own or len(own) == total:
+        return ""
+    named = ", ".join(map(str, own[:MOST_NAMED])) + (" …" if len(own) > MOST_NAMED else "")
+    return f" (frame {named})" if len(own) == 1 else f" (frames {named})"
 
 
 def _say_sequences(opened: Capture) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from inspector.analysis.warnings_of_shown import is_shown
 from inspector.capture import left_of, open_capture
@@ -44,6 +47,40 @@ def run_and_report(load: Load, request: Run, debug: bool, python: str | None = N
             say_details(outcome.details)
         raise Fault(outcome.sentence, outcome.code)
     return outcome
+
+
+class Shown:
+    """A bar on a terminal, and lines above it."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+
+    def progress(self, told: Progress) -> None:
+        """How far the work is."""
+        self._bar.set_description_str(plain_line(told.text, PROGRESS_WIDTH), refresh=False)
+        self._bar.n = told.done / told.total if told.total else 0.0
+        self._bar.refresh()
+
+    def aside(self, text: str) -> None:
+        """A line that stays."""
+        self._bar.clear()
+        say(text, err=True)
+
+    def echo(self, stream: str, text: str, debug: bool) -> None:
+        """What a model or a worker prints."""
+        self._bar.clear()
+        _echo(stream, text, debug)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Shown]:
+    """Progress on a terminal, and nothing elsewhere."""
+    from tqdm import tqdm
+
+    form = f"{{desc:<{PROGRESS_WIDTH}}} {{bar}} {{percentage:3.0f}} %"
+    silent = True if sys.stderr is None else None  # None: only where it is a terminal
+    with tqdm(total=1.0, disable=silent, leave=False, bar_format=form) as bar:
+        yield Shown(bar)
 
 
 def _echo(stream: str, text: str, debug: bool) -> None:

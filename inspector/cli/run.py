@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,28 +11,28 @@ import click
 from inspector.capture import SUFFIX, check_target
 from inspector.cli.fault import Fault
 from inspector.cli.reporting import costs_of, run_and_report, summary_of, tell_checkpoint, tell_unshown
-from inspector.records import Edit, InputSpec, Load, Run, data_spec, input_spec, is_data_set, parse_edit, requests_in
+from inspector.cli.sequence_options import (
+    file_name,
+    json_object,
+    sequence_options,
+    sequences_in,
+    spec_of_sequence,
+    values_in,
+)
+from inspector.records import Edit, InputSpec, Load, Run, data_spec, is_data_set, parse_edit, requests_in
 from inspector.transport.terminal import say
 
 
 @click.command()
 @click.argument("subject")
 @click.option("--checkpoint", default="", help="Weights to load; for a sample also a number or a file name.")
-@click.option("--text", multiple=True, help="[NAME=] The sequence as text in the vocabulary; repeated: a batch.")
-@click.option("--input", "file", multiple=True, help="[NAME=] A file: .txt .npy .csv .wav …; repeated: a batch.")
-@click.option("--ids", multiple=True, help="[NAME=] Token ids, for example '3 1 4'; repeated, or after ';': a batch.")
-@click.option("--generate", default=None, help="noise, impulse, constant or sine, for models that read vectors.")
-@click.option("--example", default=None, help="One of the subject's example sequences, by name.")
+@sequence_options
 @click.option("--data", default=None, help="Many sequences: a folder, a file, 'examples', or 'subject' (its own data).")
 @click.option("--lines", is_flag=True, help="With --data FILE: each line is a sequence.")
 @click.option("--most", default=None, type=click.IntRange(1), help="With --data: how many are read at most.")
 @click.option(
     "--number", default=None, type=click.IntRange(0), help="With --data: run this one alone, as an ordinary run."
 )
-@click.option(
-    "--as", "kinds", nargs=2, multiple=True, metavar="KIND VALUE", help="A sequence that another input makes."
-)
-@click.option("--option", "options", multiple=True, help="NAME=VALUE for the input: steps=200, at=10 …; src.key=x.")
 @click.option(
     "--edit", "edits", multiple=True, help="Run twice, the second time with PLACE:SIGNAL[UNIT]=VALUE@FROM:TO."
 )
@@ -60,10 +59,10 @@ def run(
     if many and (given["also"] or given["only"] or given["edits"]):
         raise Fault("--with, --only and --edit belong to the run of one sequence; --number N runs one of --data.")
     load = Load(
-        subject=subject, arguments=_json_object(arguments), checkpoint=given["checkpoint"], partial=given["partial"],
+        subject=subject, arguments=json_object(arguments), checkpoint=given["checkpoint"], partial=given["partial"],
         trusted=True, device=given["device"], seed=given["seed"],
     )  # fmt: skip
-    target = Path(out) if out is not None else Path(_file_name(subject) + SUFFIX)
+    target = Path(out) if out is not None else Path(file_name(subject) + SUFFIX)
     edits = tuple(_edit(text) for text in given["edits"])
     check_target(target, overwrite)
     request = Run(
@@ -86,53 +85,12 @@ def _edit(text: str) -> Edit:
         raise Fault(str(problem)) from None
 
 
-def _file_name(subject: str) -> str:
-    name = subject.replace("\\", "/").rpartition("/")[2]
-    return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:80] or "run"
-
-
-def _json_object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as problem:
-        raise Fault(f"--arguments is not JSON ({problem}); expected for example '{{\"hidden\": 64}}'.") from None
-    if not isinstance(value, dict):
-        raise Fault(f"--arguments is {text[:40]!r}; expected a JSON object of keyword arguments.")
-    return value
-
-
 def _input_spec(given: dict[str, Any], options: tuple[str, ...]) -> InputSpec:
     if given["data"] is None and (given["lines"] or given["most"] is not None or given["number"] is not None):
         raise Fault("--lines, --most and --number belong to --data.")
-    kinds = {"text": "text", "file": "file", "ids": "ids", "generate": "generated", "example": "example"}
-    sequences = {
-        kind: value if isinstance(value, tuple) else (value,)
-        for name, kind in kinds.items()
-        if (value := given[name]) is not None
-    }
-    for kind, value in given["kinds"]:  # inputs of other packages, and built-in ones by their keys
-        sequences[kind] = (*sequences.get(kind, ()), value)
-    if given["data"] is not None and any(sequences.values()):
+    if given["data"] is None:
+        return spec_of_sequence(given, options)
+    if any(sequences_in(given).values()):
         raise Fault("--data runs many sequences; give either it or one sequence.")
-    parsed: dict[str, Any] = {}
-    for option in options:
-        name, separator, value = option.partition("=")
-        if not separator:
-            raise Fault(f"--option {option!r} has no value; expected NAME=VALUE.")
-        parsed[name] = _number(value)
-    if given["data"] is not None:
-        own = data_spec(given["data"], lines=given["lines"], most=given["most"], number=given["number"])
-        return replace(own, options={**parsed, **own.options})
-    try:
-        return input_spec(sequences, parsed, given["look_at"])
-    except ValueError as problem:
-        raise Fault(str(problem)) from None
-
-
-def _number(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    own = data_spec(given["data"], lines=given["lines"], most=given["most"], number=given["number"])
+    return replace(own, options={**values_in(options), **own.options})

@@ -54,8 +54,13 @@ class State:
 class Loader(Protocol):
     """Reads one checkpoint format.
 
-    `suffixes` are those of its files (".pt"); an attribute `magic`, a tuple of bytes, may give the first bytes of its
-    files.
+    `suffixes` are those of its files (".pt"). What else it may declare, as attributes:
+
+    magic: a tuple of bytes, the first bytes of its files.
+    folders: True where a checkpoint is a folder; `sniff` is then asked about folders too, with no bytes.
+    step(path): the training step that a checkpoint tells and where it stands, (1200, "the key 'global_step'"), or None;
+        read without the tensors, to put many checkpoints in order.
+    files(path): of a folder, the files whose content makes it what it is.
     """
 
     summary: str

@@ -56,6 +56,8 @@ from inspector.records.requests import (
     Progress,
     Quit,
     Run,
+    Sweep,
+    SweepFrame,
 )  # fmt: skip
 from inspector.records.run import (
     Finding,
@@ -82,7 +84,8 @@ __all__ = [
     "Edit", "Entry", "Event", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load",
     "Loaded",
     "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
-    "RunStart", "RunStop", "Scalar", "Severity", "Status", "channel_name", "counted", "cut", "data_spec", "decode",
+    "RunStart", "RunStop", "Scalar", "Severity", "Status",
+    "Sweep", "SweepFrame", "channel_name", "counted", "cut", "data_spec", "decode",
     "encode", "encoded", "input_spec", "is_data_set", "parse_edit", "place_name", "report", "requests_in",
     "split_request",
 ]  # fmt: skip

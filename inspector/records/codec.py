@@ -29,6 +29,7 @@ RECORDS: dict[str, type[Any]] = {
     for record in (
         Axis, Channel, Event, run.RunStart, run.Place, run.Frame, run.Labels, run.Scalar, run.Refusal, run.Finding,
         run.Log, run.RunStop, run.RowCounts, edits.Edit, requests.InputSpec, requests.Load, requests.Run,
+        requests.Sweep, requests.SweepFrame,
         requests.Analyse, requests.Cancel, requests.Quit, options.Option, catalogue.Entry, catalogue.Catalog,
         requests.Mismatch, requests.CheckpointReport,
         requests.Loaded, requests.CodeFile, requests.NeedsTrust, requests.Progress, requests.Failure,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from inspector.records.edits import Edit
-from inspector.records.run import Place, RunStop
+from inspector.records.run import Frame, Place, RunStop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +69,37 @@ class Run:
     frame_label: str = ""
     overwrite: bool = False
     made_by: str = ""
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """Run a model at many checkpoints, each as one frame of the capture `run.path`, in the order of training.
+
+    `paths`: folders, patterns and files; `load` has the subject, `run` the input and the quantities. `workers`: how
+    many processes at a time, 0 for as many as there are cores and memory; `threads`: of each. `scheduler`: the address
+    of a dask.distributed cluster that computes instead. `follow`: checkpoints that appear are taken too, until a
+    Cancel. A sweep that is in the folder already is continued, unless `run.overwrite`.
+    """
+
+    paths: tuple[str, ...]
+    load: Load
+    run: Run
+    workers: int = 0
+    threads: int = 1
+    scheduler: str = ""
+    follow: bool = False
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepFrame:
+    """One checkpoint of a sweep (`load.checkpoint`): compute its frame into the file `run.path`, a spool."""
+
+    load: Load
+    run: Run
+    frame: Frame
+    threads: int = 1
     generation: int = 0
 
 

@@ -7,9 +7,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from inspector.records import Catalog, Failure, Finished, Load, Loaded, NeedsTrust, Progress, Run
+from inspector.records import (
+    Cancel,
+    Catalog,
+    Failure,
+    Finished,
+    Load,
+    Loaded,
+    Log,
+    NeedsTrust,
+    Progress,
+    Run,
+    Sweep,
+)
 from inspector.records.report import misfit
 from inspector.transport.process import Exit, WorkerProcess
+
+INTERRUPTED = 130
+"""The exit code of a command that was interrupted."""
 
 
 @dataclass(slots=True)
@@ -56,6 +71,48 @@ def run_and_wait(
     finally:
         worker.close()
         worker.drained()
+
+
+def sweep_and_wait(
+    sweep: Sweep,
+    progress: Callable[[Progress], None],
+    log: Callable[[Log], None],
+    output: Callable[[str, str], None],
+    python: str | None = None,
+) -> Outcome:
+    """Run a sweep in a worker, which may start others, and wait.
+
+    An interrupt cancels it: finished frames are kept, and the code is 130 (0 where checkpoints were followed, which
+    only ends so). A second one ends the worker at once.
+    """
+    events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    worker = WorkerProcess(events.put, lambda stream, text: output(stream, text) if text else None, events.put, python)
+    worker.start()
+    worker.send(sweep)
+    interrupted, outcome = False, Outcome()
+    try:
+        while True:
+            try:
+                event = events.get()
+            except KeyboardInterrupt:
+                if interrupted:
+                    raise
+                interrupted = True
+                worker.send(Cancel())
+                continue
+            if isinstance(event, Progress):
+                progress(event)
+            elif isinstance(event, Log):
+                log(event)
+            elif isinstance(event, (Failure, NeedsTrust, Finished, Exit)):
+                _ended(outcome, event)
+                break
+    finally:
+        worker.close()
+        worker.drained()
+    if interrupted and (isinstance(event, Finished) or getattr(event, "kind", "") == "cancelled"):
+        outcome.code = 0 if sweep.follow else INTERRUPTED
+    return outcome
 
 
 def _ended(outcome: Outcome, event: Failure | NeedsTrust | Finished | Exit) -> Outcome:

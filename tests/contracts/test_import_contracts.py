@@ -52,7 +52,7 @@ LIBRARIES = {
     "analysis": {"numpy", "scipy"},
     "diagnosis": {"numpy"},
     "gui": {"numpy", "scipy", "PySide6", "shiboken6", "pyqtgraph", "platformdirs"},
-    "engine": {"numpy", "scipy", "torch", "safetensors", "soundfile"},
+    "engine": {"numpy", "scipy", "torch", "safetensors", "soundfile", "distributed"},
     "cli": {"click", "tqdm"},
 }
 """What each package may import beside the standard library and inspector itself."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
@@ -14,6 +16,7 @@ from inspector.engine.registries import LOADERS
 
 MAX_HEADER = 16 << 20
 MAX_TENSORS = 50_000
+STEPS = ("global_step", "step", "iteration", "iter", "epoch")
 
 
 class Safetensors:
@@ -39,12 +42,24 @@ class Safetensors:
                 meta = file.metadata() or {}
         except (SafetensorError, OSError, ValueError) as problem:
             raise InputError(f"{path.name} is damaged or cut short: {problem}.") from None
-        step = meta.get("step", "")
-        known = step.isascii() and step.isdigit() and len(step) < len(str(MAX_STEP))
-        return State(tensors, "safetensors", int(step) if known else None, dict(meta))
+        told = _step(meta)
+        return State(tensors, "safetensors", None if told is None else told[0], dict(meta))
+
+    def step(self, path: Path) -> tuple[int, str] | None:
+        """The step in the metadata, from the header alone."""
+        return _step(_check_header(path).get("__metadata__"))
 
 
-def _check_header(path: Path) -> None:
+def _step(meta: Any) -> tuple[int, str] | None:
+    for key in STEPS if isinstance(meta, Mapping) else ():
+        text = meta.get(key)
+        if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < len(str(MAX_STEP)):
+            return int(text), f"the key {key!r}"
+    return None
+
+
+def _check_header(path: Path) -> dict[str, Any]:
+    """The header. Raises InputError where it is not whole."""
     with open_regular(path) as file:
         length = int.from_bytes(file.read(8), "little")
         size = path.stat().st_size
@@ -58,6 +73,7 @@ def _check_header(path: Path) -> None:
             raise InputError(f"{path.name} is not a safetensors file: its header is not JSON.") from None
     if not isinstance(header, dict):
         raise InputError(f"{path.name} is not a safetensors file: its header is not a table.")
+    return header
 
 
 LOADERS.register("safetensors")(Safetensors())

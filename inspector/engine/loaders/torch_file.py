@@ -41,6 +41,8 @@ STEPS = ("global_step", "step", "iteration", "iter", "epoch")
 MAX_NODES, MAX_DEPTH = 20_000, 6
 PROGRAMS = frozenset({"constants.pkl", "archive_format", "model_weights_config.json", "extern_modules"})
 """Files in an archive that is a program (TorchScript, torch.export, torch.package), not a checkpoint."""
+MAX_WHOLE = 64 << 20
+"""Bytes up to which a file of the old format is read to learn its step alone."""
 MAX_PICKLE, MAX_OPCODES = 16 << 20, 2_000_000
 PIECE = 1 << 20
 BAD_ARCHIVE = (zipfile.BadZipFile, zlib.error, OSError, ValueError, IndexError, NotImplementedError)
@@ -69,6 +71,16 @@ class TorchFile:
         raw = _load(path)
         return choose(raw, path)
 
+    def step(self, path: Path) -> tuple[int, str] | None:
+        """The step beside the weights; the numbers of the tensors stay on the disk. Raises InputError."""
+        with open_regular(path) as file:
+            archive = file.read(2) == b"PK"
+        if archive:
+            _check_archive(path, whole=False)
+        elif path.stat().st_size > MAX_WHOLE:
+            return None  # the old format can only be read as a whole
+        return _step(_load(path, mapped=archive))
+
 
 def _is_program(path: Path) -> bool:
     """Whether a zip archive is a program. False for a damaged one: reading it will report what is wrong."""
@@ -79,12 +91,14 @@ def _is_program(path: Path) -> bool:
         return False
 
 
-def _check_archive(path: Path) -> None:
-    """Reject compression bombs, other archives and changed members, before torch reads any of it."""
+def _check_archive(path: Path, *, whole: bool = True) -> None:
+    """Reject compression bombs, other archives and (with `whole`, which reads all) changed members, before torch reads
+    any of it."""
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             _check_members(path, archive.infolist())
-            changed = next((one.filename for one in archive.infolist() if _has_changed(archive, one)), None)
+            looked_at = archive.infolist() if whole else ()
+            changed = next((one.filename for one in looked_at if _has_changed(archive, one)), None)
     except InputError:
         raise
     except BAD_ARCHIVE as problem:
@@ -128,12 +142,15 @@ def _has_changed(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
     return length != member.file_size
 
 
-def _load(path: Path) -> Any:
-    """What torch.load reads without running anything; its warnings and its advice are not shown."""
+def _load(path: Path, *, mapped: bool = False) -> Any:
+    """What torch.load reads without running anything; its warnings and its advice are not shown.
+
+    `mapped`: tensors stay in the file. Nothing touches their numbers then, so a file that is cut ends no process.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return torch.load(path, map_location="cpu", weights_only=True)
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except (RecursionError, MemoryError) as problem:
         raise InputError(f"{path.name} needs too much memory to be read ({type(problem).__name__}).") from None
     except Exception as problem:  # noqa: BLE001 - a damaged file may raise anything on its way
@@ -209,7 +226,8 @@ def choose(raw: Any, path: Path) -> State:
     if isinstance(raw, Mapping) and "pytorch-lightning_version" in raw:
         layout = "Lightning checkpoint"
     others = tuple(key or "(top level)" for key in pool if key != chosen)
-    return State(found[chosen], layout, _step(raw), others=others)
+    told = _step(raw)
+    return State(found[chosen], layout, told[0] if told is not None else None, others=others)
 
 
 def _rank(key: str) -> int:
@@ -238,12 +256,13 @@ def _check_tensor(name: str, tensor: Tensor, path: Path) -> None:
         raise InputError(f"{path.name}: tensor {name} claims {tensor.numel()} numbers that the file does not hold.")
 
 
-def _step(raw: Any) -> int | None:
+def _step(raw: Any) -> tuple[int, str] | None:
+    """The training step beside the weights, and the key under which it stands."""
     if isinstance(raw, Mapping):
         for key in STEPS:
             value = raw.get(key)
             if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_STEP:
-                return value
+                return value, f"the key {key!r}"
     return None
 
 

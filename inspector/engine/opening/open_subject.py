@@ -297,18 +297,32 @@ def _callables(module: ModuleType) -> str:
 
 
 def read_checkpoint(path: Path) -> State:
-    """The tensors in a checkpoint file, by the first loader that knows it. Raises InputError."""
+    """The tensors in a checkpoint, by the first loader that knows it. Raises InputError."""
+    return loader_of(path).load(path)
+
+
+def loader_of(path: Path) -> Loader:
+    """The first loader that knows a file or folder. Raises InputError."""
+    folder = _loader_of_folder(path) if path.is_dir() else None
+    if folder is not None:
+        return folder
     head = _head(path)
     if not head:
         raise InputError(f"{path.name} is empty; expected a checkpoint.")
     for key in _loaders(path):
         loader = LOADERS[key]
         if loader.sniff(path, head) and not (_is_ours(key) and _only_by_name(loader, path, head)):
-            return loader.load(path)
+            return loader
     foreign = by_content(path, head) or by_name(path)
     if foreign is not None:
         raise InputError(f"{path.name} is {foreign.what}, {foreign.advice}.")
     raise InputError(f"{path.name} is not a checkpoint of a known format; there are {', '.join(_suffixes())}.")
+
+
+def _loader_of_folder(path: Path) -> Loader | None:
+    """The loader of a checkpoint that is a folder; None where it is a folder of something else."""
+    able = (LOADERS[key] for key in _loaders(path) if getattr(LOADERS[key], "folders", False))
+    return next((loader for loader in able if loader.sniff(path, b"")), None)
 
 
 def _loaders(path: Path) -> list[str]:

@@ -60,7 +60,7 @@ def run_here(
 
     `device` is for a subject given by name; a model object stays on its device and in its mode.
     """
-    folder = Path(out).absolute() if out is not None else _temporary()
+    folder = Path(out).absolute() if out is not None else temporary_capture()
     check_target(folder, overwrite)
     opened = _opened(subject, checkpoint, arguments or {}, seed, partial, device)
     options = RunOptions(also=requests(also), only=(*requests(only), *requests(quantities)), seed=seed)
@@ -140,7 +140,8 @@ def _opened(
     return opened
 
 
-def _temporary() -> Path:
+def temporary_capture() -> Path:
+    """The path of a capture in a temporary folder that is removed at exit."""
     folder = Path(tempfile.mkdtemp(prefix="inspector-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder / f"run{SUFFIX}"

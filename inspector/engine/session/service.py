@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -22,6 +23,9 @@ from inspector.engine.session.batches import batch_of_spec
 from inspector.engine.session.costs import Costs
 from inspector.engine.session.data_set_runs import ManySequences, is_data_set
 from inspector.engine.session.later import KeptRun, NeedsRunError
+from inspector.engine.session.sweep.conduct import Conductor, Listener
+from inspector.engine.session.sweep.one_frame import Maker, compute
+from inspector.engine.session.sweep.spool import Spool
 from inspector.records import (
     Analyse,
     Failure,
@@ -33,6 +37,8 @@ from inspector.records import (
     Progress,
     Run,
     RunStop,
+    Sweep,
+    SweepFrame,
 )
 
 PROGRESS_SECONDS = 0.05
@@ -96,6 +102,10 @@ class Service:
                 self._run(request)
             elif isinstance(request, Analyse):
                 self._analyse(request)
+            elif isinstance(request, Sweep):
+                self._sweep(request)
+            elif isinstance(request, SweepFrame):
+                self._sweep_frame(request)
             else:
                 raise InputError(f"The worker does not know the request {name}.")
         except NotAgreedError as problem:
@@ -189,6 +199,24 @@ class Service:
         self._perform(recording, lambda: many.run(recording, options, request.frame_label))
         self._report_end(request, recording)
 
+    def _sweep(self, request: Sweep) -> None:
+        """Run every checkpoint of a folder; the model that was open is closed."""
+        self.close()
+        listener = Listener(self.cancelled, self._reporter(request.generation), self.send, _print)
+        began = time.monotonic()
+        outcome = Conductor(request, Maker(self.code), listener).run()
+        stop = RunStop("cancelled" if outcome.cancelled else "done", outcome.sentence, time.monotonic() - began)
+        self.send(Finished(path=request.run.path, stop=stop, generation=request.generation))
+
+    def _sweep_frame(self, request: SweepFrame) -> None:
+        """Compute one frame of a sweep, of which another process has the capture."""
+        self.close()
+        with Path(request.run.path).open("wb") as file:
+            failed = compute(request, Spool(file), Maker(self.code), self.cancelled, self._reporter(request.generation))
+        if failed:
+            raise InputError(failed)
+        self.send(Finished(path=request.run.path, stop=RunStop("done"), generation=request.generation))
+
     def _perform(self, recording: Recording, run: Callable[[], object]) -> None:
         """Run; where the model raises or the run is cancelled, the capture ends properly with everything recorded so
         far.
@@ -259,6 +287,11 @@ class Service:
         if done >= total or now - self._reported_at >= PROGRESS_SECONDS:
             self._reported_at = now
             self.send(Progress(done=done, total=total, text=text, generation=generation))
+
+
+def _print(stream: str, text: str) -> None:
+    """What a model prints in another process of a sweep."""
+    (sys.stdout if stream == "stdout" else sys.stderr).write(text)
 
 
 def describe(opened: Opened, load: Load) -> Loaded:

@@ -1,0 +1,110 @@
+"""Checkpoints that are folders or several files: Hugging Face's, shards with an index, torch.distributed's."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from inspector.engine.errors import InputError
+from inspector.engine.opening.checkpoint_matching import fit
+from inspector.engine.opening.open_subject import loader_of, read_checkpoint
+
+
+def model() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+
+
+def sharded(folder: Path, kind: str = "safetensors") -> Path:
+    """The model's weights in two files, and their index."""
+    folder.mkdir(exist_ok=True)
+    state = model().state_dict()
+    stem = "model" if kind == "safetensors" else "pytorch_model"
+    places = {name: f"{stem}-0000{1 + name.startswith('1')}-of-00002.{kind}" for name in state}
+    for file in set(places.values()):
+        part = {name: value for name, value in state.items() if places[name] == file}
+        if kind == "safetensors":
+            save_file(part, folder / file)
+        else:
+            torch.save(part, folder / file)
+    index = folder / f"{stem}.{kind}.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": places}))
+    return index
+
+
+def check_whole(path: Path) -> None:
+    report, plan = fit(model(), read_checkpoint(path), path)
+    assert report.fits and report.matched == 4
+    assert all(torch.equal(plan.tensors[name], value) for name, value in model().state_dict().items())
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "bin"])
+def test_shards_are_read_by_their_index_alone_or_in_their_folder(tmp_path: Path, kind: str) -> None:
+    index = sharded(tmp_path / "checkpoint-7", kind)
+    check_whole(index)
+    check_whole(index.parent)
+    assert read_checkpoint(index).layout == "2 files with an index"
+
+
+def test_an_index_that_lacks_or_leaves_its_folder_is_refused(tmp_path: Path) -> None:
+    index = sharded(tmp_path / "c")
+    (index.parent / "model-00002-of-00002.safetensors").rename(tmp_path / "elsewhere.safetensors")
+    with pytest.raises(InputError, match=r"needs the file model-00002-of-00002\.safetensors, which is not beside it"):
+        read_checkpoint(index)
+    index.write_text(json.dumps({"weight_map": {"0.weight": "../elsewhere.safetensors"}}))
+    with pytest.raises(InputError, match="expected files beside it"):
+        read_checkpoint(index)
+    index.write_text(json.dumps({"weight_map": {"2.weight": "model-00001-of-00002.safetensors"}}))
+    with pytest.raises(InputError, match=r"holds 2\.weight, which is not in it"):
+        read_checkpoint(index)
+    index.write_text('{"weight_map": ')
+    with pytest.raises(InputError, match="not whole JSON"):
+        read_checkpoint(index)
+
+
+def test_a_folder_of_hugging_faces_has_the_step_of_its_trainer(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint-500"
+    folder.mkdir()
+    save_file(model().state_dict(), folder / "model.safetensors")
+    torch.save({"state": {0: torch.zeros(99)}}, folder / "optimizer.pt")
+    check_whole(folder)
+    assert read_checkpoint(folder).step is None and loader_of(folder).step(folder) is None  # type: ignore[attr-defined]
+    (folder / "trainer_state.json").write_text(json.dumps({"global_step": 512, "epoch": 1.0}))
+    assert read_checkpoint(folder).step == 512
+    assert loader_of(folder).step(folder) == (512, "global_step in trainer_state.json")  # type: ignore[attr-defined]
+
+
+def test_a_distributed_checkpoint_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
+    from torch.distributed.checkpoint import save
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        save({"model": model().state_dict()}, checkpoint_id=tmp_path / "d", no_dist=True)
+    with pytest.raises(InputError, match=r"d is a torch\.distributed checkpoint: .* a pickle .* dcp_to_torch d d\.pt$"):
+        read_checkpoint(tmp_path / "d")
+
+
+def test_the_step_is_read_without_the_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = model().state_dict()
+    torch.save({"state_dict": state, "global_step": 12, "epoch": 1}, tmp_path / "a.ckpt")
+    torch.save({"model": state, "epoch": 3}, tmp_path / "b.pt")
+    torch.save(state, tmp_path / "c.pt")
+    torch.save({"model": state, "step": 9}, tmp_path / "d.pt", _use_new_zipfile_serialization=False)
+    save_file(state, tmp_path / "e.safetensors", {"iteration": "40"})
+    told = {path.name: loader_of(path).step(path) for path in sorted(tmp_path.iterdir())}  # type: ignore[attr-defined]
+    assert told == {
+        "a.ckpt": (12, "the key 'global_step'"), "b.pt": (3, "the key 'epoch'"), "c.pt": None,
+        "d.pt": (9, "the key 'step'"), "e.safetensors": (40, "the key 'iteration'"),
+    }  # fmt: skip
+
+
+def test_a_folder_of_something_else_is_still_told(tmp_path: Path) -> None:
+    torch.save(model().state_dict(), tmp_path / "a.pt")
+    with pytest.raises(InputError, match=r"is a folder; the checkpoint in it is"):
+        read_checkpoint(tmp_path)
