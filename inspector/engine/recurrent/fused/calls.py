@@ -233,12 +233,12 @@ def unfold(stack: Stack, calls: list[FusedCall], lengths: Tensor) -> Unfolded:
     whole = parts[0]
     if len(parts) > 1:
         whole.final = parts[-1].final
-        whole.x = torch.cat([part.x for part in parts])
-        whole.output = torch.cat([part.output for part in parts])
-        if any(part.arriving is not None for part in parts):
+        if any(part.arriving is not None for part in parts):  # before `whole`, the first part, has the joined output
             whole.arriving = torch.cat(
                 [torch.zeros_like(p.output) if p.arriving is None else p.arriving for p in parts]
             )
+        whole.x = torch.cat([part.x for part in parts])
+        whole.output = torch.cat([part.output for part in parts])
         whole.masks = tuple(torch.cat(masks) for masks in zip(*(part.masks for part in parts), strict=True))
         whole.segments = _one_after_another([part.segments[0] for part in parts])
         whole.ran = torch.full_like(whole.ran, whole.x.shape[0])
