@@ -64,3 +64,16 @@ def test_run_computes_everything_and_tells_its_costs_on_request(tmp_path: Path) 
     assert len(expected) == 2 and [line.split()[-1] for line in told[-2:]] == expected
     assert all(line.split()[1] == "s" for line in told[-2:])
     assert "not computed" not in call("list", "b.inspect", cwd=tmp_path).stdout
+
+
+def test_costs_of_many_sequences_are_told_by_part(tmp_path: Path) -> None:
+    plain = call("run", "adding-elman", "--data", "examples", "--out", "a.inspect", cwd=tmp_path)
+    told = call(
+        "run", "adding-elman", "--data", "examples", "--costs", "--out", "b.inspect", cwd=tmp_path
+    ).stderr.splitlines()[len(plain.stderr.splitlines()) :]
+    parts = [line.partition(" s  ")[2] for line in told]
+    assert {"sequences/calls of the model", "sequences/numbers", "sequences/writing"} <= set(parts)
+    seconds = [float(line.split()[0]) for line in told]
+    assert seconds == sorted(seconds, reverse=True) and max(seconds) > 0
+    with open_capture(tmp_path / "b.inspect") as capture:
+        assert capture.stop is not None and sum(seconds) <= capture.stop.seconds + 0.01

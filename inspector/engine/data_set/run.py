@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.data_set.calls import Called, How, call
+from inspector.engine.data_set.clock import CALLS, CHECK, NUMBERS, READ, WRITE, Clock
 from inspector.engine.data_set.gradient_uses import LAYOUTS, FusedKernelError, Layout, UndecidedError
 from inspector.engine.data_set.joining import joined, most_together, shape_key
 from inspector.engine.data_set.numbers import Numbers, numbers_of
@@ -21,7 +22,7 @@ from inspector.engine.pipeline import RunOptions
 from inspector.engine.registries import PROBES
 from inspector.engine.sources import Item, items, total_of
 from inspector.engine.trace.emitter import Emitter, Sink
-from inspector.records import Frame, InputSpec, Log, counted
+from inspector.records import SECONDS, Frame, InputSpec, Log, counted
 
 CHECKED = 8
 """Sequences of the first batch, each of which is also run alone."""
@@ -54,7 +55,9 @@ class _Runner:
         for said in said_of_mode(subject):
             sink.write(said)
         self.sink = sink
-        self.table = SequenceTable(sink, Emitter(sink, frame.index))
+        self.emit = Emitter(sink, frame.index)
+        self.table = SequenceTable(sink, self.emit)
+        self.clock = Clock()
         self.pooled = Pooled()
         self.how = How(
             seed=options.seed, states=options.states, probes=tuple(key for key in PROBES if key not in UNUSED)
@@ -68,17 +71,28 @@ class _Runner:
             for numbers, batches in self._groups():
                 self._check_cancelled()
                 self._run_group(numbers, batches)
-                self.table.flush()
+                self._flush()
                 done = self.table.done + len(self.table.problems)
                 self.options.progress(done, self.total or 0, f"{counted(done, 'sequence', ',')}")
         finally:
-            self.table.finish(self.pooled)
+            with self.clock.of(WRITE):
+                self.table.finish(self.pooled)
+            for part, seconds in self.clock.seconds.items():
+                self.emit.scalar(f"{SECONDS}{part}", seconds)
         if not self.table.done:
             if not self.table.names:
                 raise InputError(f"{self.spec.value} holds no sequences.")
             first = next(iter(self.table.problems.values()))
             raise ModelError(f"None of {counted(len(self.table.names), 'sequence')} could be run. The first: {first}")
         return self.table.done
+
+    def _flush(self) -> None:
+        with self.clock.of(WRITE):
+            self.table.flush()
+
+    def _call(self, batch: Batch, how: How) -> Called:
+        with self.clock.of(CALLS):
+            return call(self.subject, batch, how)
 
     def _check_cancelled(self) -> None:
         if self.options.cancelled():
@@ -113,7 +127,12 @@ class _Runner:
         return min(CHECKED, most_together(batch)) if self.together is None else most_together(batch)
 
     def _read(self) -> Iterator[tuple[int, Batch]]:
-        for item in items(self.subject, self.spec, self.options.seed):
+        source = items(self.subject, self.spec, self.options.seed)
+        while True:
+            with self.clock.of(READ):
+                item = next(source, None)
+            if item is None:
+                return
             self._check_cancelled()
             number = self.table.add(item.name)
             batch = self._taken(number, item)
@@ -123,7 +142,7 @@ class _Runner:
     def _taken(self, number: int, item: Item) -> Batch | None:
         if item.batch is None:
             self.table.fail(number, item.problem)
-            self.table.flush()
+            self._flush()
             return None
         return to_device(item.batch, self.device)
 
@@ -143,16 +162,17 @@ class _Runner:
         for number, batch in zip(numbers, batches, strict=True):
             self._check_cancelled()
             try:
-                called = call(self.subject, batch, self.how)
+                called = self._call(batch, self.how)
             except (ModelError, InputError) as problem:
                 self.table.fail(number, str(problem))
             else:
                 found.append((called, self._keep([number], called)))
-            self.table.flush()
+            self._flush()
         return found
 
     def _keep(self, numbers: list[int], called: Called) -> Numbers:
-        found = numbers_of(called, self.pooled.visit)
+        with self.clock.of(NUMBERS):
+            found = numbers_of(called, self.pooled.visit)
         self.pooled.count({recurrence.place for recurrence in called.trace.recurrences}, len(numbers))
         self.table.fill(numbers, found.values, found.refused)
         return found
@@ -160,7 +180,7 @@ class _Runner:
     def _as_batch(self, numbers: list[int], batches: list[Batch]) -> None:
         """Where the model raises on a batch, its sequences are run one by one, to find those on which it does."""
         try:
-            called = call(self.subject, joined(batches), self.how)
+            called = self._call(joined(batches), self.how)
         except UndecidedError:  # the first batch had steps, or gradients, of which this one has others
             self._checked(numbers, batches)
             return
@@ -180,7 +200,8 @@ class _Runner:
         alone = [called for called, _ in self._one_by_one(numbers[:CHECKED], batches[:CHECKED])]
         numbers, batches = numbers[CHECKED:], batches[CHECKED:]
         if len(alone) > 1:
-            reason = self._compare(alone, [called.trace.batch for called in alone])
+            with self.clock.of(CHECK):
+                reason = self._compare(alone, [called.trace.batch for called in alone])
             if reason:
                 self._alone_from_now_on(reason)
             else:
@@ -216,10 +237,10 @@ class _Runner:
     def _plainly(self, batch: Batch) -> Called:
         """The call of a batch, without oneDNN where its fused kernels hide the steps."""
         try:
-            return call(self.subject, batch, self.how)
+            return self._call(batch, self.how)
         except FusedKernelError:
             self.how = replace(self.how, plain=True)
-            return call(self.subject, batch, self.how)
+            return self._call(batch, self.how)
 
     def _same_values(self, alone: list[Called], together: Called) -> str:
         """Losses and states of each sequence, alone and in the batch."""
@@ -272,7 +293,7 @@ class _Runner:
         """
         self.how = replace(self.how, compared=True)
         fewer = tuple(key for key in self.how.probes if key != LOOPS)
-        less = call(self.subject, batch, replace(self.how, probes=fewer))
+        less = self._call(batch, replace(self.how, probes=fewer))
         if [r.place for r in less.trace.recurrences] == [r.place for r in together.trace.recurrences]:
             self.how = replace(self.how, probes=fewer)
 
