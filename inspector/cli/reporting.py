@@ -97,7 +97,7 @@ def tell_checkpoint(outcome: Outcome, whole: bool) -> None:
 
 
 def costs_of(target: Path) -> list[str]:
-    """What each quantity took, or each part of a run of many sequences, as lines, the slowest first; frames together."""
+    """What each quantity took, or each part of a run of many sequences, the slowest first; frames together."""
     taken: dict[str, float] = {}
     with open_capture(target) as capture:
         for scalar in capture.scalars:

@@ -27,6 +27,8 @@ from inspector.records import Frame, Log, Page
 GROWTH = {"light": 1.25, "normal": 1.25, "full": 1.1}
 """Each frame is this many times as far from the beginning as the one before: a million iterations have about 65 frames
 (145 with `full`), close together where most changes."""
+SHARE = 0.1
+"""Share of the wall time that frames may take where neither their distance nor a share of it was asked for."""
 MOST_AT_EVENTS = 20
 """Frames of one run that spikes and other events may add."""
 
@@ -65,14 +67,20 @@ class Prober:
         self._options = RunOptions(only=asked.quantities, only_selected=True)
         self._next = 0
         self._events = 0
-        self._seconds = 0.0
+        self._seconds = self._spent = 0.0
         self.frames = 0
         self.failed = False
 
     def after(self, iteration: int) -> None:
         """An iteration has ended: probe if it is time."""
-        if iteration >= self._next and (not iteration or self._pace.allows(self._seconds)):
+        if iteration >= self._next and (not iteration or self._asked.every is not None or self._affordable()):
             self.now(iteration)
+
+    def _affordable(self) -> bool:
+        """Whether another frame as long as the last one keeps to the share."""
+        if self._pace.every is None:
+            return self._pace.allows(self._seconds)
+        return self._spent + self._seconds <= SHARE * self._pace.seconds
 
     def at_event(self, iteration: int, text: str) -> int:
         """Probe because something happened; returns the frame, -1 where there is none."""
@@ -100,6 +108,7 @@ class Prober:
             return -1
         finally:
             self._seconds = time.monotonic() - began
+            self._spent += self._seconds
         return frame.index
 
     def _perform(self, frame: Frame) -> None:

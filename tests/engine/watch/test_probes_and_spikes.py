@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch.nn import functional as F
 from trainings import VOCABULARY, Case, batches, loss_of, train
 
 import inspector
+from inspector.engine.watch import probing
 from inspector.engine.watch.gradients import GLOBAL
 from inspector.engine.watch.spikes import Spikes
 
@@ -47,7 +49,8 @@ def test_probing_changes_nothing(model: str, training: bool, tmp_path: Path) -> 
         assert not capture.damage
 
 
-def test_frames_of_a_probe_are_further_and_further_apart(tmp_path: Path) -> None:
+def test_frames_of_a_probe_are_further_and_further_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "SHARE", 1e9)
     model = nn.RNN(2, 3, batch_first=True)
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     options = {"probe": torch.randn(1, 4, 2), "quantities": ("states",), "every": 50}
@@ -60,6 +63,24 @@ def test_frames_of_a_probe_are_further_and_further_apart(tmp_path: Path) -> None
         assert steps[:6] == [0, 1, 2, 3, 4, 5] and len(steps) < 30
         gaps = np.diff(np.array(steps, dtype=float))
         assert (np.diff(gaps) >= 0).all() and gaps[-1] >= 40
+
+
+@pytest.mark.parametrize(("every", "count"), [(None, 1), (10, 4)])
+def test_frames_take_a_tenth_of_the_time_unless_their_distance_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int | None, count: int
+) -> None:
+    monkeypatch.setattr(probing.Prober, "_perform", lambda self, frame: (self._sink.write(frame), time.sleep(0.2)))
+    model = nn.RNN(2, 3, batch_first=True)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    began = time.monotonic()
+    options = {"probe": torch.randn(1, 4, 2), "every": 1, "probe_every": every, "cost": "light"}
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect", **options):
+        for _ in range(31):
+            model(torch.randn(2, 4, 2))[0].square().mean().backward()
+            optimizer.step()
+    most = count if every else 1 + int((time.monotonic() - began) / 2)
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert count <= len(capture.frames) <= most
 
 
 def test_a_probe_that_fails_is_the_last_one_and_watching_goes_on(tmp_path: Path) -> None:
