@@ -12,7 +12,9 @@ from inspector.capture import Capture, CaptureError, Writer, open_capture, summa
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
 
-def written(path: Path, steps: tuple[int | None, ...], name: str, frames: list[np.ndarray | None], **about: Any) -> Capture:
+def written(
+    path: Path, steps: tuple[int | None, ...], name: str, frames: list[np.ndarray | None], **about: Any
+) -> Capture:
     with Writer(path / "a.inspect", RunStart(run="r", title="t")) as writer:
         for n, step in enumerate(steps):
             writer.write(Frame(index=n, step=step))
@@ -64,7 +66,9 @@ def test_gates_are_saturated_near_their_limits(tmp_path: Path) -> None:
 def test_heads_and_eigenvalues_stay_apart(tmp_path: Path) -> None:
     heads = [np.array([[1.0, 3], [5, 7]]), np.array([[2.0, 2], [0, 4]])]
     (tmp_path / "a").mkdir()
-    with written(tmp_path / "a", (0, 5), "attn:entropy", heads, kind="attention_statistic", dims=("head", "query")) as found:
+    with written(
+        tmp_path / "a", (0, 5), "attn:entropy", heads, kind="attention_statistic", dims=("head", "query")
+    ) as found:
         over = found.over_frames("attn:entropy", "mean")
         assert over.names == ("head 0", "head 1") and over.values.tolist() == [[2, 6], [2, 2]]
     eigen = [np.array([[3.0, 4], [10, 0]]), np.array([[0.0, 2], [1, 0]])]
@@ -80,6 +84,9 @@ def test_frames_without_iterations_are_counted(tmp_path: Path, steps: tuple[int 
 
 
 def test_a_summary_that_does_not_exist_is_refused_with_those_that_do(tmp_path: Path) -> None:
-    with written(tmp_path, (0,), "a:h", [np.ones(2)], kind="state", dims=("step",)) as capture:
-        with pytest.raises(CaptureError, match=r"a:h has no summary 'horizon' over frames; it has mean, median"):
-            capture.over_frames("a:h", "horizon")
+    said = r"a:h has no summary 'horizon' over frames; it has mean, median"
+    with (
+        written(tmp_path, (0,), "a:h", [np.ones(2)], kind="state", dims=("step",)) as capture,
+        pytest.raises(CaptureError, match=said),
+    ):
+        capture.over_frames("a:h", "horizon")
