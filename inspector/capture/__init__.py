@@ -17,6 +17,7 @@ imported or executed.
     comparison, comparable      two frames of any captures as one; `difference`: two of one capture
     coordinates                 numbers of the positions along an axis (iterations)
     curves                      the curves over training that a view has, and their points
+    over_frames                 one number of a channel for each frame, along the iterations
     tables, pack                numbers for other programs; one file to mail
     remaining                   what a run had chosen and has not computed
     logs                        logs that other tools wrote, as a view too; `opening`: a capture or a log at a path
@@ -34,6 +35,7 @@ from inspector.capture.holes import Holes
 from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerVersionError, TooLargeError
 from inspector.capture.logs import LOGS, CancelledError, LogView, Role, role_of
 from inspector.capture.opening import is_log, open_any, open_log
+from inspector.capture.over_frames import OverFrames, over_frames, summaries_of
 from inspector.capture.pack import pack
 from inspector.capture.reader import Capture, open_capture
 from inspector.capture.remaining import left_of, not_computed
@@ -56,6 +58,7 @@ __all__ = [
     "Holes",
     "LogView",
     "NewerVersionError",
+    "OverFrames",
     "Points",
     "Reference",
     "Role",
@@ -74,10 +77,12 @@ __all__ = [
     "open_any",
     "open_capture",
     "open_log",
+    "over_frames",
     "pack",
     "points_of",
     "role_of",
     "series",
+    "summaries_of",
     "summary",
     "write_atomically",
 ]

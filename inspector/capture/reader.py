@@ -16,6 +16,7 @@ from inspector.capture.checked import CheckedPages
 from inspector.capture.damage import Damage
 from inspector.capture.index import Index
 from inspector.capture.layout import BusyError, CaptureError
+from inspector.capture.over_frames import OverFrames, over_frames
 from inspector.capture.owner import is_alive
 from inspector.capture.pack import unpack_index
 from inspector.capture.pages import PageFiles
@@ -248,6 +249,10 @@ class Capture(CheckedPages):
         wanted = max((number for known, number in self._axes if known == name), default=-1) if frame == -1 else frame
         found = self._axes.get((name, wanted), self._axes.get((name, -1)))
         return Axis(name=name) if found is None else found
+
+    def over_frames(self, name: str, summary: str, threshold: float = 0.0) -> OverFrames:
+        """One number of a channel for each frame, along the iterations of the frames; see capture/over_frames.py."""
+        return over_frames(self, name, summary, threshold)
 
     def to_xarray(self, frame: int = -1) -> Any:
         """All channels of a frame as an xarray.Dataset (needs the extra `notebook`); what is not known is NaN."""

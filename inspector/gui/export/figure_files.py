@@ -177,7 +177,7 @@ def save_data(panel: Panel, path: Path | str) -> Path:
     Raises CaptureError with a one-line message.
     """
     target = Path(path)
-    found = named_data(panel, marked(panel, panel.data()))
+    found = panel.over.data() if panel.over.on else named_data(panel, marked(panel, panel.data()))
     if not found:
         raise CaptureError(f"{panel.title} shows nothing, so there are no numbers to write.")
     if target.suffix.lower() == ".npz":

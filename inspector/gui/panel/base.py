@@ -10,15 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy.typing as npt
 from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QFocusEvent, QPainter
-from PySide6.QtWidgets import (
-    QComboBox,
-    QHBoxLayout,
-    QPlainTextEdit,
-    QScrollArea,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from inspector.capture import Capture, CaptureError, Difference
 from inspector.gui.panel.axis_choice import AxisChoice
@@ -27,13 +19,14 @@ from inspector.gui.panel.empty_page import EmptyPage
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
 from inspector.gui.panel.key_moves import KeyMoves
 from inspector.gui.panel.missing import MissingLine, hint_for, why_empty
+from inspector.gui.panel.over_training import OverTraining
+from inspector.gui.panel.pages import EMPTY, FIGURE, OVER, Pages
 from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, filled, readable
 from inspector.gui.state.background import NOTHING, Rest
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.step_range import AxisRange, StepRange
 from inspector.gui.widgets.controls import caption, chooser, measured, number, reserve_space, set_options
-from inspector.gui.widgets.plain_text import clean_block
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel, Entry
@@ -98,6 +91,7 @@ class Panel(KeyMoves):
         self._make_pages()
         self.build()
         self.controls.addStretch(1)
+        self.controls.addWidget(self.over.switch)
         self.controls.addWidget(self.one_run)
         self.looking.moved.connect(self._cursor_moved)
         self.marked.changed.connect(self.drawn)
@@ -126,20 +120,20 @@ class Panel(KeyMoves):
         pointing.clicked.connect(self.clicked)
 
     def _make_pages(self) -> None:
-        """The empty page, the figure and the error page, below the controls."""
+        """The empty page, the figure, the error page and the summaries over training, below the controls."""
         self._empty = EmptyPage(self.hint)
         self._empty.asked.connect(lambda: self.wanted.emit(self.remaining.offered or self.extra))
-        self._error = QPlainTextEdit()
-        self._error.setReadOnly(True)
-        self.stack = QStackedWidget()
-        for page in (self._empty, self._page(), self._error):
-            self.stack.addWidget(page)
+        self.over = OverTraining(self, self._broken)
+        self.over.changed.connect(self.redraw)
+        self.over.framed.connect(lambda frame: self.looking.move(frame=frame))
+        self.stack = Pages(self._empty, self._page(), self.over.page)
+        self._error = self.stack.error
+        self._missing = MissingLine()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(self.control_row)
         layout.addWidget(self.stack, 1)
-        self._missing = MissingLine()
         layout.addWidget(self._missing)
 
     # -- what subclasses provide
@@ -165,7 +159,9 @@ class Panel(KeyMoves):
 
     def picture_size(self) -> QSize:
         """The size at which the contents are laid out, visible as a whole or scrolled."""
-        return self.figure.size() if isinstance(self.stack.widget(1), QScrollArea) else self.stack.size()
+        if self.over.on:
+            return QSize(self.over.figure.size())
+        return self.figure.size() if isinstance(self.stack.widget(FIGURE), QScrollArea) else self.stack.size()
 
     def build(self) -> None:
         """Make controls and plots, once."""
@@ -212,6 +208,7 @@ class Panel(KeyMoves):
         self.capture, self._second = readable(capture, self.accepts)
         self.one_run.offer(capture, self._second)
         self.marked.clear()
+        self.over.forget()
         self.reset()
         self._turned(self.looking.position.place)
         self.redraw()
@@ -282,22 +279,21 @@ class Panel(KeyMoves):
             for plot in self.plots:
                 plot.name_steps(self.axes.title(self.capture, self.frame))
             self.control_row.setVisible(True)
+            self.over.offer(self.source, self.channels())
             with self.capture.noting() as self.read:  # type: ignore[union-attr]
-                self.update_contents()
-            self.stack.setCurrentIndex(1)
+                (self.over.draw if self.over.on else self.update_contents)()
+            self.stack.setCurrentIndex(OVER if self.over.on else FIGURE)
             self._missing.tell(self)
             position = self.looking.position
-            self.follow(position, position)
+            if not self.over.on:
+                self.follow(position, position)
             self._show_cursor(position.step)
             self.drawn.emit()
         except Exception as fault:  # noqa: BLE001 - a failure of one panel must not affect the window
             self._show_error(str(fault), traceback.format_exc())
 
     def _show_error(self, fault: str, details: str) -> None:
-        self._error.setPlainText(
-            clean_block(f"This panel could not be drawn; the others still work.\n\n{fault}\n\n{details}")
-        )
-        self.stack.setCurrentIndex(2)
+        self.stack.show_error(fault, details)
 
     def _broken(self, fault: str, details: str) -> None:
         """An item of the figure could not be painted: the error page comes once the painting is over.
@@ -328,7 +324,7 @@ class Panel(KeyMoves):
         self._empty.show_reasons(hint_for(self), reasons, offer=offer)
         self._empty.show_seconds(self.remaining.seconds, len(self.remaining.offered) > 1)
         self._missing.tell(None)
-        self.stack.setCurrentIndex(0)
+        self.stack.setCurrentIndex(EMPTY)
 
     def know(self, entries: Sequence[Entry]) -> None:
         """Take the worker's entries of the quantities in `extra`: what they need and what they cost."""
@@ -343,7 +339,7 @@ class Panel(KeyMoves):
     @property
     def state(self) -> str:
         """Which page is shown: "empty", "figure" or "error"."""
-        return ("empty", "figure", "error")[self.stack.currentIndex()]
+        return self.stack.state
 
     # -- cursor and keyboard
 
@@ -353,7 +349,7 @@ class Panel(KeyMoves):
             self.redraw()
             new = self.looking.position
         self._show_cursor(new.step)
-        if self.state == "figure":
+        if self.state == "figure" and not self.over.on:
             try:
                 self.follow(new, old)
             except Exception as fault:  # noqa: BLE001 - a stale position may not end the event loop
@@ -370,6 +366,7 @@ class Panel(KeyMoves):
         """Other colours for everything."""
         self.theme = theme
         self.figure.setBackground(theme.window)
+        self.over.set_theme(theme)
         for plot in self.plots:
             plot.set_theme(theme)
         self.redraw()
@@ -381,6 +378,8 @@ class Panel(KeyMoves):
     def labelled_readout(self) -> list[tuple[str, str]]:
         """The readout under the shared cursor;
         values that are not over the input's steps are marked with their axis."""
+        if self.over.on:
+            return self.over.readout() if self.state == "figure" else []
         word = self.axes.prefix(self.capture, self.frame) if self.by_steps else ""
         rows = self.readout(self.looking.position)
         return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
@@ -391,7 +390,8 @@ class Panel(KeyMoves):
 
     def paint(self, painter: QPainter, rect: QRectF) -> None:
         """Draw the figure into any paint device, vectors as vectors; the background is painted too."""
-        fault = self.figure.paint_into(painter, rect, self.theme.window)
+        figure = self.over.figure if self.over.on else self.figure
+        fault = figure.paint_into(painter, rect, self.theme.window)
         if fault:
             raise CaptureError(f"{self.title} could not be drawn: {fault}.")
 

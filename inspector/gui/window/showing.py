@@ -175,6 +175,8 @@ class Showing(Parts):
 
     @Slot(object, object)
     def _moved(self, new: Position, old: Position) -> None:
+        if new.frame != old.frame and new.frame >= 0 and self.frames.current not in (new.frame, DIFFERENCE):
+            self.frames.choose(new.frame)  # a panel over training was clicked
         for axis, step in new.steps.items():
             steps = self.steps.along(axis)
             low, high = steps.bounds
