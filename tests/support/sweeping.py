@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from inspector.capture import Capture
@@ -75,6 +77,22 @@ def checkpoints(folder: Path, steps: tuple[int, ...] = (0, 10, 200)) -> Path:
     for step in steps:
         torch.save({"model": weights(step), "step": step}, folder / f"model-{step}.pt")
     return folder
+
+
+def sharded(folder: Path, state: dict[str, torch.Tensor], kind: str = "safetensors") -> Path:
+    """Weights in two files, those whose names begin with 1 in the second, and their index."""
+    folder.mkdir(exist_ok=True)
+    stem = "model" if kind == "safetensors" else "pytorch_model"
+    places = {name: f"{stem}-0000{1 + name.startswith('1')}-of-00002.{kind}" for name in state}
+    for file in set(places.values()):
+        part = {name: value for name, value in state.items() if places[name] == file}
+        if kind == "safetensors":
+            save_file(part, folder / file)
+        else:
+            torch.save(part, folder / file)
+    index = folder / f"{stem}.{kind}.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": places}))
+    return index
 
 
 def content(capture: Capture) -> dict[str, Any]:

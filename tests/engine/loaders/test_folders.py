@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
+from sweeping import sharded
 from torch import nn
 
 from inspector.engine.errors import InputError
@@ -21,23 +22,6 @@ def model() -> nn.Module:
     return nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
 
 
-def sharded(folder: Path, kind: str = "safetensors") -> Path:
-    """The model's weights in two files, and their index."""
-    folder.mkdir(exist_ok=True)
-    state = model().state_dict()
-    stem = "model" if kind == "safetensors" else "pytorch_model"
-    places = {name: f"{stem}-0000{1 + name.startswith('1')}-of-00002.{kind}" for name in state}
-    for file in set(places.values()):
-        part = {name: value for name, value in state.items() if places[name] == file}
-        if kind == "safetensors":
-            save_file(part, folder / file)
-        else:
-            torch.save(part, folder / file)
-    index = folder / f"{stem}.{kind}.index.json"
-    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": places}))
-    return index
-
-
 def check_whole(path: Path) -> None:
     report, plan = fit(model(), read_checkpoint(path), path)
     assert report.fits and report.matched == 4
@@ -46,14 +30,14 @@ def check_whole(path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["safetensors", "bin"])
 def test_shards_are_read_by_their_index_alone_or_in_their_folder(tmp_path: Path, kind: str) -> None:
-    index = sharded(tmp_path / "checkpoint-7", kind)
+    index = sharded(tmp_path / "checkpoint-7", model().state_dict(), kind)
     check_whole(index)
     check_whole(index.parent)
     assert read_checkpoint(index).layout == "2 files with an index"
 
 
 def test_an_index_that_lacks_or_leaves_its_folder_is_refused(tmp_path: Path) -> None:
-    index = sharded(tmp_path / "c")
+    index = sharded(tmp_path / "c", model().state_dict())
     (index.parent / "model-00002-of-00002.safetensors").rename(tmp_path / "elsewhere.safetensors")
     with pytest.raises(InputError, match=r"needs the file model-00002-of-00002\.safetensors, which is not beside it"):
         read_checkpoint(index)

@@ -14,6 +14,7 @@ from typing import Any
 
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.pipeline import RunOptions, chosen_quantities, run_start
+from inspector.engine.pipeline.room import told as memory_told
 from inspector.engine.session.sweep.candidates import checkpoints_in, nothing_in
 from inspector.engine.session.sweep.cluster import Cluster
 from inspector.engine.session.sweep.following import Settled
@@ -21,15 +22,13 @@ from inspector.engine.session.sweep.frames import KEY, SweepCapture, key_of, num
 from inspector.engine.session.sweep.identity import settings
 from inspector.engine.session.sweep.one_frame import Maker
 from inspector.engine.session.sweep.ordering import Candidate, in_order, said_of_order
-from inspector.engine.session.sweep.room import processes
+from inspector.engine.session.sweep.room import bytes_of_frame, processes
 from inspector.engine.session.sweep.runners import Done, Here, Output, Processes, Runner, spool_of
 from inspector.records import Frame, Log, RunStart, Sweep, SweepFrame, counted
 
 LOOK_SECONDS = 1.0
 """How often a folder that is followed is looked at."""
 WAIT_SECONDS = 0.2
-ETA_FROM = 1
-"""Frames after which it is said how long the rest takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +72,13 @@ class Conductor:
     _done: dict[int, Done] = field(default_factory=dict)
     _seen: set[Any] = field(default_factory=set)
     _computed: int = 0
-    _failed: int = 0
+    _failed_now: int = 0
+    _failed_before: int = 0
     _before: int = 0
     _began: float = 0.0
     _looked: float = 0.0
-    _at: float = 0.0
+    _part: float = 0.0
+    """How far the frame is that is computed in this process, from 0 to 1."""
     _now_doing: str = ""
 
     def run(self) -> Outcome:
@@ -87,12 +88,12 @@ class Conductor:
         path = Path(sweep.run.path).absolute()
         capture = SweepCapture(path, sweep.run.overwrite, settings(sweep, self.maker.sequence), self.listener.log)
         capture.look()
-        start, size = self._preflight()
+        start, each = self._preflight()
         with tempfile.TemporaryDirectory(prefix="inspector-sweep-") as folder:
             self._look(capture, Path(folder), start, first=True)
             if not self._waiting and not sweep.follow:
                 return self._outcome(cancelled=False)
-            runner = self._runner(size)
+            runner = self._runner(each)
             fault: BaseException | None = None
             try:
                 self._compute(capture, runner, Path(folder), start)
@@ -107,10 +108,10 @@ class Conductor:
             self._require_some(capture)
             return self._outcome(cancelled=fault is not None)
 
-    def _preflight(self) -> tuple[RunStart, int]:
+    def _preflight(self) -> tuple[RunStart, float]:
         """Make the model once without a checkpoint: what is wrong with it or the sequence would be wrong in each frame.
 
-        Returns how the run begins, and the bytes of the model.
+        Returns how the run begins, and about how many bytes a process takes.
         """
         sweep = self.sweep
         load = replace(sweep.load, checkpoint="")
@@ -122,8 +123,10 @@ class Conductor:
         )
         where = sweep.paths[0] if len(sweep.paths) == 1 else ""
         meta = {key: value for key, value in start.meta.items() if key != "checkpoint"}
-        size = sum(value.nbytes for value in opened.subject.model.parameters())
-        return replace(start, checkpoint=where, meta=meta), size
+        memory = memory_told(opened.subject, batch)
+        if memory:
+            self.listener.log(Log(memory))
+        return replace(start, checkpoint=where, meta=meta), bytes_of_frame(opened.subject, batch)
 
     # -- which frames
 
@@ -154,7 +157,7 @@ class Conductor:
             self._before += 1
             return
         if key_of(told) in capture.known.failed:
-            self._failed += 1
+            self._failed_before += 1
             return
         meta = {KEY: {**told, "step_from": one.told_by}}
         label = one.name if one.step is None else f"{one.name}, step {one.step}"
@@ -187,7 +190,7 @@ class Conductor:
 
     # -- computing
 
-    def _runner(self, size: int) -> Runner:
+    def _runner(self, each: float) -> Runner:
         sweep, listener = self.sweep, self.listener
         if self.maker.is_bound and (sweep.workers > 1 or sweep.scheduler):
             raise InputError(
@@ -199,7 +202,7 @@ class Conductor:
             listener.log(Log(f"Computed by the workers of dask, {cluster.connect()}."))
             return cluster
         frames = len(self._waiting) if not sweep.follow else max(2, len(self._waiting))
-        count, said = processes(sweep.workers, frames, size, sweep.load.device, sweep.threads)
+        count, said = processes(sweep.workers, frames, each, sweep.load.device, sweep.threads)
         if count == 1 or self.maker.is_bound:
             return Here(self.maker, listener.cancelled, self._within)
         listener.log(Log(said))
@@ -240,7 +243,7 @@ class Conductor:
             done = self._done.pop(number)
             self._given.pop(number, None)
             if done.failed:
-                self._failed += 1
+                self._failed_now += 1
                 capture.failed(done.task.frame, done.failed)
             else:
                 capture.finished(done.task.frame, spool_of(done.task))
@@ -261,33 +264,39 @@ class Conductor:
 
     def _require_some(self, capture: SweepCapture) -> None:
         """Raises ModelError where every checkpoint failed: then there is no capture."""
-        if not self._failed or capture.recording is not None or capture.resumed:
+        if not self._failed_now or capture.recording is not None or capture.resumed:
             return
         reasons = {frame.meta[KEY]["failed"] for frame in capture.known.failed.values()}
         said = f": {reasons.pop()}" if len(reasons) == 1 else f"; the first: {capture.first_failure()}"
-        none = "The only checkpoint" if self._failed == 1 else f"None of {self._failed:,} checkpoints"
-        raise ModelError(f"{none} could {'not ' * (self._failed == 1)}be run, so nothing was captured{said}")
+        none = "The only checkpoint" if self._failed_now == 1 else f"None of {self._failed_now:,} checkpoints"
+        raise ModelError(f"{none} could {'not ' * (self._failed_now == 1)}be run, so nothing was captured{said}")
 
     def _outcome(self, *, cancelled: bool) -> Outcome:
-        return Outcome(self._computed, self._before, self._failed, cancelled)
+        return Outcome(self._computed, self._before, self._failed_now + self._failed_before, cancelled)
 
     # -- progress
 
     def _within(self, done: float, total: float, text: str) -> None:
         """How far the frame is that is computed in this process."""
-        self._say(text=f"{self._now_doing}: {text}", part=done / total if total else 0.0)
+        self._part = max(self._part, done / total if total else 0.0)  # a run counts anew behind its states
+        self._tell(f"{self._now_doing}: {text}")
 
-    def _say(self, label: str = "", text: str = "", part: float = 0.0) -> None:
-        self._now_doing = label or self._now_doing
-        ended = self._computed + self._failed + len(self._done)
-        total = ended + len(self._given) - len(self._done) + len(self._waiting)
-        left = f", {_duration(self._left(ended, total))} left" if ended >= ETA_FROM and total > ended else ""
-        head = f"{ended} of {total}{left}"
-        self.listener.progress(min(ended + part, float(total)), float(total), f"{head} · {text or self._now_doing}")
+    def _say(self, label: str = "") -> None:
+        """Tell that another frame begins, or that one has ended."""
+        self._now_doing, self._part = label or self._now_doing, 0.0
+        self._tell(self._now_doing)
 
-    def _left(self, ended: int, total: int) -> float:
-        """Seconds that the rest takes, if it takes as long as what was computed here."""
-        return (time.monotonic() - self._began) / ended * (total - ended)
+    def _tell(self, text: str) -> None:
+        ended = self._computed + self._failed_now + len(self._done)
+        total = float(ended + len(self._given) - len(self._done) + len(self._waiting))
+        at = min(ended + self._part, total)
+        left = ""
+        if ended and at < total:
+            seconds = (
+                (time.monotonic() - self._began) / at * (total - at)
+            )  # if the rest takes as long as what was computed
+            left = f", {_duration(seconds)} left"
+        self.listener.progress(at, total, f"{ended} of {total:.0f}{left} · {text}")
 
 
 def _what_changed(before: Any, now: dict[str, Any]) -> str:

@@ -97,7 +97,5 @@ def said_of_order(found: Sequence[Candidate], chosen: str) -> str:
         return f"{many}; nothing tells a training step, so they are in the order of their names."
     first = next(one for one in found if one.step is not None)
     without = [one.name for one in found if one.step is None]
-    last = (
-        f" {counted(len(without), 'checkpoint')} without one come last ({', '.join(without[:3])})." if without else ""
-    )
+    last = f" Without one, and last: {', '.join(without[:3])}{' …' if len(without) > 3 else ''}." if without else ""
     return f"{many} in the order of {HOW[chosen]} ({first.name}: {first.step}, {first.told_by}).{last}"
