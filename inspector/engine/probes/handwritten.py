@@ -28,7 +28,7 @@ from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, correcte
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence, ReplayStep
-from inspector.engine.recurrent.traced.layer_names import layer_names, within
+from inspector.engine.recurrent.traced.layer_names import is_regular, layer_names, may_be_a_stack, within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot, analyse
 from inspector.engine.recurrent.traced.loops.cuts import as_made, cut_steps
 from inspector.engine.recurrent.traced.loops.detection import find_loops, loops_inside
@@ -36,7 +36,7 @@ from inspector.engine.recurrent.traced.loops.loop import Loop, where_of
 from inspector.engine.recurrent.traced.loops.sequences import is_sequence
 from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.loops.unshown import unshown
-from inspector.engine.recurrent.traced.loops.written_out import written_out
+from inspector.engine.recurrent.traced.loops.written_out import place_of_sequence, written_out
 from inspector.engine.recurrent.traced.program.gates import leading_to, steps_of
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, fused_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.program.inner_reads import kept_tensors
@@ -50,6 +50,7 @@ from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, Recor
 from inspector.engine.recurrent.verification import NO_GRADIENT
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.own_axes import BACKWARD
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
 from inspector.records import CARRIED, LAYER_DOMAIN, STATE, Labels, Log, place_name
@@ -76,9 +77,6 @@ TRANSFORMED = (
 UNFOLLOWED = (
     "Which steps of the inputs the loops read could not be found ({}); axes are chosen by their numbers of steps."
 )
-DEEPEST_STATE = 1024
-"""A stack of layers is shown as a recurrence over depth when its signal has no more entries a sample: pictures and
-sequences that pass through layers have more. Counter-example: a plain deep net 2,000 units wide is not shown so."""
 
 
 @PROBES.register("handwritten")
@@ -196,9 +194,12 @@ class Handwritten:
         loop = next(search, None)
         while loop is not None:
             emit.check()
+            changes = table.changes
             useful = self._contained(loop, partial(self._place, ROOT, trace), partial(self._useful, loop, trace, emit))
             if useful:
                 explained[list(chain.from_iterable(loop.iterations.numbers))] = True
+            else:
+                table.undo(changes)
             try:
                 loop = search.send(useful)
             except StopIteration:
@@ -253,12 +254,15 @@ class Handwritten:
         return useful
 
     def _place_of(self, flow: Flow, state: Sequence[Slot], trace: Trace) -> str:
-        return self._place(place_of_step(flow, state, self._modules()), trace)
+        return self._place(self._of_step(flow, state, trace), trace)
+
+    def _of_step(self, flow: Flow, state: Sequence[Slot], trace: Trace) -> str:
+        return place_of_sequence(place_of_step(flow, state, self._modules()), flow.loop.frame, trace.places)
 
     def _open_state(self, flow: Flow, state: Sequence[Slot], trace: Trace, emit: Emitter) -> bool:
         """Whether a group of slots is a recurrence: shown, refused with its reason, or shown by another probe."""
         loop = flow.loop
-        place = place_of_step(flow, state, self._modules())
+        place = self._of_step(flow, state, trace)
         cells = cells_within(flow, state, self._parameters)
         theirs, within = of_a_family(flow, state, self._claimed)
         if is_sequence(flow, state, leading_to(flow, state, 1)):
@@ -267,7 +271,7 @@ class Handwritten:
         if "" in cells or of_a_cell(flow, state) or theirs:  # these have probes of their own
             self._followed.append(LoopRead(FollowedLoop(flow, state), names=cells_read(flow, state, self._owned())))
             return True
-        if loop.depth and not (_regular(loop) and _a_stack(state, trace)):
+        if loop.depth and not (is_regular(loop) and may_be_a_stack(state, trace.batch)):
             return False
         run = loop.frame.f_code, place, loop.level
         self._runs[run] += 1
@@ -307,7 +311,8 @@ class Handwritten:
             recurrence.domain, recurrence.names = LAYER_DOMAIN, layer_names(flow, state, self._modules())
         else:
             self._followed.append(LoopRead(FollowedLoop(flow, state), recurrence))
-        recurrence.reverse = place.endswith(".reverse") and bool(trace.places)
+        if place.endswith(BACKWARD) and trace.places:  # a layer written out: it runs over padding, too
+            recurrence.reverse, recurrence.lengths = True, torch.full_like(recurrence.lengths, recurrence.steps)
         named = place_name(place)
         emit.sink.write(Labels(CARRIED + named, tuple(slot.written for slot in flow.slots), emit.frame))
         emit.sink.write(Labels(STATE + named, tuple(slot.written for slot in state), emit.frame))
@@ -378,22 +383,3 @@ class _Origins(Container[int]):
 
     def __contains__(self, number: object) -> bool:
         return number in self._given or (isinstance(number, int) and self._knows(number))
-
-
-def _regular(loop: Loop) -> bool:
-    """True when every layer does the same operations; the last may end early."""
-    bodies = loop.iterations.labels
-    return all(body == bodies[0] for body in bodies[:-1])
-
-
-def _a_stack(state: Sequence[Slot], trace: Trace) -> bool:
-    """True for a signal of moderate width that has no axis of steps: layers of a transformer are recorded by other
-    probes.
-
-    Counter-example: a deep net whose width is the number of steps is not shown over its depth; another length shows it.
-    """
-    steps = trace.batch.steps
-    if steps > 1 and any(steps in slot.values[0].shape[1:] for slot in state):
-        return False
-    size = max(1, int(trace.batch.lengths.numel()))
-    return sum(slot.values[0].numel() for slot in state) // size <= DEEPEST_STATE

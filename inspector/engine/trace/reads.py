@@ -13,7 +13,9 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reads:
-    """For every step of a recurrence, in processing order, the steps of one input that it read.
+    """For every step of a recurrence, in the order of its axis, the steps of one input that it read.
+
+    Of a loop that is the order of its iterations; of a backward direction of a module, that of the module's input.
 
     Attributes:
         input: name of the input; "" where no step read any.
@@ -50,6 +52,10 @@ class Reads:
         if self.single and bool((self.low == own).all()):
             return True
         return len(self) == steps and bool(((self.low <= own) & (own <= self.high) & (self.low >= 0)).all())
+
+    def backward(self) -> Reads:
+        """The same in the opposite order: from iterations of a backward direction to steps of the module's input."""
+        return Reads(self.input, self.low[::-1].copy(), self.high[::-1].copy())
 
     def one_late(self, steps: int) -> bool:
         """Whether step i read step i − 1 of an input of as many steps, and the first one none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from functools import partial
 
@@ -279,7 +280,7 @@ def recurrence_of(
 
 def prefix_of(place: str) -> str:
     """The prefix of the names of a place's own parameters."""
-    module = place.split("#")[0]
+    module = re.sub(r"#\d+", "", place)
     return "" if module == ROOT else f"{module}."
 
 

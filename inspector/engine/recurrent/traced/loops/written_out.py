@@ -42,6 +42,18 @@ def written_out(table: Table, layers: Container[int]) -> list[Apart]:
     return [(level, own) for layer, level, own in looped if longest[layer] > 1]
 
 
+def place_of_sequence(place: str, frame: FrameType, layers: Container[int]) -> str:
+    """The place of a layer's steps by the number of their sequence, as the unedited run has it: "rnn#2.l0.reverse".
+
+    `frame`: that of the loop; any other than a layer's leaves the place as it is.
+    """
+    number = frame.f_locals[CALL] if _level((frame,), layers) is not None else 1
+    if number == 1:
+        return place
+    module, _, layer = place.rpartition(".l")
+    return f"{module}#{number}.l{layer}"
+
+
 def _steps(table: Table, own: list[int]) -> int:
     """How many steps these operations of one sequence are: as many as one of them was made."""
     return max(Counter(table.bodies[n] for n in own).values(), default=0)

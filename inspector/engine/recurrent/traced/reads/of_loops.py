@@ -53,7 +53,7 @@ def record_reads(
     for one in followed:
         reads = one.loop.reads
         if reads is not None and one.recurrence is not None:
-            one.recurrence.reads = reads
+            one.recurrence.reads = reads.backward() if one.recurrence.reverse else reads
         for name in one.names:
             assert reads is not None
             recorded.loops.setdefault(name, []).append(reads)

@@ -63,6 +63,7 @@ class Table:
     ) -> None:
         self.calls, self._random, self._quiet, self.owners = calls, random or {}, quiet, owners or Owners()
         self._own: dict[int, Tensor] = {}
+        self._given: list[tuple[int, int, Call, tuple[tuple[Any, ...], dict[str, Any], tuple[Tensor, ...]]]] = []
         self._ops: dict[int, Op] = {}
         self._keys: dict[tuple[int, bool], tuple[dict[int, int], dict[Key, int]]] = {}
         self._frames: dict[int, list[FrameType | None]] = {}
@@ -107,6 +108,7 @@ class Table:
     def give(self, n: int, k: int, tensor: Tensor) -> None:
         """Replace input k of call n by another tensor."""
         op, call = self.op(n), self.calls[n]
+        self._given.append((n, k, call, (op.args, op.kwargs, op.inputs)))
         leaves, spec = tree_flatten((op.args, op.kwargs))
         at = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)][k]
         leaves[at] = tensor
@@ -115,6 +117,20 @@ class Table:
         self.calls[n] = (call[0], op.args, op.kwargs or None, *call[3:])
         self.given.ids[self.given.start[n] + k] = id(tensor)
         self._own[id(tensor)] = tensor
+
+    @property
+    def changes(self) -> int:
+        """How often an input was replaced."""
+        return len(self._given)
+
+    def undo(self, changes: int) -> None:
+        """Put back all inputs that were replaced after so many changes: those calls turned out to be no loop."""
+        while len(self._given) > changes:
+            n, k, call, (args, kwargs, inputs) = self._given.pop()
+            op = self.op(n)
+            op.args, op.kwargs, op.inputs = args, kwargs, inputs
+            self.calls[n] = call
+            self.given.ids[self.given.start[n] + k] = id(inputs[k])
 
     def replaced(self, given: Mapping[int, Given]) -> Table:
         """These calls only, with other arguments (positional ones, those by name)."""
