@@ -285,6 +285,7 @@ class Handwritten:
         except Unsupported as reason:
             what = f"stack of {len(loop.iterations)} layers" if loop.depth else "recurrence"
             self._refused[place] = f"The {what} in {place} is not shown: {reason}."
+            trace.cells_within |= cells | within
             trace.calls_within |= fused_within(flow, state)
             return True
         recurrence.cuts = dict.fromkeys(cut_steps(flow, state), torch.zeros(recurrence.cell.state_size))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.cells.family import CellFamily, families
-from inspector.engine.recurrent.traced.program.sequence_functions import one_step, one_step_carried
+from inspector.engine.recurrent.traced.program.sequence_functions import fused_call, fused_call_carried
 from inspector.engine.recurrent.traced.record.operation import Op
 
 
@@ -22,8 +22,8 @@ def written_out() -> Mapping[str, Callable[..., Any]]:
 
 @cache
 def sequences_written_out() -> Mapping[str, Callable[..., Any]]:
-    """The same of torch's functions for whole sequences, for calls with a single step."""
-    return {name: partial(one_step, family, name) for _, family in families() for name in family.kernels}
+    """The same of torch's functions for whole sequences."""
+    return {name: partial(fused_call, family, name) for _, family in families() for name in family.kernels}
 
 
 @cache
@@ -32,7 +32,7 @@ def carried() -> Mapping[str, Callable[..., Any]]:
     z of a GRU on h), everything else held fixed."""
     return {
         **{name: partial(_carried, family, name) for _, family in families() for name in family.operations},
-        **{name: partial(one_step_carried, family, name) for _, family in families() for name in family.kernels},
+        **{name: partial(fused_call_carried, family, name) for _, family in families() for name in family.kernels},
     }
 
 

@@ -34,13 +34,18 @@ from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.values import storage_of
 from inspector.engine.recurrent.verification import allowed_error, distance, largest
 
+STATE = 2
+"""Arguments of a recorded call before its weights: the input and the state."""
+
 
 def of_a_cell(flow: Flow, state: Sequence[Slot]) -> bool:
-    """True for a loop that is nothing but torch's own cells or fused modules, one after the other.
+    """True for a loop that is nothing but calls of one of torch's own cells or fused modules, each given the last one's
+    state, and inputs that do not depend on it.
 
-    Also where a fused module takes several steps a call: each call is then a sequence of its own, which its probe
-    unpacks. Not where a fused module's output, and not its last state, is what the next call is given: the probe
-    follows the last state.
+    Not where two modules make one step together (`h = a(x, s); s = b(h, s)`, or by turns): the probe of each would hold
+    fixed what the other makes of the state. Also where a fused module takes several steps a call: each call is then a
+    sequence of its own, which its probe unpacks. Not where a fused module's output, and not its last state, is what the
+    next call is given: the probe follows the last state.
     """
     bits = sum(1 << slot.index for slot in state)
     cells, sequences = step_operations(), sequence_operations()
@@ -48,11 +53,43 @@ def of_a_cell(flow: Flow, state: Sequence[Slot]) -> bool:
     for i in flow.twins.members:
         ops = flow.loop.iterations[i]
         found += [ops[j][1] for j in leading_to(flow, state, i) if flow.reach[i][j] & bits]
+    calls = [op for op in found if op.name in cells or op.name in sequences]
+    if not flow.loop.depth and (_of_several_modules(calls) or _fed_with_the_state(flow, state)):
+        return False
     if any(op.name in sequences and not takes_one_step(op) for op in found):
         return True
     inside = [op.name in cells or op.name in sequences for op in found]
     alone = any(inside) and all(cell or op.traits.hands_on for cell, op in zip(inside, found, strict=True))
     return alone and not any(_is_an_output(flow, slot) for slot in state)
+
+
+def _of_several_modules(calls: Sequence[Op]) -> bool:
+    return len({id(weight) for op in calls if (weight := _first_weight(op)) is not None}) > 1
+
+
+def _first_weight(op: Op) -> Tensor | None:
+    """W_ih of the first layer, by which a module is known; None where the call has another form."""
+    if op.name in step_operations():
+        return op.args[2] if len(op.args) > STATE else None
+    weights = next((one for one in op.args[STATE:] if isinstance(one, (tuple, list))), ())
+    return weights[0] if weights else None
+
+
+def _fed_with_the_state(flow: Flow, state: Sequence[Slot]) -> bool:
+    """Whether the input of a cell or fused module on the way from state to state is computed from the state too."""
+    bits = sum(1 << slot.index for slot in state)
+    held = {number for slot in state for number in flow.held[slot.index].tolist()}
+    names = step_operations() | sequence_operations()
+    for i in flow.twins.members:
+        ops = flow.loop.iterations[i]
+        for j in _numbers(flow, state, i, names):
+            if not (flow.reach[i][j] & bits and ops[j][1].args):
+                continue
+            x = ops[j][1].args[0]
+            made = flow.made_here(x, i, j)
+            if (id(x) in held) if made is None else flow.reach[i][made] & bits:
+                return True
+    return False
 
 
 def _is_an_output(flow: Flow, slot: Slot) -> bool:
@@ -93,17 +130,17 @@ def of_a_family(flow: Flow, state: Sequence[Slot], claimed: Mapping[int, str]) -
                 return True, set()
             found |= {claimed[id(module)] for module in own}
             more |= not own and not op.traits.hands_on
+    more |= len(found) > 1 and not flow.loop.depth  # several modules make one step together
     return bool(found) and not more, found if more else set()
 
 
 def cells_within(flow: Flow, state: Sequence[Slot], parameters: dict[int, str]) -> set[str]:
     """Names of the modules whose cells the steps of this state call. `parameters`: id of a parameter → its name.
 
-    The first and the last step are examined. Counter-example: a cell that is only called in between is shown by its
-    own probe too, beside this recurrence.
+    Of steps that make the same operations one is examined.
     """
     found = set()
-    for i in (0, len(flow.loop.iterations) - 1):
+    for i in flow.twins.members:
         for op in _calls(flow, state, i):
             name = parameters.get(id(op.args[2]), "")
             found.add(name.rpartition(".")[0])

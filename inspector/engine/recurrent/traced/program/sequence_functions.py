@@ -1,4 +1,4 @@
-"""torch's fused modules called for one step, as plain operations: what such a call is given, its layers, its result.
+"""torch's fused modules called inside a step, as plain operations: what such a call is given, its layers, its result.
 
 A recorded call has the arguments of torch.lstm: input, state, all weights, then the options. States are ordered by
 layer, then by direction; the directions' outputs lie side by side.
@@ -18,6 +18,9 @@ from inspector.engine.cells.family import CellFamily, families, sequence_operati
 from inspector.engine.recurrent.traced.record.operation import Op
 
 Parts = tuple[Tensor, ...]
+MOST_STEPS = 64
+"""Steps of one call that are written out: each is a dozen operations, and their derivatives are kept. Counter-example:
+a step that reads a sentence of 100 words is known through autograd's graph of the run only."""
 BIASED, PLAIN = 4, 2
 """Weights of one layer with and without biases; a projection is one more."""
 
@@ -84,13 +87,19 @@ def family_of_sequence(name: str) -> CellFamily | None:
     return next((family for _, family in families() if name in family.kernels), None)
 
 
-def one_step(family: CellFamily, name: str, *args: Any) -> Parts:
-    """(output, parts of the last state …) of a call with one step, as torch.lstm returns them."""
+def runs_again(op: Op) -> bool:
+    """Whether a recorded call can be run again as plain operations."""
+    given = fused_arguments(op)
+    return given is not None and not given.drops and 0 < given.steps_first().shape[0] <= MOST_STEPS
+
+
+def fused_call(family: CellFamily, name: str, *args: Any) -> Parts:
+    """(output, parts of the last state …) of a call, as torch.lstm returns them."""
     given = FusedArguments(*args)
     return _through(given, list(given.cells(family, name, live=True)), lambda cell, x, now: cell.eager_step(x, *now))
 
 
-def one_step_carried(family: CellFamily, name: str, *args: Any) -> Parts:
+def fused_call_carried(family: CellFamily, name: str, *args: Any) -> Parts:
     """The same, with a derivative along the direct path of every layer only, everything else held fixed."""
     given = FusedArguments(*args)
     fixed = [None if one is None else one.detach() for one in given.weights]
@@ -109,16 +118,20 @@ def _carried(cell: Cell, x: Tensor, now: Parts) -> Parts:
 
 
 def _through(given: FusedArguments, cells: Sequence[Cell], step: Callable[[Cell, Tensor, Parts], Parts]) -> Parts:
-    x = given.steps_first()[0]
+    rows: Sequence[Tensor] = given.steps_first().unbind(0)
     finals: list[Parts] = []
     for layer in range(given.layers):
-        sides: list[Tensor] = []
+        sides: list[list[Tensor]] = []
         for direction in range(given.directions):
             number = layer * given.directions + direction
-            cell = cells[number]
-            after = step(cell, x, tuple(part[number] for part in given.parts))
-            finals.append(after)
-            sides.append(after[list(cell.parts).index(cell.main)])
-        x = torch.cat(sides, -1) if len(sides) > 1 else sides[0]
+            cell, now = cells[number], tuple(part[number] for part in given.parts)
+            main = list(cell.parts).index(cell.main)
+            made = []
+            for x in reversed(rows) if direction else rows:
+                now = step(cell, x, now)
+                made.append(now[main])
+            finals.append(now)
+            sides.append(made[::-1] if direction else made)
+        rows = [torch.cat(both, -1) if len(both) > 1 else both[0] for both in zip(*sides, strict=True)]
     last = tuple(torch.stack(values) for values in zip(*finals, strict=True))
-    return x[:, None] if given.batch_first else x[None], *last
+    return torch.stack(list(rows), 1 if given.batch_first else 0), *last

@@ -26,13 +26,17 @@ from inspector.engine.recurrent.traced.program.cell_functions import (
     written_out,
 )
 from inspector.engine.recurrent.traced.program.dropout_masks import dropped, dropped_, masks_of
-from inspector.engine.recurrent.traced.program.sequence_functions import fused_arguments, takes_one_step
+from inspector.engine.recurrent.traced.program.sequence_functions import MOST_STEPS, runs_again
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import storage_of
 
 OFTEN = 256
 """Iterations between checks for cancellation: each costs up to a millisecond."""
+NOT_WRITTEN_OUT = (
+    f"a fused module with more than {MOST_STEPS} steps a call, with packed sequences, or with dropout between its "
+    "layers, is in them"
+)
 Ref = tuple[str, Any, int]
 """("given", name of an input, 0), ("made", instruction, output), ("outside", number, 0) or ("is", value, 0)."""
 
@@ -349,8 +353,8 @@ def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instructio
     if memory := building.memory(op):
         function, args = at_memory(op.outputs[1].device)[op.name], (*memory, *args)
     if op.traits.kind is Kind.FUSED:
-        if not _runs_again(op):
-            raise Unsupported("a fused module with several steps, or with dropout between its layers, is in them")
+        if not runs_again(op):
+            raise Unsupported(NOT_WRITTEN_OUT)
         function = sequences_written_out()[op.name]
     if op.traits.kind is Kind.DETACH:
         function, args, kwargs = torch.Tensor.view_as, (op.inputs[0], op.inputs[0]), {}
@@ -361,11 +365,6 @@ def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instructio
     leaves, spec = _leaves(args, kwargs)
     refs: list[Ref] = [building.ref(leaf) if isinstance(leaf, Tensor) else ("is", leaf, 0) for leaf in leaves]
     return Instruction(op.name, function, spec, refs, _direct(op, leaves))
-
-
-def _runs_again(op: Op) -> bool:
-    given = fused_arguments(op)
-    return given is not None and takes_one_step(op) and not given.drops
 
 
 def _direct(op: Op, leaves: Sequence[Any]) -> frozenset[int]:
