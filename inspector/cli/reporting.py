@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from inspector.analysis.warnings_of_shown import is_shown
-from inspector.capture import left_of, open_capture
+from inspector.capture import CaptureError, left_of, open_capture
 from inspector.cli.fault import Fault
-from inspector.records import SECONDS, Load, Progress, Run, counted, report
-from inspector.records.plain_text import plain_line
+from inspector.cli.progress import Told
+from inspector.records import SECONDS, Load, Run, counted, report
 from inspector.transport.run_client import Outcome, run_and_wait
 from inspector.transport.terminal import pass_on, say, say_details
 
-PROGRESS_WIDTH = 58
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended."""
 SEEN = ("h", "c", "gradient/past_cuts", "gradient/detached_parts", "gradient/state_norm")
 """Signals under which it is reported that a whole recurrence, or its gradients, are not shown."""
 MOST_UNSHOWN = 8
 
 
 def run_and_report(load: Load, request: Run, debug: bool, python: str | None = None) -> Outcome:
-    """Run in a worker, in the given Python, with progress on a terminal. Raises Fault."""
-    from tqdm import tqdm
-
-    form = f"{{desc:<{PROGRESS_WIDTH}}} {{bar}} {{percentage:3.0f}} %"
-    silent = True if sys.stderr is None else None  # None: only where it is a terminal
-    with tqdm(total=1.0, disable=silent, leave=False, bar_format=form) as bar:
-
-        def progress(told: Progress) -> None:
-            if told.note:
-                bar.clear()
-                say(plain_line(told.text), err=True)
-                return
-            bar.set_description_str(plain_line(told.text, PROGRESS_WIDTH), refresh=False)
-            bar.n = told.done / told.total if told.total else 0.0
-            bar.refresh()
-
-        outcome = run_and_wait(load, request, progress, lambda stream, text: _echo(stream, text, debug), python)
+    """Run in a worker, in the given Python, with progress on stderr. Raises Fault, on Ctrl-C with what was captured."""
+    with Told() as told:
+        outcome = run_and_wait(load, request, told.tell, lambda stream, text: _echo(stream, text, debug), python)
+    if outcome.interrupted:
+        raise Fault(interrupted(outcome, Path(request.path)), INTERRUPTED)
     if outcome.code:
         if debug:
             tell_checkpoint(outcome, whole=True)
@@ -44,6 +32,16 @@ def run_and_report(load: Load, request: Run, debug: bool, python: str | None = N
             say_details(outcome.details)
         raise Fault(outcome.sentence, outcome.code)
     return outcome
+
+
+def interrupted(outcome: Outcome, target: Path) -> str:
+    """What an interrupted run has captured, and where; the folder may still hold the run before it, which has ended."""
+    try:
+        with open_capture(target) as capture:
+            mine = capture.stop is None or (outcome.finished and capture.status == "cancelled")
+        return f"Interrupted. {target}: {summary_of(target)}." if mine else "Interrupted; nothing was captured."
+    except CaptureError:
+        return "Interrupted; nothing was captured."
 
 
 def _echo(stream: str, text: str, debug: bool) -> None:
@@ -60,7 +58,7 @@ def tell_checkpoint(outcome: Outcome, whole: bool) -> None:
 
 
 def costs_of(target: Path) -> list[str]:
-    """What each quantity took, or each part of a run of many sequences, as lines, the slowest first; frames together."""
+    """What each quantity took, or each part of a run of many sequences, slowest first; frames together."""
     taken: dict[str, float] = {}
     with open_capture(target) as capture:
         for scalar in capture.scalars:
@@ -75,8 +73,8 @@ def summary_of(target: Path) -> str:
     with open_capture(target) as capture:
         refused = f", {len(capture.refusals)} refused" if capture.refusals else ""
         left = f", {len(left_of(capture))} not computed" if left_of(capture) else ""
-        seconds = capture.stop.seconds if capture.stop is not None else 0.0
-        return f"{counted(len(capture.channels), 'channel')}{refused}{left}, {capture.status} in {seconds:.1f} s"
+        took = f" in {capture.stop.seconds:.1f} s" if capture.stop is not None else ""
+        return f"{counted(len(capture.channels), 'channel')}{refused}{left}, {capture.status}{took}"
 
 
 def tell_unshown(target: Path) -> None:

@@ -23,7 +23,7 @@ from inspector.records.bounds import cut, encoded
 from inspector.records.catalogue import NEEDS, Catalog, Entry
 from inspector.records.channel import DTYPES, KINDS, Channel, Comparison
 from inspector.records.codec import BadRecordError, decode, encode
-from inspector.records.counted import counted
+from inspector.records.counted import counted, duration
 from inspector.records.edits import Edit, parse_edit
 from inspector.records.event import EVENT_KINDS, Event
 from inspector.records.labels import (
@@ -83,6 +83,6 @@ __all__ = [
     "Loaded",
     "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
     "RunStart", "RunStop", "Scalar", "Severity", "Status", "channel_name", "counted", "cut", "data_spec", "decode",
-    "encode", "encoded", "input_spec", "is_data_set", "parse_edit", "place_name", "report", "requests_in",
+    "duration", "encode", "encoded", "input_spec", "is_data_set", "parse_edit", "place_name", "report", "requests_in",
     "split_request",
 ]  # fmt: skip

@@ -26,7 +26,8 @@ class Clock:
     @contextmanager
     def of(self, part: str) -> Iterator[None]:
         """The time until the end of the context belongs to this part."""
-        before, _ = self._part, self._turn(part)
+        before = self._part
+        self._turn(part)
         try:
             yield
         finally:

@@ -26,6 +26,16 @@ ABOUT = Describe(
 )  # fmt: skip
 
 
+def check_size(recurrence: Recurrence, sample: int) -> None:
+    """Raises Unsupported where the map takes too long."""
+    recurrence = as_ran(recurrence)
+    length, s = recurrence.length(sample), recurrence.cell.state_size
+    if recurrence.arriving is not None and too_long(length, s):
+        raise Unsupported(
+            f"The map of {length} × {length} steps with {s} state entries takes too long; use a shorter sequence."
+        )
+
+
 @QUANTITIES.register("gradient/lag_map")
 @per_recurrence(
     signal="gradient/lag_map",
@@ -33,6 +43,7 @@ ABOUT = Describe(
     order=80,
     needs=(LOSS,),
     work=lambda size: counted(size),
+    limit=check_size,
 )
 def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `gradient/lag_map`, (step, source): row t, column k ≤ t. Without a loss there is nothing to write."""
@@ -40,11 +51,7 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     recurrence = as_ran(recurrence)
     if recurrence.arriving is None:
         return
-    length, s = recurrence.length(sample), recurrence.cell.state_size
-    if too_long(length, s):
-        raise Unsupported(
-            f"The map of {length} × {length} steps with {s} state entries takes too long; use a shorter sequence."
-        )
+    length = recurrence.length(sample)
     result = _norms(recurrence, emit, sample, own)
     if unfollowed is not None:  # what arrives at a state that needs no gradient
         result.diagonal()[unfollowed[:length].any(1)] = torch.nan

@@ -39,11 +39,23 @@ STATISTIC = ("mean", "error", "positions")
 SOURCE = "occlusion: Li, Monroe & Jurafsky 2016; by lag: Khandelwal et al. 2018"
 
 
+def refused(trace: Trace) -> str:
+    """Why no influence can be measured, from the lengths of sequence and loss; "" where it may be."""
+    if trace.loss is None and trace.logits is None:
+        return ""
+    try:
+        InfluenceSamples(trace)
+    except Unsupported as reason:
+        return str(reason)
+    return ""
+
+
 @QUANTITIES.register("influence")
 @per_run(
     summary="natural or vanished: how the loss depends on inputs by lag, beside its gradient", order=90, default=False,
     cost="the model runs again for every step that is replaced, some 20 s of a small LSTM",
     work=lambda run: 80 * run.call,
+    limit=refused,
     options=(
         Option(name="draws", type="int", default=DRAWS, low=1, high=64, help="Replacements drawn for each step."),
         Option(name="positions", type="int", default=POSITIONS, low=1, high=4096, help="Most steps that are replaced."),
