@@ -32,6 +32,7 @@ from inspector.records.labels import (
     CLASS_DOMAIN,
     ITERATION_DOMAIN,
     LAYER_DOMAIN,
+    LOSS_UNIT,
     PROBLEM_DOMAIN,
     SECONDS,
     SEQUENCE_DOMAIN,
@@ -76,7 +77,7 @@ from inspector.records.sequences import SEQUENCES, data_spec, input_spec, is_dat
 
 __all__ = [
     "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "EVENT_KINDS",
-    "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "NEEDS",
+    "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "LOSS_UNIT", "NEEDS",
     "PROBLEM_DOMAIN", "SECONDS", "SEQUENCES", "SEQUENCE_DOMAIN", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
     "Analyse", "Axis", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison",
     "Edit", "Entry", "Event", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load",

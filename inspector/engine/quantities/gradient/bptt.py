@@ -28,6 +28,7 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
 from inspector.engine.trace.work import CALL
+from inspector.records import LOSS_UNIT
 from inspector.records.catalogue import LOSS
 
 LONGEST = 4096
@@ -194,7 +195,9 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, parameter: Paramete
     """The channels and scalars of one parameter."""
     base, steps = f"{recurrence.place}:bptt/{name}", len(parameter.map)
     shown = parameter.map.T.flip(0, 1) if recurrence.reverse else parameter.map.T
-    about = Describe(kind="bptt", compare="separate", title=name, unit="nat", scale="log", formula=MAP, source=SOURCE)
+    about = Describe(
+        kind="bptt", compare="separate", title=name, unit=LOSS_UNIT, scale="log", formula=MAP, source=SOURCE
+    )
     emit.array(
         about.channel(base, ("step", "source"), (steps, steps), dtype_name(shown), module=recurrence.module), shown
     )
@@ -205,7 +208,7 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, parameter: Paramete
     )
     lag = Describe(
         kind="bptt", compare="separate",
-        title=f"{name} by lag", unit="nat", scale="log", formula=LAG, source=SOURCE, method=method,
+        title=f"{name} by lag", unit=LOSS_UNIT, scale="log", formula=LAG, source=SOURCE, method=method,
         labels={"statistic": STATISTICS},
     )  # fmt: skip
     norms = parameter.norms()

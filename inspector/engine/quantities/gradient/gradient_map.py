@@ -13,13 +13,14 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
 from inspector.engine.trace.work import CALL, Size, every_product
+from inspector.records import LOSS_UNIT
 from inspector.records.catalogue import LOSS
 
 BUDGET = 4e11
 SMALL, RAISE = 2.0**-40, 2.0**-60
 """Norm below which a row is multiplied by a power of two, and the power by which its numbers are then too large."""
 ABOUT = Describe(
-    kind="map", compare="ratio", title="gradient from step to source step", unit="nat", scale="log",
+    kind="map", compare="ratio", title="gradient from step to source step", unit=LOSS_UNIT, scale="log",
     formula="M[t, k] = ‖(∂s_t/∂s_k)ᵀ a_t‖₂, a_t = the loss gradient that enters the recurrence at "
     "step t (∂ℓ_t/∂s_t where step t's loss reads only s_t); Σ_t of the vectors is ∂L/∂s_k",
     source="Cashman et al. 2018 (RNNbow); Pascanu, Mikolov & Bengio 2013",
