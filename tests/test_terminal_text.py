@@ -179,7 +179,7 @@ def test_the_bar_and_a_fault_of_our_own(monkeypatch: pytest.MonkeyPatch) -> None
     shown: list[str] = []
 
     class Bar:
-        n = 0.0
+        n, disable = 0.0, False
 
         def __init__(self, **_options: Any) -> None: ...
         def __enter__(self) -> Bar:
@@ -187,6 +187,7 @@ def test_the_bar_and_a_fault_of_our_own(monkeypatch: pytest.MonkeyPatch) -> None
 
         def __exit__(self, *_: object) -> None: ...
         def refresh(self) -> None: ...
+        def close(self) -> None: ...
         def set_description_str(self, text: str, refresh: bool) -> None: shown.append(text)  # fmt: skip
 
     def fails(_load: object, _run: object, progress: Any, _output: object, _python: str | None = None) -> None:

@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from inspector.analysis.warnings_of_shown import is_shown
-from inspector.capture import left_of, open_capture
+from inspector.capture import CaptureError, left_of, open_capture
 from inspector.cli.fault import Fault
-from inspector.records import SECONDS, Load, Progress, Run, counted, report
-from inspector.records.plain_text import plain_line
-from inspector.transport.run_client import Outcome, run_and_wait
+from inspector.cli.progress import Told
+from inspector.records import SECONDS, Load, Run, counted, report
+from inspector.transport.run_client import INTERRUPTED, Outcome, run_and_wait
 from inspector.transport.terminal import pass_on, say, say_details
 
-PROGRESS_WIDTH = 58
 SEEN = ("h", "c", "gradient/past_cuts", "gradient/detached_parts", "gradient/state_norm")
 """Signals under which it is reported that a whole recurrence, or its gradients, are not shown."""
 MOST_UNSHOWN = 8
 
 
 def run_and_report(load: Load, request: Run, debug: bool, python: str | None = None) -> Outcome:
-    """Run in a worker, in the given Python, with progress on a terminal. Raises Fault."""
-    from tqdm import tqdm
-
-    form = f"{{desc:<{PROGRESS_WIDTH}}} {{bar}} {{percentage:3.0f}} %"
-    silent = True if sys.stderr is None else None  # None: only where it is a terminal
-    with tqdm(total=1.0, disable=silent, leave=False, bar_format=form) as bar:
-
-        def progress(told: Progress) -> None:
-            if told.note:
-                bar.clear()
-                say(plain_line(told.text), err=True)
-                return
-            bar.set_description_str(plain_line(told.text, PROGRESS_WIDTH), refresh=False)
-            bar.n = told.done / told.total if told.total else 0.0
-            bar.refresh()
-
-        outcome = run_and_wait(load, request, progress, lambda stream, text: _echo(stream, text, debug), python)
+    """Run in a worker, in the given Python, with progress on stderr. Raises Fault, on Ctrl-C with what was captured."""
+    with Told() as told:
+        outcome = run_and_wait(load, request, told.tell, lambda stream, text: echo(stream, text, debug), python)
+    if outcome.interrupted:
+        raise Fault(interrupted(outcome, Path(request.path)), INTERRUPTED)
     if outcome.code:
         if debug:
             tell_checkpoint(outcome, whole=True)
@@ -49,41 +32,17 @@ def run_and_report(load: Load, request: Run, debug: bool, python: str | None = N
     return outcome
 
 
-class Shown:
-    """A bar on a terminal, and lines above it."""
-
-    def __init__(self, bar: Any) -> None:
-        self._bar = bar
-
-    def progress(self, told: Progress) -> None:
-        """How far the work is."""
-        self._bar.set_description_str(plain_line(told.text, PROGRESS_WIDTH), refresh=False)
-        self._bar.n = told.done / told.total if told.total else 0.0
-        self._bar.refresh()
-
-    def aside(self, text: str) -> None:
-        """A line that stays."""
-        self._bar.clear()
-        say(text, err=True)
-
-    def echo(self, stream: str, text: str, debug: bool) -> None:
-        """What a model or a worker prints."""
-        self._bar.clear()
-        _echo(stream, text, debug)
+def interrupted(outcome: Outcome, target: Path) -> str:
+    """What an interrupted run has captured, and where; the folder may still hold the run before it, which has ended."""
+    try:
+        with open_capture(target) as capture:
+            mine = capture.stop is None or (outcome.finished and capture.status == "cancelled")
+        return f"Interrupted. {target}: {summary_of(target)}." if mine else "Interrupted; nothing was captured."
+    except CaptureError:
+        return "Interrupted; nothing was captured."
 
 
-@contextmanager
-def progress_bar() -> Iterator[Shown]:
-    """Progress on a terminal, and nothing elsewhere."""
-    from tqdm import tqdm
-
-    form = f"{{desc:<{PROGRESS_WIDTH}}} {{bar}} {{percentage:3.0f}} %"
-    silent = True if sys.stderr is None else None  # None: only where it is a terminal
-    with tqdm(total=1.0, disable=silent, leave=False, bar_format=form) as bar:
-        yield Shown(bar)
-
-
-def _echo(stream: str, text: str, debug: bool) -> None:
+def echo(stream: str, text: str, debug: bool) -> None:
     """The model's own prints go to stdout as they would without inspector; the worker's stderr with --debug."""
     if stream == "stdout" or debug:
         pass_on(text, err=stream != "stdout")
@@ -112,8 +71,8 @@ def summary_of(target: Path) -> str:
     with open_capture(target) as capture:
         refused = f", {len(capture.refusals)} refused" if capture.refusals else ""
         left = f", {len(left_of(capture))} not computed" if left_of(capture) else ""
-        seconds = capture.stop.seconds if capture.stop is not None else 0.0
-        return f"{counted(len(capture.channels), 'channel')}{refused}{left}, {capture.status} in {seconds:.1f} s"
+        took = f" in {capture.stop.seconds:.1f} s" if capture.stop is not None else ""
+        return f"{counted(len(capture.channels), 'channel')}{refused}{left}, {capture.status}{took}"
 
 
 def tell_unshown(target: Path) -> None:

@@ -9,7 +9,8 @@ import click
 
 from inspector.capture import SUFFIX, open_capture
 from inspector.cli.fault import Fault
-from inspector.cli.reporting import progress_bar
+from inspector.cli.progress import Told
+from inspector.cli.reporting import echo
 from inspector.cli.sequence_options import file_name, json_object, sequence_options, spec_of_sequence
 from inspector.records import Load, Log, Run, Sweep, requests_in
 from inspector.records.plain_text import plain_line
@@ -68,14 +69,12 @@ def sweep(
 
 def _carry_out(request: Sweep, target: Path, debug: bool, python: str | None) -> int:
     """The exit code. Raises Fault where nothing was captured."""
-    with progress_bar() as shown:
+    with Told() as shown:
 
         def tell(log: Log) -> None:
             shown.aside(plain_line(log.text))
 
-        outcome = sweep_and_wait(
-            request, shown.progress, tell, lambda stream, text: shown.echo(stream, text, debug), python
-        )
+        outcome = sweep_and_wait(request, shown.tell, tell, lambda stream, text: echo(stream, text, debug), python)
     if outcome.code not in (0, INTERRUPTED):
         if debug and outcome.details:
             say_details(outcome.details)

@@ -23,7 +23,7 @@ from inspector.records.bounds import cut, encoded
 from inspector.records.catalogue import NEEDS, Catalog, Entry
 from inspector.records.channel import DTYPES, KINDS, Channel, Comparison
 from inspector.records.codec import BadRecordError, decode, encode
-from inspector.records.counted import counted
+from inspector.records.counted import counted, duration
 from inspector.records.edits import Edit, parse_edit
 from inspector.records.event import EVENT_KINDS, Event
 from inspector.records.labels import (
@@ -32,6 +32,7 @@ from inspector.records.labels import (
     CLASS_DOMAIN,
     ITERATION_DOMAIN,
     LAYER_DOMAIN,
+    LOSS_UNIT,
     PROBLEM_DOMAIN,
     SECONDS,
     SEQUENCE_DOMAIN,
@@ -78,14 +79,14 @@ from inspector.records.sequences import SEQUENCES, data_spec, input_spec, is_dat
 
 __all__ = [
     "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "EVENT_KINDS",
-    "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "NEEDS",
+    "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "LOSS_UNIT", "NEEDS",
     "PROBLEM_DOMAIN", "SECONDS", "SEQUENCES", "SEQUENCE_DOMAIN", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
     "Analyse", "Axis", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison",
     "Edit", "Entry", "Event", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load",
     "Loaded",
     "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
     "RunStart", "RunStop", "Scalar", "Severity", "Status",
-    "Sweep", "SweepFrame", "channel_name", "counted", "cut", "data_spec", "decode",
+    "Sweep", "SweepFrame", "channel_name", "counted", "cut", "data_spec", "decode", "duration",
     "encode", "encoded", "input_spec", "is_data_set", "parse_edit", "place_name", "report", "requests_in",
     "split_request",
 ]  # fmt: skip

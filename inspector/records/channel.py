@@ -49,7 +49,7 @@ class Channel:
         dims: axis names, slowest first, for example ("step", "unit") or ("head", "query", "key").
         shape: the final length of each axis; None where it is not known beforehand.
         dtype: one of DTYPES.
-        unit: physical or mathematical unit; "1" for pure numbers, "nat" for entropies and losses.
+        unit: physical or mathematical unit; "1" for pure numbers, "nat" for entropies and log-likelihoods.
         title: its name in a legend, for example "forget gate".
         formula: the definition in plain text.
         source: where the formula comes from.

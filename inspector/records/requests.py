@@ -226,9 +226,11 @@ class Finished:
     """A run's end as reported on the pipe; the capture has the same RunStop.
 
     `costs`: for quantities that are not computed and can be, from what is stored: about how many seconds each takes.
+    `refused`: quantities that are not computed and could only be refused for this run, with the reason.
     """
 
     path: str
     stop: RunStop
     costs: Mapping[str, float] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
     generation: int = 0

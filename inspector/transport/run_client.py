@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,16 +26,21 @@ from inspector.transport.process import Exit, WorkerProcess
 
 INTERRUPTED = 130
 """The exit code of a command that was interrupted."""
+PATIENCE = 5.0
+"""Seconds that an interrupted run has to end its capture."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """The result: exit code of the command line (0, 1, 2), a one-line message, details for --debug, what was loaded."""
+    """The result: exit code of the command line (0, 1, 2), a one-line message, details for --debug, what was loaded,
+    whether Ctrl-C ended it, whether the capture was brought to its end."""
 
     code: int = 1
     sentence: str = ""
     details: str = ""
     loaded: Loaded | None = None
+    interrupted: bool = False
+    finished: bool = False
 
 
 def run_and_wait(
@@ -47,16 +53,30 @@ def run_and_wait(
     """Open, run, wait, close the worker. A worker that dies leaves the capture and a one-line message.
 
     `output(stream, text)` gets the worker's output in pieces as they arrive, with line breaks; while it is busy with
-    one the model waits. `python`: the interpreter that the worker runs in (interpreter.py).
+    one the model waits. Ctrl-C cancels the run: what was captured is finished properly where the model lets the worker
+    answer within `PATIENCE` seconds, and stays readable in any case.
+    `python`: the interpreter that the worker runs in (interpreter.py).
     """
     events: queue.SimpleQueue[Any] = queue.SimpleQueue()
     worker = WorkerProcess(events.put, lambda stream, text: output(stream, text) if text else None, events.put, python)
     worker.start()
     worker.send(load)
     outcome = Outcome()
+    until: float | None = None
     try:
         while True:
-            event = events.get()
+            try:
+                event = events.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
+            except KeyboardInterrupt:
+                if outcome.interrupted:
+                    return outcome
+                outcome.interrupted, until = True, time.monotonic() + PATIENCE
+                worker.send(Cancel())
+                continue
+            except queue.Empty:
+                return outcome
+            if outcome.interrupted and isinstance(event, Loaded):
+                return outcome
             if isinstance(event, Loaded):
                 outcome.loaded = event
                 if event.needs_consent:
@@ -122,7 +142,7 @@ def _ended(outcome: Outcome, event: Failure | NeedsTrust | Finished | Exit) -> O
     elif isinstance(event, NeedsTrust):
         outcome.code, outcome.sentence = 2, event.message
     elif isinstance(event, Finished):
-        outcome.code = 0 if event.stop.status == "done" else 1
+        outcome.code, outcome.finished = 0 if event.stop.status == "done" else 1, True
         outcome.sentence = event.stop.message
     else:
         outcome.code = 2 if event.unusable else 1

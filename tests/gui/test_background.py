@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,9 @@ from inspector.capture import Writer, open_capture
 from inspector.engine.registries import QUANTITIES
 from inspector.gui.export.figure_files import save_figure
 from inspector.gui.panel.empty_page import compute_text
+from inspector.gui.panel.missing import why_empty
+from inspector.gui.panels.state_derivatives import StateDerivatives
+from inspector.gui.state.background import Rest
 from inspector.gui.state.session import Session
 from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.main_window import Window
@@ -28,6 +32,7 @@ from inspector.records import (
     Analyse,
     Cancel,
     Catalog,
+    Channel,
     Entry,
     Failure,
     Finished,
@@ -400,3 +405,30 @@ def test_a_comparison_and_a_capture_from_disk_say_what_is_not_computed(
         monkeypatch.setattr(window, "fail", failed.append)
         button.click()
         assert failed == ["Open the model of this capture and run it: what is missing will be computed in that run."]
+
+
+def test_what_can_only_be_refused_is_not_offered(session: Session, tmp_path: Path) -> None:
+    session.open_subject(Load(subject="x"))
+    fake = Fake.made[-1]
+    fake.say(CATALOG)
+    fake.say(Loaded(subject="x", generation=fake.sent[-1].generation))
+    session.tick()
+    request = next(one for one in reversed(fake.sent) if isinstance(one, Run))
+    with Writer(Path(request.path), RunStart(run=request.path, title="t")) as writer:
+        writer.write(Channel(name="rnn:h", kind="state", dims=("step", "unit"), shape=(3, 2)))
+        writer.write(RunStop("done"))
+    reason = "∂h_t/∂W has 67,108,864 numbers; the limit is 33,554,432."
+    told = {"gradient/state_derivatives": reason}
+    fake.say(Finished(path=request.path, stop=RunStop("done"), refused=told, generation=request.generation))
+    session.tick()
+    extra = StateDerivatives.extra
+    rest = session.background.rests([((), extra)])[0]
+    assert rest.refused == reason and not rest.offered
+    assert session.background.rests([((), (*extra, "other"))])[0].refused == "", "the other one may be computed"
+    panel: Any = SimpleNamespace(
+        hint="", capture=session.capture, extra=extra, needs=(), computed=False, remaining=Rest(),
+        of_recurrences=True, concerns=lambda name: ":state_derivative" in name,
+    )  # fmt: skip
+    assert why_empty(panel) == ([], True), "nothing is known against it yet"
+    panel.remaining = rest
+    assert why_empty(panel) == ([reason], False)

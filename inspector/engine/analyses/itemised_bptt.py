@@ -72,12 +72,18 @@ def seconds(cell: Cell, count: int, length: int) -> float:
 
 def announce(recurrence: Recurrence, length: int, window: int, what: str, emit: Emitter) -> str:
     """Report what a sweep is going to cost, before it begins. Raises Unsupported where that is too much."""
+    text = sweep_cost(recurrence, length, window, what)
+    emit.progress(0.0, 1.0, text)
+    return text
+
+
+def sweep_cost(recurrence: Recurrence, length: int, window: int, what: str) -> str:
+    """What a sweep is going to cost, as text. Raises Unsupported where that is too much."""
     count = pairs(length, window)
     took = seconds(recurrence.cell, count, length)
     text = f"{what} of {recurrence.place}: {count:,} pairs of steps, {_duration(took)} on one core"
     if took > SECONDS:
         raise Unsupported(f"{text}; the limit is {SECONDS:.0f} s, so use a shorter sequence.")
-    emit.progress(0.0, 1.0, text)
     return text
 
 

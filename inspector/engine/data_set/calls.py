@@ -65,6 +65,7 @@ class Called:
     """What a call gave.
 
     Attributes:
+        loss_unit: of the loss.
         squares: ‖∂L/∂θ‖² by parameter, (b,) float64, L the sum of a sequence's own loss; None without a loss.
         uses: of a batch: the uses of the parameters, from which `squares` can be had in other layouts.
         reason: why the sequences of the batch have to be run one by one; "" where they need not.
@@ -72,6 +73,7 @@ class Called:
 
     trace: Trace
     refused: dict[str, str]
+    loss_unit: str = "1"
     squares: dict[str, Tensor] | None = None
     uses: Uses | None = None
     reason: str = ""
@@ -120,6 +122,7 @@ def _forward_and_backward(found: Called, watched: Observation, emit: Emitter, ho
     watched.returned()
     keep_output(trace, output, emit)
     loss = loss_of(trace, output, emit)
+    found.loss_unit = emit.loss_unit
     if loss is None or not loss.requires_grad:
         return
     if trace.loss is None and trace.batch.size > 1:

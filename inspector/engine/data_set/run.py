@@ -174,6 +174,7 @@ class _Runner:
         with self.clock.of(NUMBERS):
             found = numbers_of(called, self.pooled.visit)
         self.pooled.count({recurrence.place for recurrence in called.trace.recurrences}, len(numbers))
+        self.table.loss_unit = called.loss_unit
         self.table.fill(numbers, found.values, found.refused)
         return found
 

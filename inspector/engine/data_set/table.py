@@ -18,7 +18,7 @@ from inspector.engine.quantities.gates.saturation import GATE, SQUASHED
 from inspector.engine.quantities.gates.units import ABOUT
 from inspector.engine.trace.emitter import Emitter, Sink
 from inspector.engine.trace.quantity import Describe
-from inspector.records import PROBLEM_DOMAIN, SEQUENCE_DOMAIN, Axis, Labels, Page, Refusal, Scalar, counted
+from inspector.records import LOSS_UNIT, PROBLEM_DOMAIN, SEQUENCE_DOMAIN, Axis, Labels, Page, Refusal, Scalar, counted
 
 Array = npt.NDArray[np.float64]
 BLOCK, SECONDS = 256, 0.5
@@ -27,7 +27,7 @@ STATISTICS = ("count", "mean", "standard deviation", "median", "smallest", "at s
 OWN = {
     "length": Describe(kind="sequences", title="length", unit="step", formula="steps of the sequence"),
     "loss": Describe(
-        kind="sequences", title="mean loss", unit="nat",
+        kind="sequences", title="mean loss", unit=LOSS_UNIT,
         formula="mean of ℓ_t over the steps of the sequence that carry a loss",
     ),
     "terms": Describe(
@@ -35,7 +35,7 @@ OWN = {
     ),
     "perplexity": Describe(kind="sequences", title="perplexity", formula="exp of the mean loss", scale="log"),
     "gradient_norm": Describe(
-        kind="sequences", title="gradient norm", unit="nat", scale="log",
+        kind="sequences", title="gradient norm", unit=LOSS_UNIT, scale="log",
         formula="‖∂ℓ̄/∂θ‖₂ over all parameters, ℓ̄ the mean loss of the sequence",
         source="per-example gradients: Goodfellow 2015, arXiv:1510.01799",
     ),
@@ -46,7 +46,7 @@ OWN = {
 }  # fmt: skip
 OF_LAYER = {
     "gradient_first": Describe(
-        kind="sequences", title="first gradient", unit="nat", scale="log",
+        kind="sequences", title="first gradient", unit=LOSS_UNIT, scale="log",
         formula="‖∂ℓ̄/∂s_1‖₂, ℓ̄ the mean loss, s the whole state, after the first step that the layer processes",
         source="Pascanu, Mikolov & Bengio 2013",
     ),
@@ -96,6 +96,7 @@ class SequenceTable:
         self.problems: dict[int, str] = {}
         self.done = 0
         self.method = ""
+        self.loss_unit = "1"
         self.refused: dict[str, str] = {}
         self._columns: dict[str, _Column] = {}
         self._dirty_names: set[int] = set()
@@ -163,7 +164,8 @@ class SequenceTable:
             self._declared[name] = (total, self.method)
             about = describe(name)
             method = about.method if about.method != "exact" else f"exact; {self.method}" if self.method else "exact"
-            self.sink.write(replace(about, method=method).channel(name, ("sequence",), (total,), "float64"))
+            unit = self.loss_unit if about.unit == LOSS_UNIT else about.unit
+            self.sink.write(replace(about, method=method, unit=unit).channel(name, ("sequence",), (total,), "float64"))
         for block in sorted(column.dirty):
             first, stop = block * BLOCK, min(total, (block + 1) * BLOCK, len(column.values))
             self.sink.write(Page(name, self.emit.frame, (first,), column.values[first:stop].copy()))

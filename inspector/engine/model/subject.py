@@ -44,6 +44,8 @@ class Subject:
     distinguished by the number of its parameters."""
     logits: Callable[[Any], Tensor] | None = None
     loss: Callable[[Any, Batch], Tensor] | None = None
+    loss_unit: str = ""
+    """The unit of the loss ("nat", "bit", "m²"), where autograd's graph does not show that it is a log-likelihood."""
     next_token: bool = False
     answer: Callable[[Any, Batch], Any] | None = None
     """(output, batch) → ids (b, t) of an output with a step axis of its own, negative at padding;
@@ -206,6 +208,7 @@ def _settle_inputs(subject: Subject) -> None:
 
 def _settle_texts(subject: Subject) -> None:
     """Entries and names as plain strings: an object of the user's may have a `__str__` of its own, or a broken one."""
+    subject.loss_unit = text_of(subject.loss_unit)
     for attribute in ("vocabulary", "labels"):
         entries = getattr(subject, attribute)
         if entries is not None and not all(type(entry) is str for entry in entries):

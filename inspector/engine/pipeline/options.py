@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,10 @@ def _nothing(_done: float, _total: float, _text: str) -> None:
 
 def _let_go(_kept: KeptTrace) -> None:
     """Do not store the trace for later analysis."""
+
+
+def _not_said(_trace: Trace, _keys: Sequence[str]) -> None:
+    """Nobody waits to be told."""
 
 
 def _no_room(_trace: Trace) -> bool:
@@ -41,6 +45,8 @@ class RunOptions:
         probes: keys of the probes to attach; empty for all.
         places, editor: of edited runs (see Trace); `places` is None in a run without edits.
         cancelled: called between pages; progress: called with (done, total, text).
+        announce: called with the trace of the first frame and the requests that will be computed in the run, once the
+            model has run and before they are.
         room: whether the trace of a frame will be stored for later analysis; asked only where something is left.
         keep: called with the trace of every frame that was run to its end, for later analysis.
     """
@@ -56,6 +62,7 @@ class RunOptions:
     editor: Any = None
     cancelled: Callable[[], bool] = lambda: False
     progress: Progress = _nothing
+    announce: Callable[[Trace, Sequence[str]], None] = _not_said
     room: Callable[[Trace], bool] = _no_room
     keep: Callable[[KeptTrace], None] = _let_go
 

@@ -64,7 +64,10 @@ def perform(
         first = _at_once(keys, options)
         soon = [key for key in first if split_request(key)[0] == STATES]
         failure = _run(trace, emit, options, lambda: analyse(trace, emit, soon))
-    analyse(trace, emit, [key for key in first if key not in soon])
+    later = [key for key in first if key not in soon]
+    if moment.index == 0 and failure is None:
+        options.announce(trace, later)
+    analyse(trace, emit, later)
     rest = [key for key in keys if key not in first]
     if rest and (failure is not None or not options.room(trace)):  # nothing will be stored to compute them from
         if failure is None:

@@ -8,6 +8,7 @@ from torch import Tensor
 from inspector.engine.errors import Unsupported, model_error
 from inspector.engine.pipeline.loss_steps import loss_steps
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.loss_unit import loss_unit
 from inspector.engine.trace.target_steps import answer_of_input, output_steps, read_answer
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import a_class
@@ -74,6 +75,7 @@ def keep_loss(trace: Trace, loss: object, emit: Emitter) -> Tensor | None:
     if trace.answer is None and subject.answer is None and isinstance(loss, Tensor) and loss.dim() == 2:
         trace.answer = answer_of_input(trace, loss.shape[1])
     if isinstance(loss, Tensor):
+        emit.loss_unit = loss_unit(loss, subject.loss_unit)
         trace.loss_carried = loss_steps(trace, trace.output, loss).cpu()
         trace.loss_terms = int(trace.loss_carried.sum())
     answer = trace.answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +20,13 @@ from inspector.engine.opening.user_code import NotAgreedError, UserCode
 from inspector.engine.pipeline import DEFAULTS, KeptTrace, Recording, RunOptions, chosen_quantities, record, run_start
 from inspector.engine.pipeline.room import say_room, told
 from inspector.engine.session.batches import batch_of_spec
-from inspector.engine.session.costs import Costs
+from inspector.engine.session.costs import Costs, announcement, refused
 from inspector.engine.session.data_set_runs import ManySequences, is_data_set
 from inspector.engine.session.later import KeptRun, NeedsRunError
 from inspector.engine.session.sweep.conduct import Conductor, Listener
 from inspector.engine.session.sweep.one_frame import Maker, compute
 from inspector.engine.session.sweep.spool import Spool
+from inspector.engine.trace.trace import Trace
 from inspector.records import (
     Analyse,
     Failure,
@@ -39,6 +40,7 @@ from inspector.records import (
     RunStop,
     Sweep,
     SweepFrame,
+    split_request,
 )
 
 PROGRESS_SECONDS = 0.05
@@ -152,7 +154,7 @@ class Service:
         options = RunOptions(
             also=request.also, only=request.only, now=request.now, seed=request.seed, states=request.states,
             cancelled=self.cancelled, progress=self._reporter(request.generation), room=self._kept.room,
-            keep=frames.append,
+            keep=frames.append, announce=lambda trace, keys: self._announce(request, trace, keys),
         )  # fmt: skip
         chosen = chosen_quantities(options)
         if is_data_set(request.input):
@@ -185,6 +187,14 @@ class Service:
         self._report_end(request, recording)
         if whole and not recording.left:  # goes through everything that was recorded: nobody waits for it
             self._kept.keep(recording, start, frames)
+
+    def _announce(self, request: Run, trace: Trace, keys: Sequence[str]) -> None:
+        """Say what the quantities of a run will take, and which of those asked for cannot be computed."""
+        keys, asked = [split_request(key)[0] for key in keys], (*request.also, *request.only)
+        wanted = {split_request(key)[0] for key in asked}
+        costs = self._costs.estimate(keys, [trace])
+        for text in announcement(costs, refused([key for key in keys if key in wanted], [trace])):
+            self.send(Progress(done=0.0, total=0.0, text=text, note=True, generation=request.generation))
 
     def _run_many(self, request: Run, options: RunOptions) -> None:
         """Run every sequence of a data set. Raises InputError where the source cannot be read."""
@@ -241,8 +251,11 @@ class Service:
         assert recording.stop is not None
         refusal = self.code.refusal() if self.code is not None else None
         if refusal is None or recording.stop.status == "done":
-            costs = self._costs.estimate(self._kept.missing(), self._kept.traces)
-            finished = Finished(path=request.path, stop=recording.stop, costs=costs, generation=request.generation)
+            missing, traces = self._kept.missing(), self._kept.traces
+            finished = Finished(
+                path=request.path, stop=recording.stop, costs=self._costs.estimate(missing, traces),
+                refused=refused(missing, traces), generation=request.generation,
+            )  # fmt: skip
             self.send(finished)
         if refusal is not None:
             raise refusal

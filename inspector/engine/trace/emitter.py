@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import CancelledError
-from inspector.records import Axis, Channel, Labels, Page, Refusal, Scalar
+from inspector.records import LOSS_UNIT, Axis, Channel, Labels, Page, Refusal, Scalar
 
 
 class Sink(Protocol):
@@ -47,12 +47,16 @@ class Emitter:
     """Place → step axis of its channels, where that is not the input's (engine/trace/target_steps.py)."""
     axes: set[str] = field(default_factory=set)
     """Names of the axes that were described."""
+    loss_unit: str = "1"
+    """The unit of the loss (engine/trace/loss_unit.py), as soon as there is one."""
     refused: set[tuple[str, str]] = field(default_factory=set)
     """(channel, reason) of what is missing: what was interrupted and is computed again gives it only once."""
 
     def channel(self, channel: Channel) -> None:
-        """Declare a channel once; a second declaration of the same name is ignored."""
+        """Declare a channel once, in the unit of the loss where that is its own; a second declaration of the same name
+        is ignored."""
         if channel.name not in self.declared:
+            channel = replace(channel, unit=self.loss_unit) if channel.unit == LOSS_UNIT else channel
             self.declared[channel.name] = channel
             domain = self.step_domains.get(channel.place)
             self.sink.write(channel if domain is None else channel.over(domain))

@@ -22,6 +22,7 @@ from inspector.engine.trace.work import CHEAP_ORDER, OfRecurrence, OfRun, over_e
 from inspector.records import Channel, Comparison, Option
 from inspector.records.catalogue import RECURRENCE
 
+Limit = Callable[[Recurrence, int], object]
 BLOCK_STEPS = KEPT_STEPS
 """Steps of a page of per-step quantities: small enough to be shown while they are computed, large enough for batched
 products."""
@@ -42,6 +43,8 @@ class Quantity:
         function: the decorated function.
         parameter_gradients: whether the one backward pass also gives the gradients of all parameters.
         work: its work in multiplications, counted before it is done (see work.py); None where it is not known.
+        limit: why the quantity can only be refused for a trace, known from sizes before anything is computed; "" where
+            it may be given, for one recurrence at least.
     """
 
     summary: str
@@ -54,6 +57,7 @@ class Quantity:
     function: Callable[..., Any] | None = None
     parameter_gradients: bool = False
     work: OfRun | None = None
+    limit: Callable[[Trace], str] = lambda _trace: ""
 
     @property
     def cheap(self) -> bool:
@@ -147,14 +151,23 @@ def per_recurrence(
     options: tuple[Option, ...] = (),
     parameter_gradients: bool = False,
     work: OfRecurrence | None = None,
+    limit: Limit | None = None,
 ) -> Callable[[Callable[..., None]], Quantity]:
-    """A quantity `f(recurrence, emit, sample, **options)` that declares and writes its own channels."""
+    """A quantity `f(recurrence, emit, sample, **options)` that declares and writes its own channels.
+
+    `limit(recurrence, sample)` raises Unsupported where sizes alone say that it cannot be given.
+    """
 
     def wrap(function: Callable[..., None]) -> Quantity:
+        def checked(recurrence: Recurrence, emit: Emitter, sample: int, **values: Any) -> None:
+            if limit is not None:
+                limit(recurrence, sample)
+            function(recurrence, emit, sample, **values)
+
         return Quantity(
             summary=summary, order=order, default=default, needs=(RECURRENCE, *needs), cost=cost, options=options,
             function=function, parameter_gradients=parameter_gradients, work=over_each(work),
-            run=_each_recurrence(signal, function),
+            run=_each_recurrence(signal, checked), limit=limit_of(limit),
         )  # fmt: skip
 
     return wrap
@@ -170,16 +183,42 @@ def per_run(
     options: tuple[Option, ...] = (),
     parameter_gradients: bool = False,
     work: OfRun | None = None,
+    limit: Callable[[Trace], str] = lambda _trace: "",
 ) -> Callable[[Callable[..., None]], Quantity]:
     """A quantity `f(trace, emit, **options)` of the whole run."""
 
     def wrap(function: Callable[..., None]) -> Quantity:
         return Quantity(
             summary=summary, order=order, default=default, needs=needs, cost=cost, options=options, function=function,
-            run=function, parameter_gradients=parameter_gradients, work=work,
+            run=function, parameter_gradients=parameter_gradients, work=work, limit=limit,
         )  # fmt: skip
 
     return wrap
+
+
+def limit_of(limit: Limit | None) -> Callable[[Trace], str]:
+    """Why none of the recurrences of a trace can be given; "" where one may be, where nothing limits them or none is
+    there. One that is not applicable decides nothing."""
+
+    def refused(trace: Trace) -> str:
+        reasons: list[str] = []
+        for recurrence in trace.recurrences:
+            if limit is None or not recurrence.length(trace.look_at):
+                continue
+            if recurrence.check is not None and not recurrence.check.passed:
+                reasons.append(refusal(recurrence))
+                continue
+            try:
+                limit(recurrence, trace.look_at)
+            except NotApplicable:
+                continue
+            except Unsupported as reason:
+                reasons.append(str(reason))
+                continue
+            return ""
+        return " ".join(dict.fromkeys(reasons))
+
+    return refused
 
 
 def all_samples(recurrence: Recurrence, budget: int = 64 << 20) -> Iterator[tuple[StepBlock, Tensor]]:

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
-from inspector.records import Refusal
+from inspector.records import Refusal, duration
 
 MOST_REASONS, MOST_NAMES = 4, 4
 WHAT = "Computes this for the run that is shown and for later ones; Run ▸ Compute also lists all such quantities"
@@ -61,13 +61,6 @@ def compute_text(seconds: float, many: bool = False) -> str:
     if not seconds:
         return what
     return f"{what} (less than 1 s)" if seconds < 1 else f"{what} (about {duration(seconds)})"
-
-
-def duration(seconds: float) -> str:
-    """Seconds, minutes or hours, rounded as an estimate is."""
-    if seconds < 90:
-        return f"{seconds:.0f} s" if seconds < 10 else f"{5 * round(seconds / 5)} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"
 
 
 def refused(refusals: Iterable[Refusal]) -> list[str]:

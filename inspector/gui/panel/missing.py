@@ -69,6 +69,8 @@ def why_empty(panel: Concerned) -> tuple[list[str], bool]:
     reasons, offer = _missing(panel)
     rest = panel.remaining
     said = [rest.sentence] if rest.sentence else []
+    if offer and rest.refused:
+        reasons, offer = [*reasons, rest.refused], False
     return [*reasons, *said], bool(rest.offered) or (offer and not (rest.present or rest.waiting))
 
 

@@ -81,7 +81,7 @@ class Outputs(Panel):
         frames = [self.capture.frame_of(self.channels()[0].name, self.frame)]
         if self.differs:
             frames = [self.source.first, self.source.second]
-        unit = next((channel.unit for channel in self.lines() if channel.signal == "loss"), "nat")
+        unit = next((channel.unit for channel in self.lines() if channel.signal == "loss"), "1")
         words = {"loss/mean": f"mean loss {{}} {unit}".removesuffix(" 1"), "perplexity": "perplexity {}"}
         said = []
         for name, text in words.items():

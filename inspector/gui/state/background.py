@@ -31,6 +31,7 @@ class Rest:
         waiting: keys that will be computed by themselves.
         offered: keys that are computed only where they are asked for.
         seconds: about how long the offered ones take, or those that the panel offers to compute; 0: not known.
+        refused: why none of what the panel offers to compute can be, in this run; "" where something may be.
     """
 
     present: str = ""
@@ -38,6 +39,7 @@ class Rest:
     waiting: tuple[str, ...] = ()
     offered: tuple[str, ...] = ()
     seconds: float = 0.0
+    refused: str = ""
 
     @property
     def sentence(self) -> str:
@@ -93,6 +95,8 @@ class Background:
     left: tuple[str, ...] = ()
     costs: Mapping[str, float] = field(default_factory=dict)
     """About how many seconds quantities take that are not computed, by key."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Quantities that could only be refused, with the reason."""
     present: str = ""
     """The request that is being computed."""
     share: float = 0.0
@@ -107,7 +111,7 @@ class Background:
     def forget(self) -> None:
         """Another run begins: the worker releases the one before."""
         self.stop()
-        self.path, self.left, self.costs, self.stored = "", (), {}, False
+        self.path, self.left, self.costs, self.refused, self.stored = "", (), {}, {}, False
         self._failed.clear()
 
     def ended(self, event: Finished) -> None:
@@ -115,7 +119,7 @@ class Background:
         if event.path != self.path:
             self.forget()
             self.stored = event.stop.status == "done"
-        self.path, self.left, self.costs = event.path, event.stop.left, event.costs
+        self.path, self.left, self.costs, self.refused = event.path, event.stop.left, event.costs, event.refused
 
     def rests(self, wanted: Iterable[tuple[Iterable[str], Collection[str]]]) -> list[Rest]:
         """For each panel, given as (all that it shows, what it computes on request): what the run on screen lacks."""
@@ -125,7 +129,7 @@ class Background:
         left = {split_request(request)[0] for request in (stop.left if stop is not None else ())}
         queued = {split_request(request)[0] for request in self._queue()} if mine and self._possible else set()
         present = split_request(self.present)[0] if mine else ""
-        if stop is None or not (left or (mine and self.costs)):
+        if stop is None or not (left or (mine and (self.costs or self.refused))):
             return [NOTHING for _ in wanted]
         return [self._rest([key for key in shows if key in left], extra, queued, present) for shows, extra in wanted]
 
@@ -134,7 +138,9 @@ class Background:
         seconds = sum(self.costs.get(key, 0.0) for key in (offered or extra)) if self._on_screen else 0.0
         waiting = tuple(key for key in keys if key in queued and key != present)
         shown = present in keys
-        return Rest(present if shown else "", self.share if shown else 0.0, waiting, offered, seconds)
+        reasons = [self.refused.get(key, "") for key in extra] if self._on_screen else []
+        refused = " ".join(dict.fromkeys(reasons)) if all(reasons) else ""
+        return Rest(present if shown else "", self.share if shown else 0.0, waiting, offered, seconds, refused)
 
     @property
     def count(self) -> int:

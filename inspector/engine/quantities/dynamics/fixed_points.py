@@ -14,7 +14,7 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.cells.base import RecordedStep
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
-from inspector.engine.trace.quantity import Describe, over_recurrences, per_run
+from inspector.engine.trace.quantity import Describe, limit_of, over_recurrences, per_run
 from inspector.engine.trace.trace import Recurrence, Trace
 from inspector.engine.trace.work import CALL, over_each
 from inspector.records.catalogue import RECURRENCE
@@ -34,11 +34,19 @@ STATISTICS = ("speed", "fixed", "stable", "spectral_radius", "timescale", "unsta
 SOURCE = "Sussillo & Barak 2013; Golub & Sussillo 2018"
 
 
+def check_size(recurrence: Recurrence, _sample: int) -> None:
+    """Raises Unsupported where the state is too large."""
+    size = recurrence.cell.state_size
+    if size > LARGEST:
+        raise Unsupported(f"Fixed points of {size} state entries cost too much; the limit is {LARGEST}.")
+
+
 @QUANTITIES.register("fixed_points")
 @per_run(
     summary="fixed and slow points at a constant input (mean, zero, frequent inputs), and their stability", order=90,
     default=False, needs=(RECURRENCE,), cost="a search from some 64 states for each constant input: seconds",
     work=over_each(lambda size: 200 * min(STARTS * float(size.state) ** 3, BUDGET) + 4000 * CALL),
+    limit=limit_of(check_size),
 )  # fmt: skip
 def fixed_points(trace: Trace, emit: Emitter) -> None:
     """Write `fixed_points` (point, component), and for every point its state, statistics and eigenvalues.
@@ -63,9 +71,8 @@ class Found:
 
 
 def _one(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
+    check_size(recurrence, trace.look_at)
     size = recurrence.cell.state_size
-    if size > LARGEST:
-        raise Unsupported(f"Fixed points of {size} state entries cost too much; the limit is {LARGEST}.")
     trajectory, index = visited(recurrence, trace.look_at), trace.look_at - recurrence.base
     inputs = recurrence.x[: len(trajectory), index]
     real = torch.nonzero(torch.isfinite(trajectory).all(1) & torch.isfinite(inputs).all(1))[:, 0]

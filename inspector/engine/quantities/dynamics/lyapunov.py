@@ -33,6 +33,7 @@ FORMULA = (
 @per_recurrence(
     signal="lyapunov", summary="Lyapunov exponents by QR, with their convergence", order=75,
     work=lambda size: 4 * min(BUDGET, size.steps * float(size.state) ** 3) + 20 * CALL * size.steps,
+    limit=lambda recurrence, sample: ExponentBudget(recurrence.length(sample), recurrence.cell.state_size),
 )  # fmt: skip
 def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `lyapunov/exponents` (exponent,), `lyapunov/running` (step, exponent), in nats a step, and their scalars;

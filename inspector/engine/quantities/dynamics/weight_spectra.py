@@ -19,18 +19,8 @@ BUDGET = 4 * LARGEST**3
 SOURCE = "Pascanu, Mikolov & Bengio 2013; Arjovsky, Shah & Bengio 2016; Henrici 1962"
 
 
-@QUANTITIES.register("weight/spectrum")
-@per_recurrence(
-    signal="weight", summary="singular values and eigenvalues of every recurrent weight, ‖WᵀW − I‖, non-normality",
-    order=30, work=lambda size: 60.0 * min(size.row * size.state, BUDGET),
-)  # fmt: skip
-def weight_spectra(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
-    """Write, for every matrix, `weight/NAME/singular_values` (rank,) and `weight/NAME/eigenvalues` (eigenvalue, part).
-
-    NAME is "hidden" (plain RNN), the gate's, or the parameter's in a stack of layers. Its scalars: `spectral_radius`
-    ρ = max |λ|, `spectral_norm` σ₁, `non_normality` √(‖W‖²_F − Σ|λ|²) (Henrici), `orthogonality_defect` ‖WᵀW − I‖_F,
-    and for a plain RNN `bound` γσ₁: below 1 gradients must vanish, above 1 they may explode.
-    """
+def check_size(recurrence: Recurrence, _sample: int) -> None:
+    """Raises Unsupported where the weights are too large, NotApplicable where they are not known."""
     weights = recurrence.cell.recurrent_weights()
     if not weights:
         raise NotApplicable("The recurrent weights of this step are not known separately.")
@@ -41,6 +31,21 @@ def weight_spectra(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         raise Unsupported(
             f"Spectra of {len(weights)} weights of {units} × {units} cost too much; the limit is {BUDGET // units**3}."
         )
+
+
+@QUANTITIES.register("weight/spectrum")
+@per_recurrence(
+    signal="weight", summary="singular values and eigenvalues of every recurrent weight, ‖WᵀW − I‖, non-normality",
+    order=30, work=lambda size: 60.0 * min(size.row * size.state, BUDGET), limit=check_size,
+)  # fmt: skip
+def weight_spectra(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
+    """Write, for every matrix, `weight/NAME/singular_values` (rank,) and `weight/NAME/eigenvalues` (eigenvalue, part).
+
+    NAME is "hidden" (plain RNN), the gate's, or the parameter's in a stack of layers. Its scalars: `spectral_radius`
+    ρ = max |λ|, `spectral_norm` σ₁, `non_normality` √(‖W‖²_F − Σ|λ|²) (Henrici), `orthogonality_defect` ‖WᵀW − I‖_F,
+    and for a plain RNN `bound` γσ₁: below 1 gradients must vanish, above 1 they may explode.
+    """
+    weights = recurrence.cell.recurrent_weights()
     for weight in weights:
         emit.check()
         if not bool(torch.isfinite(weight.matrix).all()):

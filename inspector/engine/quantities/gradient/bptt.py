@@ -18,6 +18,7 @@ from inspector.engine.analyses.itemised_bptt import (
     references,
     row_norms,
     signals,
+    sweep_cost,
 )
 from inspector.engine.analyses.itemised_tiles import Chunk, chunks, widths
 from inspector.engine.analyses.own_gradients import as_ran
@@ -27,6 +28,7 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
 from inspector.engine.trace.work import CALL
+from inspector.records import LOSS_UNIT
 from inspector.records.catalogue import LOSS
 
 LONGEST = 4096
@@ -39,6 +41,18 @@ MAP = "M[t, k] = ‖a_tᵀ J_{t:k} ∂⁺s_k/∂θ‖_F, a_t = the loss gradient
 LAG = "‖Σ_t a_tᵀ J_{t:t−ℓ} ∂⁺s_{t−ℓ}/∂θ‖_F (norm of the sum) and Σ_t M[t, t−ℓ] (sum of the norms) at lag ℓ"
 
 
+def check_size(recurrence: Recurrence, sample: int) -> None:
+    """Raises Unsupported where the map is too large, or takes too long."""
+    recurrence = as_ran(recurrence)
+    length = len(begin(recurrence, sample))
+    if length > LONGEST:
+        raise Unsupported(
+            f"The map of {length:,} × {length:,} steps is too large (limit {LONGEST:,}); use a shorter sequence; the "
+            "quantity truncation needs no map."
+        )
+    sweep_cost(recurrence, length, length, "Itemised gradient")
+
+
 @QUANTITIES.register("bptt")
 @per_recurrence(
     signal="bptt",
@@ -49,6 +63,7 @@ LAG = "‖Σ_t a_tᵀ J_{t:t−ℓ} ∂⁺s_{t−ℓ}/∂θ‖_F (norm of the su
     needs=(LOSS,),
     cost="time and memory grow with the square of the steps; up to 4,096 steps",
     work=lambda size: size.steps * (27.0 * size.steps * size.row + 20 * CALL) if size.steps <= LONGEST else 0.0,
+    limit=check_size,
 )
 def bptt(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write, for each parameter θ, `bptt/θ` (step, source), `bptt/θ/lag` (statistic, lag) and its scalars.
@@ -59,11 +74,6 @@ def bptt(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """
     recurrence = as_ran(recurrence)
     arriving = begin(recurrence, sample)
-    if len(arriving) > LONGEST:
-        raise Unsupported(
-            f"The map of {len(arriving):,} × {len(arriving):,} steps is too large (limit {LONGEST:,}); use a shorter "
-            "sequence; the quantity truncation needs no map."
-        )
     text = announce(recurrence, len(arriving), len(arriving), "Itemised gradient", emit)
     items = itemised(recurrence, sample, emit, text)
     expected = references(recurrence, sample, emit)
@@ -185,7 +195,9 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, parameter: Paramete
     """The channels and scalars of one parameter."""
     base, steps = f"{recurrence.place}:bptt/{name}", len(parameter.map)
     shown = parameter.map.T.flip(0, 1) if recurrence.reverse else parameter.map.T
-    about = Describe(kind="bptt", compare="separate", title=name, unit="nat", scale="log", formula=MAP, source=SOURCE)
+    about = Describe(
+        kind="bptt", compare="separate", title=name, unit=LOSS_UNIT, scale="log", formula=MAP, source=SOURCE
+    )
     emit.array(
         about.channel(base, ("step", "source"), (steps, steps), dtype_name(shown), module=recurrence.module), shown
     )
@@ -196,7 +208,7 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, parameter: Paramete
     )
     lag = Describe(
         kind="bptt", compare="separate",
-        title=f"{name} by lag", unit="nat", scale="log", formula=LAG, source=SOURCE, method=method,
+        title=f"{name} by lag", unit=LOSS_UNIT, scale="log", formula=LAG, source=SOURCE, method=method,
         labels={"statistic": STATISTICS},
     )  # fmt: skip
     norms = parameter.norms()

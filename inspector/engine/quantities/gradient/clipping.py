@@ -14,6 +14,7 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.iteration_axis import describe_iterations
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.trace import Trace
+from inspector.records import LOSS_UNIT
 from inspector.records.catalogue import LOSS
 
 PLACE, DOMAIN = "parameters", "trained parameter"
@@ -24,7 +25,7 @@ UNDERFLOW = 2.0**-24
 """The smallest positive float16, about 6e-8."""
 SOURCE = "Pascanu, Mikolov & Bengio 2013 (clipping by norm); Mikolov 2012 (by value)"
 NORMS = Describe(
-    kind="clipping", compare="separate", title="gradient by parameter", source="", unit="nat", scale="log",
+    kind="clipping", compare="separate", title="gradient by parameter", source="", unit=LOSS_UNIT, scale="log",
     formula="‖g‖₂, √(mean g²), max |g|, share of g = 0, share of 0 < |g| < 6e-8 (lost in float16), number of entries; "
     "g = ∂/∂θ of the mean loss over all steps that carry one",
     labels={"statistic": ("norm", "root mean square", "largest", "zeros", "underflow", "entries")},
@@ -39,7 +40,7 @@ BY_VALUE = Describe(
 HISTORY = Describe(
     kind="clipping", compare="separate",
     title="gradient norm during training", source="history.json beside the checkpoint", scale="log",
-    formula="‖g‖₂ of each training step's batch, before clipping; NaN or inf as it was", unit="nat",
+    formula="‖g‖₂ of each training step's batch, before clipping; NaN or inf as it was", unit=LOSS_UNIT,
     labels={"statistic": ("gradient norm",)},
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter, to_numpy
 from inspector.engine.trace.quantity import Describe, dtype_name, per_run, refusal
 from inspector.engine.trace.trace import Recurrence, Trace
-from inspector.records import LAYER_DOMAIN, STEP_DOMAIN, Axis
+from inspector.records import LAYER_DOMAIN, LOSS_UNIT, STEP_DOMAIN, Axis
 
 Array = npt.NDArray[np.float64]
 BETWEEN = "layer and the next"
@@ -23,7 +23,7 @@ BETWEEN = "layer and the next"
 SOURCE = "Schoenholz, Gilmer, Ganguli & Sohl-Dickstein 2017 (depth in place of time)"
 ALL = "over all real steps and samples; L = Σ_t ℓ_t of each sample; both directions of a layer count as one state"
 GRADIENT = Describe(
-    kind="depth", compare="ratio", unit="nat", title="gradient by layer", scale="log", source=SOURCE,
+    kind="depth", compare="ratio", unit=LOSS_UNIT, title="gradient by layer", scale="log", source=SOURCE,
     formula=f"mean, 10 % and 90 % quantile of ‖∂L/∂h_t‖₂ {ALL}", labels={"statistic": ("mean", "p10", "p90")},
 )  # fmt: skip
 RATIO = Describe(
@@ -32,7 +32,7 @@ RATIO = Describe(
 )  # fmt: skip
 RMS = Describe(kind="depth", title="state RMS", formula="root mean square of h over all real steps and samples")
 MAP = Describe(
-    kind="depth", compare="ratio", unit="nat", title="‖∂L/∂hₜ‖ by layer and step", scale="log", source=SOURCE,
+    kind="depth", compare="ratio", unit=LOSS_UNIT, title="‖∂L/∂hₜ‖ by layer and step", scale="log", source=SOURCE,
     formula="‖∂L/∂h_t‖₂ of every layer at every step of the selected sample",
 )  # fmt: skip
 

@@ -17,11 +17,12 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.trace import Trace
+from inspector.records import LOSS_UNIT
 from inspector.records.catalogue import LOSS
 
 NAME = "layers:parameter/gradient"
 ABOUT = Describe(
-    kind="depth", compare="ratio", unit="nat", title="gradient of the parameters by module", scale="log",
+    kind="depth", compare="ratio", unit=LOSS_UNIT, title="gradient of the parameters by module", scale="log",
     formula="‖g‖₂ / √n and ‖g‖₂ of all n parameters of a module or layer, g = ∂L/∂θ, L = Σ of all losses of the batch; "
     "modules in the order in which they first run",
     method="exact; the model is run once more, with one backward pass",

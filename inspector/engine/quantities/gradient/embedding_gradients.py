@@ -7,14 +7,14 @@ from inspector.engine.trace.embedding_calls import EmbeddingCalls, length_over, 
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_run
 from inspector.engine.trace.trace import Trace
-from inspector.records import STEP_DOMAIN
+from inspector.records import LOSS_UNIT, STEP_DOMAIN
 from inspector.records.catalogue import LOSS
 
 SIGNAL = "gradient/embedding_norm"
 CHANGED = "The model changed what {} returned in place, so the gradient that reached it is not known."
 NORM = Describe(
     kind="gradient", compare="ratio",
-    unit="nat", title="‖∂L/∂e(xₜ)‖", scale="log", source="Simonyan, Vedaldi & Zisserman 2014",
+    unit=LOSS_UNIT, title="‖∂L/∂e(xₜ)‖", scale="log", source="Simonyan, Vedaldi & Zisserman 2014",
     formula="‖∂L/∂e_t‖₂, e_t the embedding read at step t (decoder: of the token before), L = Σ_t ℓ_t of the sample",
 )  # fmt: skip
 

@@ -13,17 +13,28 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
 from inspector.engine.trace.work import CALL, Size, every_product
+from inspector.records import LOSS_UNIT
 from inspector.records.catalogue import LOSS
 
 BUDGET = 4e11
 SMALL, RAISE = 2.0**-40, 2.0**-60
 """Norm below which a row is multiplied by a power of two, and the power by which its numbers are then too large."""
 ABOUT = Describe(
-    kind="map", compare="ratio", title="gradient from step to source step", unit="nat", scale="log",
+    kind="map", compare="ratio", title="gradient from step to source step", unit=LOSS_UNIT, scale="log",
     formula="M[t, k] = ‖(∂s_t/∂s_k)ᵀ a_t‖₂, a_t = the loss gradient that enters the recurrence at "
     "step t (∂ℓ_t/∂s_t where step t's loss reads only s_t); Σ_t of the vectors is ∂L/∂s_k",
     source="Cashman et al. 2018 (RNNbow); Pascanu, Mikolov & Bengio 2013",
 )  # fmt: skip
+
+
+def check_size(recurrence: Recurrence, sample: int) -> None:
+    """Raises Unsupported where the map takes too long."""
+    recurrence = as_ran(recurrence)
+    length, s = recurrence.length(sample), recurrence.cell.state_size
+    if recurrence.arriving is not None and too_long(length, s):
+        raise Unsupported(
+            f"The map of {length} × {length} steps with {s} state entries takes too long; use a shorter sequence."
+        )
 
 
 @QUANTITIES.register("gradient/lag_map")
@@ -33,6 +44,7 @@ ABOUT = Describe(
     order=80,
     needs=(LOSS,),
     work=lambda size: counted(size),
+    limit=check_size,
 )
 def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `gradient/lag_map`, (step, source): row t, column k ≤ t. Without a loss there is nothing to write."""
@@ -40,11 +52,7 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     recurrence = as_ran(recurrence)
     if recurrence.arriving is None:
         return
-    length, s = recurrence.length(sample), recurrence.cell.state_size
-    if too_long(length, s):
-        raise Unsupported(
-            f"The map of {length} × {length} steps with {s} state entries takes too long; use a shorter sequence."
-        )
+    length = recurrence.length(sample)
     result = _norms(recurrence, emit, sample, own)
     if unfollowed is not None:  # what arrives at a state that needs no gradient
         result.diagonal()[unfollowed[:length].any(1)] = torch.nan

@@ -8,7 +8,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
-from inspector.records import Option
+from inspector.records import LOSS_UNIT, Option
 from inspector.records.catalogue import LOSS
 
 STEPS = Option(name="steps", type="steps", default=(None, None), help="Which steps, FROM:TO; without it every step.")
@@ -36,7 +36,7 @@ def gradient_vectors(recurrence: Recurrence, emit: Emitter, sample: int, steps: 
     for part, entries in recurrence.cell.parts.items():
         rows = values[:, entries]
         about = Describe(
-            kind="gradient", unit="nat", title=f"∂L/∂{part}ₜ", scale="diverging",
+            kind="gradient", unit=LOSS_UNIT, title=f"∂L/∂{part}ₜ", scale="diverging",
             source="Pascanu, Mikolov & Bengio 2013",
             formula=f"∂L/∂{part}_t, L = Σ_t ℓ_t of the sample; total derivative: all later losses count",
         )  # fmt: skip

@@ -12,17 +12,18 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.records import LOSS_UNIT
 from inspector.records.catalogue import LOSS
 
 DESCRIBE = {
     "h": Describe(
         kind="gradient", compare="ratio",
-        title="‖∂L/∂hₜ‖", unit="nat", scale="log", source="Pascanu, Mikolov & Bengio 2013",
+        title="‖∂L/∂hₜ‖", unit=LOSS_UNIT, scale="log", source="Pascanu, Mikolov & Bengio 2013",
         formula="‖∂L/∂h_t‖₂, L = Σ_t ℓ_t of the sample; total derivative: all later losses count",
     ),
     "c": Describe(
         kind="gradient", compare="ratio",
-        title="‖∂L/∂cₜ‖", unit="nat", scale="log", source="Pascanu, Mikolov & Bengio 2013",
+        title="‖∂L/∂cₜ‖", unit=LOSS_UNIT, scale="log", source="Pascanu, Mikolov & Bengio 2013",
         formula="‖∂L/∂c_t‖₂ with h_t held fixed (the state is (h, c)), L = Σ_t ℓ_t of the sample",
     ),
 }  # fmt: skip

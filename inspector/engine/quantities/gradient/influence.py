@@ -22,7 +22,7 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.time_major import along_the_batch
 from inspector.engine.trace.trace import Trace
-from inspector.records import Option
+from inspector.records import LOSS_UNIT, Option
 
 POSITIONS, DRAWS, LONGEST = 64, 4, 512
 MOST_STEPS = 1 << 20
@@ -39,11 +39,23 @@ STATISTIC = ("mean", "error", "positions")
 SOURCE = "occlusion: Li, Monroe & Jurafsky 2016; by lag: Khandelwal et al. 2018"
 
 
+def refused(trace: Trace) -> str:
+    """Why no influence can be measured, from the lengths of sequence and loss; "" where it may be."""
+    if trace.loss is None and trace.logits is None:
+        return ""
+    try:
+        InfluenceSamples(trace)
+    except Unsupported as reason:
+        return str(reason)
+    return ""
+
+
 @QUANTITIES.register("influence")
 @per_run(
     summary="natural or vanished: how the loss depends on inputs by lag, beside its gradient", order=90, default=False,
     cost="the model runs again for every step that is replaced, some 20 s of a small LSTM",
     work=lambda run: 80 * run.call,
+    limit=refused,
     options=(
         Option(name="draws", type="int", default=DRAWS, low=1, high=64, help="Replacements drawn for each step."),
         Option(name="positions", type="int", default=POSITIONS, low=1, high=4096, help="Most steps that are replaced."),
@@ -88,7 +100,7 @@ def influence(trace: Trace, emit: Emitter, draws: int = DRAWS, positions: int = 
 
 ABOUT = {
     "influence/loss": Describe(
-        kind="influence", compare="separate", unit="nat", title="influence on the loss", source=SOURCE, scale="log",
+        kind="influence", compare="separate", unit=LOSS_UNIT, title="influence on the loss", source=SOURCE, scale="log",
         formula="mean over k of |ℓ_t(x with x_k replaced) − ℓ_t(x)| at lag t − k; what is to be predicted stays",
     ),
     "influence/divergence": Describe(
@@ -96,7 +108,7 @@ ABOUT = {
         formula="mean over k of KL(p_t ‖ p_t with x_k replaced) at lag t − k, p_t = softmax of the scores",
     ),
     "gradient/lag": Describe(
-        kind="influence", compare="separate", unit="nat", title="gradient of the loss", scale="log",
+        kind="influence", compare="separate", unit=LOSS_UNIT, title="gradient of the loss", scale="log",
         source="Pascanu, Mikolov & Bengio 2013; Madsen 2019",
         formula="G(ℓ) = mean over t of ‖∂ℓ_t/∂x_{t−ℓ}‖₂, one loss term at a time, x as embedded",
     ),

@@ -25,6 +25,11 @@ STEPS = Option(
 Bounds = tuple[int | None, int | None]
 
 
+def check_size(recurrence: Recurrence, sample: int) -> None:
+    """Raises Unsupported where the derivatives of one state are too large, or take too long."""
+    check_cost(as_ran(recurrence), sample, 1)
+
+
 @QUANTITIES.register("gradient/state_derivatives")
 @per_recurrence(
     signal="state_derivative",
@@ -34,6 +39,7 @@ Bounds = tuple[int | None, int | None]
     cost="for each chosen step t as many gradients back through t steps as there are units",
     options=(STEPS,),
     work=lambda size: size.steps * (2.0 * size.state * size.row + 20 * CALL),
+    limit=check_size,
 )
 def derivatives(recurrence: Recurrence, emit: Emitter, sample: int, steps: Bounds = (None, None)) -> None:
     """Write `state_derivative/θ/T` (step,) for every chosen step T and parameter θ: ‖J_{T:k} ∂⁺s_k/∂θ‖_F at step k.

@@ -19,6 +19,7 @@ from inspector.engine.analyses.itemised_bptt import (
     seconds,
     signals,
     sweep,
+    sweep_cost,
 )
 from inspector.engine.analyses.own_gradients import as_ran
 from inspector.engine.cells.linear import linear
@@ -49,11 +50,18 @@ OTHERS = "The truncated gradient of all parameters of {} together is not shown, 
 ADAPTIVE = "smallest K with ‖g_{t,K} − g_t‖ ≤ tolerance · ‖g_t‖, g_t the gradient of step t's own loss, all parameters"
 
 
+def check_size(recurrence: Recurrence, sample: int) -> None:
+    """Raises Unsupported where the gradients take too much memory, or too long."""
+    recurrence = as_ran(recurrence)
+    length = len(begin(recurrence, sample))
+    sweep_cost(recurrence, length, int(lengths_tried(recurrence, length)[-1]), "Truncated gradients")
+
+
 @QUANTITIES.register("truncation")
 @per_recurrence(
     signal="truncation", summary="truncated backpropagation: error, cosine and cost by K", order=91, default=False,
     needs=(LOSS,), parameter_gradients=True, cost="a backward sweep for each K that is tried, up to some 20 s",
-    work=lambda size: min(size.steps * (75.0 * size.steps * size.row + 20 * CALL), 8e11),
+    work=lambda size: min(size.steps * (75.0 * size.steps * size.row + 20 * CALL), 8e11), limit=check_size,
 )  # fmt: skip
 def truncation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `truncation/θ` and `truncation/all`, (statistic, truncation), their scalars, and `truncation/adaptive`.

@@ -16,10 +16,18 @@ from inspector.engine.trace.work import CALL
 LARGEST = 1024
 
 
+def check_size(recurrence: Recurrence, _sample: int) -> None:
+    """Raises Unsupported where a Jacobian is too large."""
+    s = recurrence.cell.state_size
+    if s > LARGEST:
+        raise Unsupported(f"Eigenvalues of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries.")
+
+
 @QUANTITIES.register("jacobian/eigenvalues")
 @per_recurrence(
     signal="jacobian/eigenvalues", summary="eigenvalues of the step Jacobian, complex", order=64,
     work=lambda size: 80 * min(size.steps * float(size.state) ** 3, EIGENVALUE_BUDGET) + 2 * CALL * size.steps,
+    limit=check_size,
 )  # fmt: skip
 def eigenvalues(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `jacobian/eigenvalues`, (step, eigenvalue, part), largest modulus first, and their stride in steps.
@@ -27,8 +35,6 @@ def eigenvalues(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     Beyond the budget every n-th step is computed, the others stay NaN; the scalar `jacobian/eigenvalues_every` is n.
     """
     length, s = recurrence.length(sample), recurrence.cell.state_size
-    if s > LARGEST:
-        raise Unsupported(f"Eigenvalues of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries.")
     every = eigenvalue_stride(length, s)
     about = Describe(
         kind="spectrum", compare="separate", title="eigenvalues of Jₜ", formula="det(∂s_t/∂s_{t−1} − λI) = 0, by |λ|",

@@ -29,10 +29,17 @@ TOGETHER_BUILT = 16
 """Steps of one iteration where J is built: all of them should stay in the cache."""
 
 
+def check_size(recurrence: Recurrence, _sample: int) -> None:
+    """Raises Unsupported where a Jacobian is too large."""
+    s = recurrence.cell.state_size
+    if s > LARGEST:
+        raise Unsupported(f"Spectral radii of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries.")
+
+
 @QUANTITIES.register("jacobian/spectral_radius")
 @per_recurrence(
     signal="jacobian/spectral_radius", summary="largest eigenvalue modulus of the step Jacobian", order=60,
-    work=lambda size: size.jacobians + counted(size.steps, size.state, size.row),
+    work=lambda size: size.jacobians + counted(size.steps, size.state, size.row), limit=check_size,
 )  # fmt: skip
 def spectral_radius(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `jacobian/spectral_radius` (step,), max |λ(J_t)|; NaN where J holds a NaN or infinity.
@@ -43,8 +50,6 @@ def spectral_radius(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     Raises Unsupported where the state is too large or no step has converged.
     """
     length, s = recurrence.length(sample), recurrence.cell.state_size
-    if s > LARGEST:
-        raise Unsupported(f"Spectral radii of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries.")
     every = stride(length, s)
     found = _full(recurrence, emit, sample, every) if s <= SMALL else _iterated(recurrence, emit, sample, every)
     about = Describe(

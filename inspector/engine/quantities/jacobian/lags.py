@@ -25,6 +25,7 @@ FORMULA = "‖∂s_{k+ℓ}/∂s_k‖_F / √S = ‖J_{k+ℓ} … J_{k+1}‖_F / 
 @per_recurrence(
     signal="jacobian/lag", summary="norms of the products of Jacobians by lag, with the horizon", order=70,
     work=lambda size: size.jacobians + min(LAG_BUDGET / 2, every_product(size, LONGEST)) + 15 * CALL * size.steps,
+    limit=lambda recurrence, sample: LagBudget(recurrence.length(sample), recurrence.cell.state_size),
 )  # fmt: skip
 def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `jacobian/lag` (statistic, lag), `jacobian/lag_dead` (lag,), `jacobian/lag_map` (start, lag), and

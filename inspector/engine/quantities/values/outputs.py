@@ -13,7 +13,7 @@ from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.trace import Trace
-from inspector.records import catalogue
+from inspector.records import LOSS_UNIT, catalogue
 
 TOP = 8
 OWN_STEPS = (
@@ -24,7 +24,7 @@ OTHER_STEPS = "The scores have {} steps and the answer has {}, so they are not s
 BLOCK_ENTRIES = 1 << 22
 """Scores handled at once: a block of steps of a large vocabulary."""
 
-LOSS = Describe(kind="output", unit="nat", title="loss", formula="the subject's own loss, step by step")
+LOSS = Describe(kind="output", unit=LOSS_UNIT, title="loss", formula="the subject's own loss, step by step")
 MODELS_LOSS = replace(LOSS, formula="the loss in the model's own output, step by step")
 SURPRISE = Describe(
     kind="output", unit="nat", title="surprise", formula="−ln p(token_t | tokens before t); NaN at the first step",
