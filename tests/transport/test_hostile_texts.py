@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -259,4 +260,7 @@ def test_the_command_line_takes_bytes_that_are_no_text(
         assert done.returncode == code, told
     else:
         told = call(*map(os.fsdecode, arguments), cwd=tmp_path, expect=code).stderr
-    assert said in told and "Traceback" not in told and len(told.strip().splitlines()) == 1, told
+    lines = [
+        line for line in told.strip().splitlines() if not re.match(r" *\d+ s: ", line)
+    ]  # a slow machine's progress
+    assert said in told and "Traceback" not in told and len(lines) == 1, told
