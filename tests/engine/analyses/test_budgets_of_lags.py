@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from inspector.engine.analyses.lag_budgets import FEWEST, LARGEST, PathBudget
+from inspector.engine.analyses.lag_budgets import FEWEST, LARGEST, PROBES, PathBudget
 from inspector.engine.analyses.past_ablation import without_past
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.subject import Batch, Subject
@@ -30,3 +30,9 @@ def test_a_sequence_too_long_for_one_comparison_is_refused_with_that_reason() ->
     trace.loss, trace.loss_carried = torch.ones(1, 6), torch.ones(1, 6, dtype=torch.bool)
     with pytest.raises(Unsupported, match="the sequence is too long"):
         without_past(trace, 10, Emitter([]))  # type: ignore[arg-type]
+
+
+def test_all_directions_are_taken_where_the_budget_has_room_for_the_fewest_starts() -> None:
+    """8 starts of 8 lags of s directions at 2 s² multiplications: 4e9 have room for s up to 314."""
+    assert PathBudget.of(9, 314).directions == 314
+    assert PathBudget.of(9, 315).directions == PROBES
