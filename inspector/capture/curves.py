@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from inspector.capture.assemble import marks_of
 from inspector.capture.coordinates import COORDINATE, STEP, coordinate_of, numbers_along
 from inspector.capture.logs.roles import Role, role_of
 from inspector.capture.logs.view import PLACE as LOG
@@ -134,29 +133,37 @@ def _one_quantity(channel: Channel) -> bool:
     return channel.unit not in ("", "1") or channel.scale == "log" or channel.limits is not None
 
 
-def points_of(view: View, curve: Curve, along: str = "", frame: int = -1) -> Points:
-    """The numbers of a curve, over its iterations or over another coordinate of FURTHER.
+def points_of(view: View, curve: Curve, along: str = "", frame: int = -1, first: int = 0) -> Points:
+    """The numbers of a curve, over its iterations or over another coordinate of FURTHER; from position `first` on.
 
     Raises CaptureError.
     """
     at = frame_for(curve.channel, frame)
-    values, known = view.array(curve.channel.name, at), _known(view, curve.channel.name, at)
-    if curve.column is not None:
-        cut = (curve.column,) if curve.channel.kind == TABLE else (slice(None), curve.column)
-        values, known = values[cut], known[cut]
-    y: Floats = np.ma.filled(values.astype(np.float64), np.nan)
+    table = view.array(curve.channel.name, at)
+    transposed = curve.channel.kind == TABLE
+    rows = table[curve.column] if transposed else table if curve.column is None else table[:, curve.column]
+    y: Floats = np.ma.filled(rows[first:].astype(np.float64, copy=False), np.nan)
+    column = None if curve.column is None else (0 if transposed else 1, curve.column)
+    known = _known(view, curve.channel.name, at, len(rows), column)[first:]
     x = positions(view, curve.axis, along, at)
     if x is None:
         x = _steps(view, curve, at)
+    x = x[first:]
     count = min(len(x), len(y))
     return Points(x[:count], y[:count], known[:count])
 
 
-def _known(view: View, name: str, frame: int) -> npt.NDArray[np.bool_]:
-    """Which cells are known, by the checks of the pages that were just read."""
-    extent = view.extent(name, frame)
-    unknown = marks_of(tuple((0, n) for n in extent), view.holes(name, frame))
-    return np.broadcast_to(np.True_, extent) if unknown is None else ~unknown
+def _known(view: View, name: str, frame: int, count: int, column: tuple[int, int] | None) -> npt.NDArray[np.bool_]:
+    """(count,) which positions are known, of a column (its dim and number), by the checks of pages that were read."""
+    holes = view.holes(name, frame)
+    if not holes:
+        return np.broadcast_to(np.True_, count)
+    known = np.ones(count, np.bool_)
+    dim, number = (None, 0) if column is None else column
+    for box in (*holes.missing, *holes.damaged):
+        if dim is None or box[dim][0] <= number < box[dim][1]:
+            known[slice(*box[0 if dim != 0 else 1])] = False
+    return known
 
 
 def _steps(view: View, curve: Curve, frame: int) -> Floats:

@@ -222,6 +222,6 @@ def test_a_lane_has_every_extreme_and_no_number_where_there_is_none() -> None:
     y = np.ones(10_000)
     y[5_000], y[7_000] = 3.0, np.nan
     low, high = columns(Lane("a", np.arange(10_000.0), y), 0, 9_999, 100)
-    assert high[49] == 1 and high.sum() == 1 and np.isfinite(low).all()
+    assert int(high.argmax()) in (49, 50) and high.max() == high.sum() == 1 and np.isfinite(low).all()
     low, high = columns(Lane("a", np.array([0.0, 10.0]), np.array([np.nan, np.inf])), 0, 10, 20)
     assert np.isnan(low).all() and np.isnan(high).all()

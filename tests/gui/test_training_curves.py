@@ -15,7 +15,8 @@ from inspector.gui.export.figure_files import save_data
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.training import Training
 from inspector.gui.widgets.axes import LogAxis
-from inspector.gui.widgets.series import beyond, running_mean, thinned
+from inspector.gui.widgets.long_series import LongSeries
+from inspector.gui.widgets.series import running_mean, thinned
 from inspector.gui.widgets.theme import DARK
 from inspector.records import Axis, Channel, Frame, Labels, Page, RunStart, RunStop
 
@@ -243,5 +244,34 @@ def test_a_huge_value_does_not_spoil_the_means_after_it() -> None:
 
 def test_what_was_not_logged_is_not_marked() -> None:
     y = np.array([np.nan, np.nan, 0.0, -np.inf])
-    found = beyond(np.arange(4.0), y, np.array([True, False, True, True]), log=True)
-    assert found.counts == {"NaN": 1, "−∞": 1, "≤ 0": 1} and found.words == "1 NaN, 1 −∞, 1 ≤ 0"
+    points = LongSeries.of(np.arange(4.0), y, np.array([True, False, True, True]))
+    assert points.beyond(log=True).counts == {"NaN": 1, "−∞": 1, "≤ 0": 1}
+    assert points.beyond(log=False).words == "1 NaN, 1 −∞"
+
+
+@pytest.mark.parametrize("piece", [1, 7, 500, 50_000])
+def test_a_series_that_grows_is_that_which_came_at_once(piece: int) -> None:
+    count = 60_000 if piece > 100 else 3_000
+    random = np.random.default_rng(0)
+    x, y = np.cumsum(random.integers(0, 3, count)).astype(float), random.normal(size=count)
+    y[random.integers(0, count, 50)], y[random.integers(0, count, 50)] = np.nan, np.inf
+    x[5] = np.nan
+    known = ~np.isnan(y) | (np.arange(count) % 2 == 0)
+    grown, stop = LongSeries(), 0
+    while stop < count:
+        stop = min(count, stop + piece)
+        late = np.where(np.arange(stop) > stop - 20, np.nan, y[:stop])  # the newest cells come later
+        grown.update(x[grown.rows : stop], late[grown.rows :], known[grown.rows : stop])
+    grown.update(x[grown.rows :], y[grown.rows :], known[grown.rows :])
+    whole, placed = LongSeries.of(x, y, known), np.isfinite(x)
+    for one in (grown, whole):
+        np.testing.assert_array_equal(one.x, x[placed])
+        np.testing.assert_array_equal(one.y, y[placed])
+        assert one.beyond(log=True).counts == whole.beyond(log=True).counts
+        assert one.span == (np.nanmin(y[np.isfinite(y)]), np.nanmax(y[np.isfinite(y)]))
+        assert one.ends == (x[0], x[-1])
+    shown_x, shown_y = grown.seen(x[0], x[-1])
+    assert np.nanmax(shown_y) == whole.span[1] and len(shown_x) == len(shown_y) <= max(40_000, count // 16 + 2_000)
+    low, high = x[count // 2], x[count // 2 + 100]
+    near = grown.seen(low, high)
+    assert near[0][0] <= low and near[0][-1] >= high and len(near[0]) < 400

@@ -39,9 +39,12 @@ class CurveTree(QWidget):
         layout.setSpacing(4)
         for widget in (self.search, self.tree, self.count):
             layout.addWidget(widget)
+        self._offered: Sequence[Curve] = ()
         self.touched = False
         """Whether the user has checked or unchecked a box."""
         self._items: dict[str, QTreeWidgetItem] = {}
+        self._pinned: tuple[str, ...] | None = None
+        """Those that are checked, None until somebody asks: of thousands of boxes that takes milliseconds."""
         self._groups: dict[str, QTreeWidgetItem] = {}
         self.tree.itemChanged.connect(self._toggled)
         self.tree.currentItemChanged.connect(self._selected)
@@ -55,14 +58,15 @@ class CurveTree(QWidget):
 
     def offer(self, curves: Sequence[Curve]) -> None:
         """List these curves; boxes, folding and the selection stay for those that were listed before."""
-        if tuple(curve.key for curve in curves) == self.keys:
+        if curves is self._offered or tuple(curve.key for curve in curves) == self.keys:
             return
+        self._offered = curves
         self.tree.blockSignals(True)
         pinned, current = set(self.pinned), self.current
         folded = {name for name, item in self._groups.items() if not item.isExpanded()}
         known = set(self._groups)
         self.tree.clear()
-        self._items, self._groups = {}, {}
+        self._items, self._groups, self._pinned = {}, {}, None
         sizes: dict[str, int] = {}
         for curve in curves:
             sizes[curve.group] = sizes.get(curve.group, 0) + 1
@@ -95,7 +99,10 @@ class CurveTree(QWidget):
     @property
     def pinned(self) -> tuple[str, ...]:
         """Keys of the curves whose boxes are checked, in order."""
-        return tuple(key for key, item in self._items.items() if item.checkState(0) == Qt.CheckState.Checked)
+        if self._pinned is None:
+            checked = Qt.CheckState.Checked
+            self._pinned = tuple(key for key, item in self._items.items() if item.checkState(0) == checked)
+        return self._pinned
 
     @property
     def current(self) -> str:
@@ -109,6 +116,7 @@ class CurveTree(QWidget):
         self.tree.blockSignals(True)
         for key, item in self._items.items():
             item.setCheckState(0, Qt.CheckState.Checked if key in wanted else Qt.CheckState.Unchecked)
+        self._pinned = None
         self.tree.blockSignals(False)
 
     def select(self, key: str) -> None:
@@ -117,7 +125,7 @@ class CurveTree(QWidget):
 
     @Slot(QTreeWidgetItem, int)
     def _toggled(self, _item: QTreeWidgetItem, _column: int) -> None:
-        self.touched = True
+        self.touched, self._pinned = True, None
         self.changed.emit()
 
     @Slot(QTreeWidgetItem, QTreeWidgetItem)

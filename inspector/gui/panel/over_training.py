@@ -16,6 +16,7 @@ from inspector.gui.panel.figure import Figure, Report, scrolled
 from inspector.gui.panel.plot_column import PlotColumn, Plotted
 from inspector.gui.panel.pointing import Pointing
 from inspector.gui.widgets.controls import caption, chooser, measured, set_options
+from inspector.gui.widgets.long_series import LongSeries
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.series_plot import Series
 from inspector.gui.widgets.theme import Theme
@@ -198,8 +199,8 @@ class OverTraining(QObject):
                 for n, name in enumerate(line.names):
                     at = len(series)
                     label = f"{channel.place} {name}".strip() if name else channel.place
-                    known = np.ones(len(x), np.bool_)
-                    series.append(Series(label, x, values[:, n], known, at, at >= len(self.panel.theme.series)))
+                    dashed = at >= len(self.panel.theme.series)
+                    series.append(Series(label, LongSeries.of(x, values[:, n]), at, dashed))
             first = own[0][0]
             plots.append(Plotted(f"{first.title}: {_words(own[0][1])}", unit_of(first, summary), tuple(series)))
         self.column.draw(plots, word)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from inspector.gui.panel.figure import Figure
+from inspector.gui.widgets.long_series import LongSeries
 from inspector.gui.widgets.series import Floats
 from inspector.gui.widgets.series_plot import Series, SeriesPlot
 from inspector.gui.widgets.theme import Theme
@@ -16,6 +17,8 @@ from inspector.gui.widgets.theme import Theme
 HEIGHT = 130
 """Pixels for each plot."""
 UNLIMITED = 16_000
+ROOM, GROWING_ROOM = 0.01, 0.03
+"""Part of a range that is left free at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class PlotColumn:
         self.zoomed: tuple[float, float] | None = None
         """The range that the user has zoomed to; None for everything."""
         self._ranging = False
+        self._whole: tuple[float, float] | None = None
 
     @property
     def shown(self) -> list[SeriesPlot]:
@@ -54,19 +58,23 @@ class PlotColumn:
         for made in self.made:
             made.set_theme(theme)
 
-    def draw(self, plots: Sequence[Plotted], word: str, *, axis: str = "auto", smoothing: int = 0) -> None:
-        """Draw these; `word` is below the last one; `axis` and `smoothing` as in SeriesPlot.show."""
+    def draw(
+        self, plots: Sequence[Plotted], word: str, *, axis: str = "auto", smoothing: int = 0, growing: bool = False
+    ) -> None:
+        """Draw these; `word` is below the last one; `axis` and `smoothing` as in SeriesPlot.show. With `growing`
+        there is some room for more, so that axes are not drawn anew for every point."""
         self.count = len(plots)
         while len(self.made) < self.count:
             self._make()
-        every = [one.x for plot in plots for one in plot.series]
-        whole = all(_counted(x) for x in every)
+        every = [one.points for plot in plots for one in plot.series]
+        whole = all(_counted(points.x) for points in every)
         for row, made in enumerate(self.made):
             made.bottom.whole = whole
             made.plot.setVisible(row < self.count)
             made.plot.setMaximumHeight(UNLIMITED if row < self.count else 0)
             made.plot.label_bottom(word if row == self.count - 1 else "")
-        low, high = self.zoomed or _around(every)
+        self._whole = _around(every, self._whole if growing else None, GROWING_ROOM if growing else ROOM)
+        low, high = self.zoomed or self._whole
         self._ranging = True
         for made, plot in zip(self.shown, plots, strict=True):
             made.plot.vb.setXRange(low, high, padding=0)
@@ -104,13 +112,15 @@ class PlotColumn:
         self._ranging = False
 
 
-def _around(every: Sequence[Floats]) -> tuple[float, float]:
-    """A range with all places."""
-    finite = [x[np.isfinite(x)] for x in every]
-    filled = [x for x in finite if len(x)]
-    low, high = (min(x.min() for x in filled), max(x.max() for x in filled)) if filled else (0.0, 1.0)
-    room = 0.01 * (high - low) if high > low else 0.5
-    return float(low - room), float(high + room)
+def _around(every: Sequence[LongSeries], before: tuple[float, float] | None, room: float) -> tuple[float, float]:
+    """A range with all places: the one before where it still fits closely, else one with so much room."""
+    ends = [ends for points in every if (ends := points.ends) is not None]
+    low, high = (min(one[0] for one in ends), max(one[1] for one in ends)) if ends else (0.0, 1.0)
+    inside = before is not None and before[0] <= low and high <= before[1]
+    if before is not None and inside and high - low >= (1 - 2.5 * room) * (before[1] - before[0]):
+        return before
+    left = 0.01 * (high - low) if high > low else 0.5
+    return low - left, high + (room * (high - low) if high > low else 0.5)
 
 
 def _counted(x: Floats) -> bool:

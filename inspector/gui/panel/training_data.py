@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from inspector.capture import Capture, Curve, curves_of, points_of
 from inspector.capture.curves import (
+    AS_LOGGED,
     ITERATION,
     TABLE,
     column_dim,
@@ -21,6 +22,7 @@ from inspector.capture.curves import (
 from inspector.gui.panel.exact import exact_at, why_not_known
 from inspector.gui.panel.iteration_maps import Shown
 from inspector.gui.panel.labelled import coordinates
+from inspector.gui.widgets.long_series import LongSeries
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -41,6 +43,27 @@ class TrainingData:
         """Another capture."""
         self._key: object = None
         self._curves: list[Curve] = []
+        self._points: dict[tuple[str, str, int], LongSeries] = {}
+
+    def points(self, capture: Capture, curve: Curve, along: str, frame: int) -> LongSeries:
+        """The points of a curve, of which only those are read that are new."""
+        key = (curve.key, along, frame_for(curve.channel, frame))
+        found = self._points.get(key)
+        if found is None or curve.channel.kind == TABLE or curve.channel.method == AS_LOGGED:
+            found = self._points[key] = LongSeries()  # a log may have gone back; its numbers are in memory
+        points = points_of(capture, curve, along, frame, found.rows)
+        found.update(points.x, points.y, points.known)
+        return found
+
+    @staticmethod
+    def axis(capture: Capture, curve: Curve, along: str, frame: int) -> Array:
+        """(n,) the place of every position of a curve's axis."""
+        found = positions(capture, curve.axis, along, frame_for(curve.channel, frame))
+        return points_of(capture, curve, along, frame).x if found is None else found
+
+    def keep(self, keys: Collection[str]) -> None:
+        """Forget the points of curves that are not drawn any more."""
+        self._points = {key: points for key, points in self._points.items() if key[0] in keys}
 
     def curves(self, capture: Capture, frame: int) -> list[Curve]:
         """All curves."""

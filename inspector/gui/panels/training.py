@@ -11,7 +11,7 @@ import numpy.typing as npt
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtWidgets import QSplitter, QWidget
 
-from inspector.capture import Capture, Curve, Points, points_of
+from inspector.capture import Capture, Curve
 from inspector.capture.curves import further, is_histogram, is_series, unit_along
 from inspector.gui.panel.base import Panel, measured
 from inspector.gui.panel.channel_choice import distinct, offer
@@ -23,6 +23,7 @@ from inspector.gui.panel.plot_column import PlotColumn, Plotted
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.panel.training_data import CURVES, LAYERS, TrainingData
 from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.long_series import LongSeries
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.series_plot import Series, SeriesPlot
 from inspector.gui.widgets.theme import Theme
@@ -69,7 +70,7 @@ class Training(Panel):
         self.content = TrainingData()
         self.curves: list[Curve] = []
         self.groups_shown: list[Group] = []
-        self.points: dict[str, Points] = {}
+        self.points: dict[str, LongSeries] = {}
         self.maps = IterationMaps(self.figure, self.theme)
         self.column = PlotColumn(self.figure, self.theme, first_row=1)
         self.view = self.add_choice("Show", "Curves, or a table as a map")
@@ -189,10 +190,12 @@ class Training(Panel):
         self.groups_shown = groups_of(wanted)[:MOST_PLOTS]
         along = str(self.along.currentData() or "")
         drawn = [curve for group in self.groups_shown for curve in group.curves]
-        self.points = {curve.key: points_of(capture, curve, along, self.frame) for curve in drawn}
+        self.content.keep({curve.key for curve in drawn})
+        self.points = {curve.key: self.content.points(capture, curve, along, self.frame) for curve in drawn}
         plots = [Plotted(group.title, group.unit, self._series(group)) for group in self.groups_shown]
         axis, smoothing = str(self.scale.currentData()), int(self.smooth.currentData() or 0)
-        self.column.draw(plots, self._word(capture, along), axis=axis, smoothing=smoothing)
+        growing = str(capture.status) in ("running", "unknown")
+        self.column.draw(plots, self._word(capture, along), axis=axis, smoothing=smoothing, growing=growing)
         needed = self.column.height + (self.maps.height if self.maps.shown else 0)
         self.figure.setMinimumHeight(max(self.needs_height, needed))
         self._mark_frame(capture, along)
@@ -211,12 +214,10 @@ class Training(Panel):
         found = []
         runs, names = (list(dict.fromkeys(each)) for each in zip(*((c.run, c.name) for c in group.curves), strict=True))
         for n, (curve, name) in enumerate(zip(group.curves, group.names, strict=True)):
-            points = self.points[curve.key]
-            placed = np.isfinite(points.x)  # where the iteration is not known, neither is the place of a value
             colour, dashed = (
                 (runs.index(curve.run), names.index(curve.name) > 0) if len(runs) > 1 else (n, n >= COLOURS)
             )
-            found.append(Series(name, points.x[placed], points.y[placed], points.known[placed], colour, dashed))
+            found.append(Series(name, self.points[curve.key], colour, dashed))
         return tuple(found)
 
     def show_range(self, low: float, high: float) -> None:
@@ -286,8 +287,8 @@ class Training(Panel):
             return
         longest = max(drawn, key=lambda curve: len(self.points[curve.key].x))
         self.looking.axis = longest.axis
-        self.places = self.points[longest.key].x
-        self.numbers = points_of(self.capture, longest, "", self.frame).x
+        along = str(self.along.currentData() or "")
+        self.places, self.numbers = (self.content.axis(self.capture, longest, word, self.frame) for word in (along, ""))
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The cursor goes to the iteration that is nearest, in every plot."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,15 +29,6 @@ class Beyond:
     def words(self) -> str:
         """Their counts: "3 NaN, 1 +∞"."""
         return ", ".join(f"{count:,} {sort}" for sort, count in self.counts.items())
-
-
-def in_view(x: Floats, y: Floats, low: float, high: float) -> tuple[Floats, Floats]:
-    """The points of a range and one on each side; all of them where they do not run in one direction (a restart)."""
-    if len(x) < 2 or not (x[1:] >= x[:-1]).all():
-        return x, y
-    first, stop = int(np.searchsorted(x, low, "left")) - 1, int(np.searchsorted(x, high, "right")) + 1
-    cut = slice(max(0, first), stop)
-    return x[cut], y[cut]
 
 
 def thinned(x: Floats, y: Floats, cells: int = CELLS) -> tuple[Floats, Floats]:
@@ -74,18 +64,7 @@ def running_mean(x: Floats, y: Floats, points: int) -> tuple[Floats, Floats]:
     return x[np.minimum(starts + cell // 2, len(y) - 1)], np.where(np.isfinite(means), means, np.nan)
 
 
-def beyond(x: Floats, y: Floats, known: npt.NDArray[np.bool_], *, log: bool) -> Beyond:
-    """The points that were logged and that no line can show."""
-    with np.errstate(invalid="ignore"):
-        sorts = {NAN: np.isnan(y) & known, ABOVE: np.isposinf(y), BELOW: np.isneginf(y)}
-        if log:
-            sorts[NOT_POSITIVE] = (y <= 0) & ~sorts[BELOW]
-    counts = {sort: int(found.sum()) for sort, found in sorts.items()}
-    places = {sort: _apart(x[sorts[sort]]) for sort, count in counts.items() if count}
-    return Beyond(places, {sort: count for sort, count in counts.items() if count})
-
-
-def _apart(x: Floats) -> Floats:
+def apart(x: Floats) -> Floats:
     """At most MARKS of some places, none left out that stands alone."""
     known = x[np.isfinite(x)]
     if len(known) <= MARKS:
@@ -102,10 +81,3 @@ def span(values: list[Floats]) -> tuple[float, float]:
     if not filled:
         return 0.0, 1.0
     return min(float(one.min()) for one in filled), max(float(one.max()) for one in filled)
-
-
-def is_wide(values: list[Any], factor: float) -> bool:
-    """Whether numbers are all positive and span more than a factor, so that a logarithmic axis shows more."""
-    low, high = span([np.asarray(one, np.float64) for one in values])
-    with np.errstate(over="ignore"):
-        return low > 0 and high > factor * low

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
 from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
 from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.series import ABOVE, Beyond, Floats, beyond, in_view, is_wide, running_mean, span, thinned
+from inspector.gui.widgets.long_series import LongSeries
+from inspector.gui.widgets.series import ABOVE, CELLS, Beyond, Floats, running_mean, span, thinned
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
 from inspector.gui.widgets.theme import Theme
 
@@ -20,19 +19,27 @@ SYMBOLS = {"NaN": "x", "+∞": "t1", "−∞": "t", "≤ 0": "t3"}
 PALE = 0.3
 WIDE = 20.0
 """A plot whose numbers are positive and span more than this factor has a logarithmic axis, unless told otherwise."""
-MARK_SIZE = 9
+MARK_SIZE, LEAST_CELLS = 9, 400
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What is drawn as one line: its name in the legend ("" where it is alone), its points, which of them are known."""
+    """What is drawn as one line: its name in the legend ("" where it is alone), and its points."""
 
     name: str
-    x: Floats
-    y: Floats
-    known: npt.NDArray[np.bool_]
+    points: LongSeries
     colour: int = 0
     dashed: bool = False
+
+    @property
+    def x(self) -> Floats:
+        """(n,) places."""
+        return self.points.x
+
+    @property
+    def y(self) -> Floats:
+        """(n,) values."""
+        return self.points.y
 
 
 class SeriesPlot:
@@ -60,6 +67,7 @@ class SeriesPlot:
         self.theme = theme
         self.beyond: list[Beyond] = []
         self._names: list[str] = []
+        self._title: tuple[str, Theme] | None = None
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -72,15 +80,20 @@ class SeriesPlot:
     def show(self, title: str, unit: str, series: Sequence[Series], *, axis: str, smoothing: int) -> None:
         """Draw some series. `axis`: "log", "linear", or "auto" (by their numbers); `smoothing`: points of a mean."""
         self.series, self.smoothing = tuple(series), smoothing
-        self.log = axis == "log" or (axis == "auto" and is_wide([one.y[np.isfinite(one.y)] for one in series], WIDE))
+        self.log = axis == "log" or (axis == "auto" and _is_wide([one.points.span for one in series]))
         self._set_axis("" if unit == "1" else unit)
         self._make(len(series))
-        self.beyond = [beyond(one.x, one.y, one.known, log=self.log) for one in series]
+        self.beyond = [one.points.beyond(log=self.log) for one in series]
         words = "; ".join(found.words for found in self.beyond if found.counts)
-        self.plot.set_title(f"{title} ({words})" if words and len(series) == 1 else title)
+        self._entitle(f"{title} ({words})" if words and len(series) == 1 else title)
         self._name([f"{one.name} ({found.words})" if found.counts else one.name
                     for one, found in zip(series, self.beyond, strict=True)])  # fmt: skip
         self.redraw()
+
+    def _entitle(self, title: str) -> None:
+        if (title, self.theme) != self._title:
+            self._title = (title, self.theme)
+            self.plot.set_title(title)
 
     def _name(self, names: list[str]) -> None:
         if len(names) == 1 and not self.series[0].name:
@@ -97,20 +110,21 @@ class SeriesPlot:
     def redraw(self) -> None:
         """Draw what is in the range of the plot, as fine as it can be seen."""
         low, high = self.plot.vb.viewRange()[0]
+        cells = min(CELLS, max(LEAST_CELLS, round(self.plot.vb.width())))
         seen = []
         for n, one in enumerate(self.series):
             colour = pg.mkColor(self.theme.series[one.colour % len(self.theme.series)])
             style = Qt.PenStyle.DashLine if one.dashed else Qt.PenStyle.SolidLine
-            x, y = in_view(one.x, logarithm(one.y) if self.log else one.y, low, high)
-            y = np.where(np.isfinite(y), y, np.nan)
+            x, y = one.points.seen(low, high)
+            y = logarithm(y) if self.log else y
             if self.smoothing:
-                mean = running_mean(x, y, self.smoothing)
-                self.smooth[n].setData(*thinned(*mean))
+                mean = running_mean(*self._every(one, low, high), self.smoothing)
+                self.smooth[n].setData(*thinned(*mean, cells))
                 self.smooth[n].setPen(pg.mkPen(colour, width=1.6, style=style))
                 colour = pg.mkColor(colour)
                 colour.setAlphaF(PALE)
             self.lines[n].setPen(pg.mkPen(colour, width=1.4, style=style))
-            points = thinned(x, y)
+            points = thinned(x, y, cells)
             self.lines[n].setData(*points)
             seen.append(points[1])
         for n, lines in enumerate(zip(self.lines, self.smooth, strict=True)):
@@ -119,10 +133,18 @@ class SeriesPlot:
         self._fit(*span(seen))
         self._mark_what_is_beyond()
 
+    def _every(self, one: Series, low: float, high: float) -> tuple[Floats, Floats]:
+        """All points of a range, for means; logarithms where the axis has them."""
+        inside = (one.x >= low) & (one.x <= high)
+        return one.x[inside], logarithm(one.y[inside]) if self.log else one.y[inside]
+
     def _fit(self, low: float, high: float) -> None:
         room = max(0.06 * (high - low), 1e-3 * abs(high), 1e-9)
-        self.plot.vb.setYRange(low - room, high + room, padding=0)
-        self.plot.getAxis("left").setRange(low - room, high + room)  # a new axis is notified of changes only
+        bottom, top = low - room, high + room
+        if self.plot.vb.viewRange()[1] != [bottom, top]:
+            self.plot.vb.setYRange(bottom, top, padding=0)
+        if list(self.plot.getAxis("left").range) != [bottom, top]:  # a new axis is notified of changes only
+            self.plot.getAxis("left").setRange(bottom, top)
 
     def _mark_what_is_beyond(self) -> None:
         """Marks at the edges, in the colours of their curves."""
@@ -136,9 +158,12 @@ class SeriesPlot:
                 pen = pg.mkPen(colour, width=1.5) if sort in ("NaN", "≤ 0") else None
                 brush = None if sort == "≤ 0" else pg.mkBrush(colour)
                 spots += [{"pos": (x, y), "symbol": SYMBOLS[sort], "pen": pen, "brush": brush} for x in places.tolist()]
-        self.marks.setData(spots)
+        if spots or len(self.marks.data):
+            self.marks.setData(spots)
 
     def _make(self, count: int) -> None:
+        if len(self.lines) >= count and self.marks.scene() is not None:
+            return
         if self.marks.scene() is not None:
             self.plot.removeItem(self.marks)  # on top of lines that are new
         while len(self.lines) < count:
@@ -155,3 +180,9 @@ class SeriesPlot:
         self.plot.label_left(unit)
         style_axis(self.plot.getAxis("left"), self.theme, unit)
         self.mark.setPen(pg.mkPen(self.theme.muted, width=1, style=Qt.PenStyle.DashLine))
+
+
+def _is_wide(spans: Sequence[tuple[float, float]]) -> bool:
+    """Whether numbers are all positive and span more than a factor, so that a logarithmic axis shows more."""
+    low, high = min(one[0] for one in spans), max(one[1] for one in spans)
+    return 0 < low <= high and high / low > WIDE

@@ -95,17 +95,24 @@ def columns(lane: Lane, low: float, high: float, width: int) -> tuple[Floats, Fl
     if (y[np.isfinite(y)] > 0).all() and _decades(y) > 2:
         with np.errstate(divide="ignore", invalid="ignore"):
             y = np.log10(y)
-    at = np.floor((x - low) / ((high - low) or 1.0) * (width - 1)).astype(np.int64)
-    inside = (at >= 0) & (at < width) & np.isfinite(y)
-    least, greatest = np.full(width, np.inf), np.full(width, -np.inf)
-    np.minimum.at(least, at[inside], y[inside])
-    np.maximum.at(greatest, at[inside], y[inside])
-    empty = least > greatest
+    if len(x) > 1 and not (x[1:] >= x[:-1]).all():
+        order = np.argsort(x, kind="stable")
+        x, y = x[order], y[order]
+    y = np.where(np.isfinite(y), y, np.nan)
+    edges = low + np.arange(width) / max(1, width - 1) * (high - low)
+    first = np.searchsorted(x, edges - 0.5 * (high - low) / max(1, width - 1), "left")
+    least, greatest = np.full(width, np.nan), np.full(width, np.nan)
+    stop = np.append(first[1:], np.searchsorted(x, high, "right"))
+    filled = first < stop
+    if filled.any():
+        cut = y[: stop[filled][-1]]
+        least[filled], greatest[filled] = (how.reduceat(cut, first[filled]) for how in (np.fmin, np.fmax))
+    empty = np.isnan(least)
     if empty.all():
-        return np.full(width, np.nan), np.full(width, np.nan)
-    bottom, top = np.percentile(y[inside], (1, 99))
+        return least, greatest
+    bottom, top = np.percentile(np.concatenate((least[~empty], greatest[~empty])), (1, 99))
     if top <= bottom:
-        bottom, top = y[inside].min(), y[inside].max()
+        bottom, top = np.nanmin(least), np.nanmax(greatest)
     if top <= bottom:
         return tuple(np.where(empty, np.nan, 0.5) for _ in range(2))  # type: ignore[return-value]
     scaled = [np.clip((one - bottom) / (top - bottom), 0, 1) for one in (least, greatest)]
