@@ -44,6 +44,7 @@ class FrameBar(QWidget):
             return
         self._shown = frames
         self.setVisible(len(frames) > 1)
+        self.plain.setVisible(not any("sweep" in frame.meta for frame in frames))  # checkpoints, no edits
         before = self.frames.currentData()
         self.frames.clear()
         for frame in frames:
