@@ -10,6 +10,8 @@ import pytest
 from opened import opened
 from PySide6.QtGui import QImage
 
+import inspector
+import sample_models
 from inspector.capture import Difference, Writer, open_capture
 from inspector.gui.dialogs.edit_dialog import EditDialog, signals_of
 from inspector.gui.export.figure_files import save_data, save_figure
@@ -87,6 +89,17 @@ def test_the_frame_bar_offers_the_difference(two_frames: Path, qtbot: Any) -> No
         assert bar.current == 1
         bar.show_capture(None)
         assert bar.isHidden() and bar.current == -1
+
+
+def test_the_frames_of_a_sweep_are_no_edits(tmp_path: Path, qtbot: Any) -> None:
+    folder = Path(sample_models.__file__).parent / "checkpoints" / "char_elman"
+    bar = FrameBar()
+    qtbot.addWidget(bar)
+    steps = [str(folder / f"step-{step:06}.safetensors") for step in (0, 20, 80)]
+    with inspector.sweep(steps, "char-elman", "Alice", only="states") as capture:
+        bar.show_capture(capture)
+        assert [bar.frames.itemText(n) for n in range(3)][1] == "1: step-000020.safetensors, step 20"
+        assert bar.plain.isHidden() and not bar.isHidden() and bar.current == 2
 
 
 def test_panels_draw_a_difference(two_frames: Path, qapp: Any) -> None:

@@ -5,6 +5,7 @@ In: `records.Load`, `records.Run`. Out: records on the pipe (Loaded, Progress, F
     service      the worker's side: has the open model, runs it, ends every capture properly
     in_process   `inspector.run`: the same in the caller's process
     batches      from a request to the batch that is run
+    sweep        a model at many checkpoints, as frames of one capture
 
 Begin reading with `service.py`.
 """
