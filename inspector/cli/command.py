@@ -19,10 +19,11 @@ from inspector.cli.pack import pack_
 from inspector.cli.run import run
 from inspector.cli.samples import samples
 from inspector.cli.sweep import sweep
+from inspector.cli.watch import watch
 from inspector.transport.terminal import complain, say_details
 from inspector.version import __version__
 
-COMMANDS = (samples, run, sweep, list_, export, diagnose_, pack_, catalogue, demo)
+COMMANDS = (samples, run, sweep, watch, list_, export, diagnose_, pack_, catalogue, demo)
 
 
 class PathsAllowed(click.Group):

@@ -14,6 +14,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
 from inspector.engine.watch.backward_calls import Scaled, leave, listen
+from inspector.engine.watch.called import called
 from inspector.engine.watch.core import Core
 from inspector.engine.watch.hooks import Passing
 
@@ -25,12 +26,24 @@ class Attachment:
         self.core = core
         self._handles: list[RemovableHandle] = []
         self._steps: list[RemovableHandle] = []
+        self._outermost: nn.Module | None = None
         listen(self)
         with suppress(RuntimeError):  # a ScriptModule takes no such hooks
-            before = Passing(lambda module, args, kwargs: core.guarded(core.forward_begins, module, args, kwargs))
-            after = Passing(lambda module, args, *rest: core.guarded(core.forward_ended, module, _output(rest)))
-            self._handles.append(model.register_forward_pre_hook(before, with_kwargs=True))
-            self._handles.append(model.register_forward_hook(after, with_kwargs=True, always_call=True))
+            before, after = Passing(self._forward_begins), Passing(self._forward_ended)
+            for part in called(model):
+                self._handles.append(part.register_forward_pre_hook(before, with_kwargs=True))
+                self._handles.append(part.register_forward_hook(after, with_kwargs=True, always_call=True))
+
+    def _forward_begins(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """Of calls inside each other the outermost counts."""
+        if self._outermost in (None, module):
+            self._outermost = module
+            self.core.guarded(self.core.forward_begins, module, args, kwargs)
+
+    def _forward_ended(self, module: nn.Module, args: Any, *rest: Any) -> None:
+        if self._outermost in (None, module):
+            self._outermost = None
+            self.core.guarded(self.core.forward_ended, module, _output(rest))
 
     def optimizers(self, optimizers: Sequence[Optimizer]) -> None:
         """Watch the steps of some optimizers."""

@@ -68,9 +68,10 @@ def _install() -> None:
     def seen_backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         if not _listeners or in_backward():  # checkpointing calls it inside a backward pass
             return backward(tensors, *args, **kwargs)
-        told = tuple(_listeners)
-        for one in told:
-            one.backward_begins()
+        told: list[Listener] = []
+        while (following := next((one for one in _listeners if one not in told), None)) is not None:
+            told.append(following)
+            following.backward_begins()  # which may add a listener
         result = backward(tensors, *args, **kwargs)
         roots = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
         found = _scaled.get(roots[0]) if roots and isinstance(roots[0], Tensor) else None

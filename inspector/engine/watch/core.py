@@ -332,8 +332,8 @@ def optimizers_of(given: Any) -> list[Optimizer]:
     for one in many:
         inside = one
         for _ in range(4):
-            if isinstance(inside, Optimizer):
-                break
+            if isinstance(inside, Optimizer) and "_optimizer_step_pre_hooks" in vars(inside):
+                break  # a wrapper may be of the class and have nothing of it
             inside = getattr(inside, "optimizer", None)
         if not isinstance(inside, Optimizer):
             raise TypeError(f"watch was given {type(one).__name__}; expected a torch.optim.Optimizer or several.")

@@ -169,8 +169,10 @@ def several() -> bool:
 
 def ranks_of(model: nn.Module, parameters: Parameters, summed: Sequence[str]) -> Ranks:
     """How this process shares its numbers: with others where torch spreads the model over them."""
-    if not several():
-        return Ranks()
-    spread = type(original(model)).__name__ in WRAPPERS
-    spread = spread or any(share_of(one) is not None for one in parameters.tensors)
-    return Together(parameters, summed) if spread else Ranks()
+    return Together(parameters, summed) if several() and spread(model) else Ranks()
+
+
+def spread(model: nn.Module) -> bool:
+    """Whether torch spreads a model over processes, by a wrapper or by sharding its parameters."""
+    wrapped = type(original(model)).__name__ in WRAPPERS
+    return wrapped or any(share_of(one) is not None for one in model.parameters())

@@ -82,6 +82,33 @@ class Watcher:
             if first and self.path is not None:
                 self._first_frame()
 
+    def also(self, optimizer: Optimizer) -> bool:
+        """Watch the steps of another optimizer, if it has parameters of this model; returns whether it does.
+
+        One that has parameters of the first one takes its place in counting iterations: a loop that makes a new
+        optimizer for the same model goes on with it.
+        """
+        if self._closed or self._core.ended or optimizer in self._core.optimizers:
+            return optimizer in self._core.optimizers and not self._closed
+        own = {id(one) for group in optimizer.param_groups for one in group["params"]}
+        if not own & set(self._parameters.column):
+            return False
+        self._core.guarded(self._add, optimizer, own)
+        return True
+
+    def _add(self, optimizer: Optimizer, own: set[int]) -> None:
+        known = self._core.optimizers
+        replaces = bool(known) and any(id(one) in own for group in known[0].param_groups for one in group["params"])
+        if replaces:
+            known[0] = optimizer
+        else:
+            known.append(optimizer)
+        self._attachment.optimizers([optimizer])
+
+    def after_each(self, action: Callable[[int], None]) -> None:
+        """Call `action(iteration)` after each iteration."""
+        self._core.after_iteration.append(action)
+
     def _first_frame(self) -> None:
         """The model before its first step."""
         if self._settings.probe is None or self._core.ranks.sharded:
