@@ -35,6 +35,7 @@ class Comparison:
 
     def __init__(self, before: Reference, after: Reference, *, edited: bool = False) -> None:
         self.before, self.after = _named(before, "first"), _named(after, "second")
+        self.edited = edited
         self._label_names = None if edited else Names(self.before, self.after)
         self._counts: dict[str, object] = {}
         self._verdicts: dict[str, tuple[object, Verdict]] = {}
@@ -129,6 +130,8 @@ class Comparison:
                 ratio: Array = np.where((before == 0) & (after == 0), dtype.type(1), after / before)
                 return ratio
             difference: Array = after - before
+            if self.edited and channel.dtype.startswith("float"):
+                difference[np.abs(difference) <= rounding_of(before, after)] = 0
         return difference
 
     def _cut(self, name: str, region: tuple[slice, ...]) -> tuple[slice, ...]:

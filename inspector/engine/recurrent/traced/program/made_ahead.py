@@ -46,11 +46,13 @@ def _listed(names: list[str]) -> str:
 
 
 def _given(flow: Flow, state: Sequence[Slot]) -> list[Tensor]:
-    """Tensors from outside the loop that the operations read that lead to the state, in the first two iterations."""
+    """Tensors from outside the loop that the operations read that lead to the state, in the first two iterations; the
+    state before the first step is none of them."""
     found: dict[int, Tensor] = {}
+    first = {id(slot.values[0]) for slot in state}
     for i in range(min(2, len(flow.loop.iterations))):
         ops = flow.loop.iterations[i]
-        wanted = [j for slot in state for j in [slot.made[i]]]
+        wanted = [slot.made[i] for slot in state]
         seen: set[int] = set()
         while wanted:
             j = wanted.pop()
@@ -61,9 +63,13 @@ def _given(flow: Flow, state: Sequence[Slot]) -> list[Tensor]:
                 made = flow.made_here(tensor, i, j)
                 if made is not None:
                     wanted.append(made)
-                elif flow.source.get(id(tensor)) is None and tensor.is_floating_point():
+                elif _from_outside(flow, tensor, first):
                     found[id(tensor)] = tensor
     return list(found.values())
+
+
+def _from_outside(flow: Flow, tensor: Tensor, first: set[int]) -> bool:
+    return flow.source.get(id(tensor)) is None and id(tensor) not in first and tensor.is_floating_point()
 
 
 def _parameters(flow: Flow, tensor: Tensor, names: Mapping[int, str]) -> Iterator[str]:
