@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from inspector.analysis.sequence_table import as_records, table_of, unit_sentences
+from inspector.analysis.warnings_of_shown import is_remark
 from inspector.capture import Capture, LogView, left_of, listed
 from inspector.cli.columns import width_of
 from inspector.cli.fault import opened_any
@@ -65,7 +66,8 @@ def _as_data(opened: Capture) -> dict[str, Any]:
         "sequences": as_records(table_of(opened)),
         "axes": [asdict(axis) for axis in opened.axes.values()],
         "left": list(left_of(opened)),
-        "refused": [{"channel": r.channel, "reason": r.reason} for r in opened.refusals],
+        "refused": [{"channel": r.channel, "reason": r.reason} for r in opened.refusals if not is_remark(r)],
+        "remarks": [{"place": r.channel.rpartition(":")[0], "text": r.reason} for r in opened.refusals if is_remark(r)],
         "damaged": [asdict(one) for one in opened.damage],
         "unchecked_bytes": opened.unchecked,
         "checkpoint": opened.start.meta.get(report.KEY),
@@ -91,7 +93,10 @@ def _say(opened: Capture) -> None:
     if left_of(opened):
         say(f"  not computed: {', '.join(left_of(opened))}")
     for refusal in opened.refusals:
-        say(f"  refused: {refusal.channel}: {refusal.reason}")
+        if is_remark(refusal):
+            say(f"  remark: {refusal.channel.rpartition(':')[0]}: {refusal.reason}")
+        else:
+            say(f"  refused: {refusal.channel}: {refusal.reason}")
     for sentence in listed(opened.damage, MOST_DAMAGE):
         say(f"  damaged: {sentence}")
     if opened.unchecked:
