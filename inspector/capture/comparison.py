@@ -19,6 +19,7 @@ from inspector.capture.damage import Box, Damage
 from inspector.capture.holes import Holes
 from inspector.capture.layout import CaptureError
 from inspector.capture.pyramid import reduce_rows, shrink
+from inspector.capture.rounding import counts_as_none, rounding_of
 from inspector.records import Axis, Channel, RunStart
 
 Array = npt.NDArray[Any]
@@ -35,6 +36,7 @@ class Comparison:
 
     def __init__(self, before: Reference, after: Reference, *, edited: bool = False) -> None:
         self.before, self.after = _named(before, "first"), _named(after, "second")
+        self.edited = edited
         self._label_names = None if edited else Names(self.before, self.after)
         self._counts: dict[str, object] = {}
         self._verdicts: dict[str, tuple[object, Verdict]] = {}
@@ -85,8 +87,15 @@ class Comparison:
         )
         known = self._verdicts.get(name)
         if known is None or known[0] != key:
-            known = self._verdicts[name] = (key, judge(name, self.before, self.after, self._label_names))
+            known = self._verdicts[name] = (key, self._judged(name))
         return known[1]
+
+    def _judged(self, name: str) -> Verdict:
+        verdict = judge(name, self.before, self.after, self._label_names)
+        if not self.edited or verdict.channel is None or verdict.channel.compare == "ratio":
+            return verdict
+        told = counts_as_none(self.after.view.channel(name, self.after.frame))
+        return replace(verdict, channel=replace(verdict.channel, method=f"{verdict.channel.method}; {told}"))
 
     def channel(self, name: str, frame: int = -1) -> Channel:
         """The description of a channel's comparison. Raises CaptureError, with the reason, where there is none."""
@@ -129,7 +138,16 @@ class Comparison:
                 ratio: Array = np.where((before == 0) & (after == 0), dtype.type(1), after / before)
                 return ratio
             difference: Array = after - before
+            if self.edited:
+                difference[np.abs(difference) <= self._rounding(name, cut)] = 0
         return difference
+
+    def _rounding(self, name: str, cut: tuple[slice, ...]) -> Array:
+        """What equal runs may differ by in a region."""
+        sides = [(side.view, side.view.channel(name, side.frame), side.frame) for side in (self.before, self.after)]
+        first, second = (rounding_of(view, channel, frame, cut) for view, channel, frame in sides)
+        larger: Array = np.maximum(first, second)
+        return larger
 
     def _cut(self, name: str, region: tuple[slice, ...]) -> tuple[slice, ...]:
         """A region within the common shape, with its ends written out: the sides may be longer."""

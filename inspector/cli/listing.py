@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from inspector.analysis.sequence_table import as_records, table_of, unit_sentences
+from inspector.analysis.warnings_of_shown import is_remark
 from inspector.capture import Capture, LogView, left_of, listed
 from inspector.cli.columns import width_of
 from inspector.cli.fault import opened_any
@@ -67,7 +68,14 @@ def _as_data(opened: Capture) -> dict[str, Any]:
         "sequences": as_records(table_of(opened)),
         "axes": [asdict(axis) for axis in opened.axes.values()],
         "left": list(left_of(opened)),
-        "refused": [{"channel": r.channel, "reason": r.reason, "frame": r.frame} for r in opened.refusals],
+        "refused": [
+            {"channel": r.channel, "reason": r.reason, "frame": r.frame} for r in opened.refusals if not is_remark(r)
+        ],
+        "remarks": [
+            {"place": r.channel.rpartition(":")[0], "text": r.reason, "frame": r.frame}
+            for r in opened.refusals
+            if is_remark(r)
+        ],
         "damaged": [asdict(one) for one in opened.damage],
         "unchecked_bytes": opened.unchecked,
         "checkpoint": opened.start.meta.get(report.KEY),
@@ -93,7 +101,7 @@ def _say(opened: Capture) -> None:
     if left_of(opened):
         say(f"  not computed: {', '.join(left_of(opened))}")
     for line in _refusals(opened):
-        say(f"  refused: {line}")
+        say(f"  {line}")
     for sentence in listed(opened.damage, MOST_DAMAGE):
         say(f"  damaged: {sentence}")
     if opened.unchecked:
@@ -107,14 +115,16 @@ def _step_of(frame: Frame) -> str:
 
 
 def _refusals(opened: Capture) -> list[str]:
-    """A line for each refusal: of many frames together, and which, where there are several."""
+    """A line for each refusal and remark: of many frames together, and which, where there are several."""
     frames: dict[tuple[str, str], list[int]] = {}
     for refusal in opened.refusals:
-        frames.setdefault((refusal.channel, refusal.reason), []).append(refusal.frame)
+        where = refusal.channel.rpartition(":")[0] if is_remark(refusal) else refusal.channel
+        what = f"remark: {where}" if is_remark(refusal) else f"refused: {where}"
+        frames.setdefault((what, refusal.reason), []).append(refusal.frame)
     several = len(opened.frames) > 1
     return [
-        f"{channel}{_frames_of(numbers, len(opened.frames)) if several else ''}: {reason}"
-        for (channel, reason), numbers in frames.items()
+        f"{what}{_frames_of(numbers, len(opened.frames)) if several else ''}: {reason}"
+        for (what, reason), numbers in frames.items()
     ]
 
 

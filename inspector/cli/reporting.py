@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inspector.analysis.warnings_of_shown import is_shown
+from inspector.analysis.warnings_of_shown import REMARKS, is_remark, is_shown
 from inspector.capture import CaptureError, left_of, open_capture
 from inspector.cli.fault import Fault
 from inspector.cli.progress import Told
@@ -12,7 +12,7 @@ from inspector.records import SECONDS, Load, Run, counted, report
 from inspector.transport.run_client import INTERRUPTED, Outcome, run_and_wait
 from inspector.transport.terminal import pass_on, say, say_details
 
-SEEN = ("h", "c", "gradient/past_cuts", "gradient/detached_parts", "gradient/state_norm")
+SEEN = ("h", "c", *REMARKS, "gradient/state_norm")
 """Signals under which it is reported that a whole recurrence, or its gradients, are not shown."""
 MOST_UNSHOWN = 8
 
@@ -69,7 +69,9 @@ def costs_of(target: Path) -> list[str]:
 def summary_of(target: Path) -> str:
     """The contents of a capture as a short text."""
     with open_capture(target) as capture:
-        refused = f", {len(capture.refusals)} refused" if capture.refusals else ""
+        remarks = sum(map(is_remark, capture.refusals))
+        count = len(capture.refusals) - remarks
+        refused = (f", {count} refused" if count else "") + (f", {counted(remarks, 'remark')}" if remarks else "")
         left = f", {len(left_of(capture))} not computed" if left_of(capture) else ""
         took = f" in {capture.stop.seconds:.1f} s" if capture.stop is not None else ""
         return f"{counted(len(capture.channels), 'channel')}{refused}{left}, {capture.status}{took}"
@@ -79,11 +81,13 @@ def tell_unshown(target: Path) -> None:
     """What was seen in the model and is not shown, a line for each reason."""
     with open_capture(target) as capture:
         places: dict[str, list[str]] = {}
+        remarked = {refusal.reason for refusal in capture.refusals if is_remark(refusal)}
         warned = {refusal.reason for refusal in capture.refusals if is_shown(capture, refusal)}
         for refusal in capture.refusals:
             if refusal.channel.rpartition(":")[2] in SEEN:
                 places.setdefault(refusal.reason, []).append(refusal.channel.rpartition(":")[0])
     for reason, own in list(places.items())[:MOST_UNSHOWN]:
-        say(f"  {'shown' if reason in warned else 'not shown'} ({', '.join(dict.fromkeys(own))}): {reason}", err=True)
+        how = "remark" if reason in remarked else "shown" if reason in warned else "not shown"
+        say(f"  {how} ({', '.join(dict.fromkeys(own))}): {reason}", err=True)
     if len(places) > MOST_UNSHOWN:
         say(f"  … and {len(places) - MOST_UNSHOWN} more; inspector list {target} has all.", err=True)

@@ -11,7 +11,7 @@ import pyqtgraph as pg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PySide6.QtGui import QFont, QFontMetricsF
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPicture
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -259,3 +259,26 @@ def test_a_name_below_a_bar_is_read_to_the_bottom_of_its_line(qtbot: QtBot, poin
         assert axis.maximumHeight() >= QFontMetricsF(QFont()).height() + axis.style["tickTextOffset"][1] + 1
     finally:
         QApplication.setFont(before)
+
+
+@pytest.mark.parametrize("width", [140, 240, 360, 500, 1200])
+def test_bars_have_words_below_them_at_any_width_never_their_ranks(qtbot: QtBot, width: int) -> None:
+    view = pg.GraphicsLayoutWidget()
+    qtbot.addWidget(view)
+    view.resize(1200, 300)
+    bars = TokenBars(LIGHT)
+    view.addItem(bars.plot)
+    view.show()
+    names = [f"{word}{n}" for n in range(6) for word in ("chases", "wonderful", "the", "house", "and")]
+    bars.show(names, np.linspace(1, 0, 30), [1] * 30, 0.4, "mean of the gate")
+    view.resize(width, 300)
+    QApplication.processEvents()
+    view.grab()
+    axis = bars.plot.step_axis
+    picture = QPicture()
+    painter = QPainter(picture)
+    texts = [text for _, _, text in axis.generateDrawSpecs(painter)[2]]
+    painter.end()
+    assert texts and len(texts) == len(axis.names) and texts[0] == "chases0" and texts[-1] == "and5"
+    assert not any(text.isdigit() for text in texts)
+    assert axis.height() <= 120 and bars.plot.vb.height() > 60

@@ -20,6 +20,9 @@ from inspector.engine.cells.gate_info import GateInfo, MemoryGate, RecurrentWeig
 from inspector.engine.cells.linear_maps import LinearMaps
 from inspector.engine.errors import Unsupported
 
+ACROSS = "; through values that the model detaches, where autograd's gradient stops"
+"""The end of the method of derivatives of a step that detaches a part of what its new state is made of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:

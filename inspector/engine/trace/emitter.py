@@ -14,6 +14,12 @@ from torch import Tensor
 from inspector.engine.errors import CancelledError
 from inspector.records import LOSS_UNIT, Axis, Channel, Labels, Page, Refusal, Scalar
 
+DERIVATIVES = (
+    "jacobian/frobenius", "jacobian/spectral", "jacobian/carousel", "jacobian/eigenvalues", "jacobian/singular_values",
+    "jacobian/isometry", "jacobian/lag", "lyapunov/", "path/", "mask/", "fixed_points",
+)  # fmt: skip
+"""Signals made of the derivatives of steps as functions, with the whole of what a model detaches."""
+
 
 class Sink(Protocol):
     """Where the emitter writes: a capture writer, or a list in a test."""
@@ -49,6 +55,8 @@ class Emitter:
     """Names of the axes that were described."""
     loss_unit: str = "1"
     """The unit of the loss (engine/trace/loss_unit.py), as soon as there is one."""
+    across: dict[str, str] = field(default_factory=dict)
+    """Place → what the method of derivatives of its steps ends with."""
     refused: set[tuple[str, str]] = field(default_factory=set)
     """(channel, reason) of what is missing: what was interrupted and is computed again gives it only once."""
 
@@ -56,10 +64,19 @@ class Emitter:
         """Declare a channel once, in the unit of the loss where that is its own; a second declaration of the same name
         is ignored."""
         if channel.name not in self.declared:
-            channel = replace(channel, unit=self.loss_unit) if channel.unit == LOSS_UNIT else channel
+            channel = self._completed(channel)
             self.declared[channel.name] = channel
             domain = self.step_domains.get(channel.place)
             self.sink.write(channel if domain is None else channel.over(domain))
+
+    def _completed(self, channel: Channel) -> Channel:
+        """With the unit of the loss, and in the method of derivatives of steps what is said of them at their place."""
+        if channel.unit == LOSS_UNIT:
+            channel = replace(channel, unit=self.loss_unit)
+        said = self.across.get(channel.place, "")
+        if said and said not in channel.method and channel.signal.startswith(DERIVATIVES):
+            channel = replace(channel, method=channel.method + said)
+        return channel
 
     def moved_to_axes(self) -> None:
         """Describe again the channels that were written while the model ran, whose step axis is known only now."""

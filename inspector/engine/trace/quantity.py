@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.base import StepBlock
+from inspector.engine.cells.base import ACROSS, StepBlock
 from inspector.engine.errors import NotApplicable, Unsupported
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import KEPT_STEPS, Recurrence, Trace
@@ -252,6 +252,8 @@ def over_recurrences(trace: Trace, emit: Emitter, signal: str, one: Callable[[Re
         if recurrence.check is not None and not recurrence.check.passed:
             emit.refuse(name, refusal(recurrence))
             continue
+        if recurrence.partly_cut:
+            emit.across[recurrence.place] = ACROSS
         try:
             with torch.no_grad():
                 one(recurrence)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
+from inspector.analysis.warnings_of_shown import is_remark
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
 from inspector.records import Refusal, duration
 
@@ -67,5 +68,6 @@ def refused(refusals: Iterable[Refusal]) -> list[str]:
     """One line for each reason, with the first channels that are missing because of it."""
     found: dict[str, list[str]] = {}
     for refusal in refusals:
-        found.setdefault(refusal.reason, []).append(refusal.channel)
+        place = refusal.channel.rpartition(":")[0]
+        found.setdefault(refusal.reason, []).append(place if is_remark(refusal) else refusal.channel)
     return [f"{', '.join(names[:MOST_NAMES])}: {reason}" for reason, names in found.items()][:MOST_REASONS]

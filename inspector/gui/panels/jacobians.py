@@ -31,5 +31,5 @@ class Jacobians(CurvePanel):
         return channel.kind == "jacobian" and channel.dims == ("step",)
 
     def concerns(self, name: str) -> bool:
-        """Norms that could not be computed."""
-        return ":jacobian/" in name
+        """Norms that could not be computed; and where the gradient does not go as they say."""
+        return ":jacobian/" in name or name.endswith(":gradient/detached_parts")

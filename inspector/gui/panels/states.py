@@ -93,10 +93,18 @@ class States(Panel):
             changes=changes_of(self.capture, channel.name, self.frame),
         )  # fmt: skip
         self.row.set_order(self._ordering(channel))
-        self.row.plot.set_title(f"{channel.title}, {channel.place}")
+        self.row.plot.set_title(f"{channel.title}, {channel.place}{self._beyond_rounding(channel)}")
         for plot in self.plots:
             plot.step_axis.set_names(self.step_names())
         self._draw_trace(channel)
+
+    def _beyond_rounding(self, channel: Channel) -> str:
+        """The end of the title of a difference in which nothing is left but rounding."""
+        assert self.capture is not None
+        if not self.differs:
+            return ""
+        low, high = self.capture.overview(channel.name, self.frame, size=(1, 1))
+        return ": no difference beyond rounding" if not low.any() and not high.any() else ""
 
     def _ordering(self, channel: Channel) -> npt.NDArray[np.intp] | None:
         assert self.capture is not None

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.widgets.axes import ValueAxis, style_axis
-from inspector.gui.widgets.plain_text import escaped
-from inspector.gui.widgets.stepplot import title_from_left
+from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import LAST, Theme, colour_table
+from inspector.gui.widgets.title import TITLE_POINTS, title_from_left
 
 Array = npt.NDArray[Any]
 MOST_DOTS = 2000
@@ -71,8 +71,10 @@ class Plane(pg.PlotItem):  # type: ignore[misc]
         style_axis(self.getAxis("left"), self.theme, y)
 
     def set_title(self, text: str) -> None:
-        """A title that is never read as HTML."""
-        self.setTitle(escaped(text), color=self.theme.text, size="9pt")
+        """A title that is never read as HTML, cut where the plane ends."""
+        self.titleLabel.lines = (text,)
+        self.setTitle(self.titleLabel.elided(), color=self.theme.text, size=f"{TITLE_POINTS:g}pt")
+        self.titleLabel.setToolTip(tooltip(text))
 
     def show_dots(self, x: Array, y: Array) -> None:
         """Points in one colour, those that are finite."""

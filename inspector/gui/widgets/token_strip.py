@@ -19,6 +19,7 @@ from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.theme import INFINITE, Theme, colour_table
 from inspector.records import STEP_DOMAIN
 
+NO_SEQUENCE = "no sequence yet"
 SHADES = 64
 DOUBLE = " · double-click to put in another token"
 BESIDE = 90
@@ -46,6 +47,8 @@ class TokenStrip(QWidget):
         self._gaps = NONE
         self._left = 0
         self._caption = ""
+        self.nothing = NO_SEQUENCE
+        """What is said where there are no steps."""
         self._diverging = False
         self._pointed = False
         self._awaited = False
@@ -123,7 +126,7 @@ class TokenStrip(QWidget):
         painter.fillRect(self.rect(), QColor(self.theme.base))
         if len(self._edges) < 2:
             painter.setPen(QColor(self.theme.muted))
-            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, "no sequence yet")
+            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.nothing)
             return
         first = max(0, int(np.searchsorted(self._edges, self._left, side="right")) - 1)
         last = min(len(self._edges) - 2, int(np.searchsorted(self._edges, self._left + self.width())))

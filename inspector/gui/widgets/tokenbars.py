@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
+from PySide6.QtGui import QFont, QFontMetricsF
 
 from inspector.gui.widgets.axes import style_axis
-from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.plain_text import clean, token
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
 
 Array = npt.NDArray[Any]
-MOST, FEWEST = 48, 12
+MOST, FEWEST, FEWEST_OF_ALL = 48, 12, 3
+CLOSEST = 0.8
+"""The part of a line's height at which labels that are written downwards follow each other at least (see StepAxis)."""
+LABEL, LETTER = 10.0, 7.0
+"""Pixels of a label beside its letters, and of one letter."""
+BEYOND = 60
+"""Pixels by which a text may pass the end of its axis before it is turned."""
 ROOM = 120
 """Characters of labels that fit side by side in a panel of usual width."""
 MOST_ROOM = 0.7
@@ -23,10 +31,16 @@ MOST_ROOM = 0.7
 PADDING = 0.02
 
 
-def places_for(names: Sequence[str]) -> int:
-    """How many bars fit so that their labels can be read."""
+def places_for(names: Sequence[str], width: float = math.inf) -> int:
+    """How many bars fit so that their labels can be read, in so many pixels: beside each other or written downwards."""
     longest = max((min(len(name), 10) for name in names), default=1)
-    return max(FEWEST, min(MOST, ROOM // max(2, longest + 1)))
+    usual = max(FEWEST, min(MOST, ROOM // max(2, longest + 1)))
+    return usual if math.isinf(width) else max(FEWEST_OF_ALL, min(usual, int(width / (line_height() * CLOSEST)) - 1))
+
+
+def line_height() -> float:
+    """Pixels of a line of an axis' labels."""
+    return QFontMetricsF(QFont()).height()
 
 
 def ends(count: int, room: int) -> list[int | None]:
@@ -43,6 +57,10 @@ class TokenBars:
     def __init__(self, theme: Theme) -> None:
         self.plot = StepPlot(None, theme, bottom="")
         self.plot.vb.setMouseEnabled(x=False, y=False)
+        self.plot.step_axis.turns = True  # words even where they have no room beside each other: ranks read as ids
+        self._given: tuple[Sequence[str], Array, Sequence[int], float, str] | None = None
+        self._places = 0
+        self._height: float | None = None
         self.bars = pg.BarGraphItem(x=[0], height=[0], width=0.8)
         self.mean = pg.InfiniteLine(angle=0)
         self.plot.addItem(self.bars)
@@ -51,7 +69,7 @@ class TokenBars:
         self._shown: list[int | None] = []
         self._ends = (0.0, 0.0)
         """The lowest and the highest bar, and 0."""
-        self.plot.vb.sigResized.connect(self._fit)
+        self.plot.vb.sigResized.connect(self._resized)
         self.set_theme(theme)
 
     def set_theme(self, theme: Theme) -> None:
@@ -65,8 +83,10 @@ class TokenBars:
 
     def show(self, names: Sequence[str], values: Array, counts: Sequence[int], mean: float, label: str) -> None:
         """Draw the bars of sorted values; `counts` may be empty; NaN values have no bar; `label` names the values."""
+        self._given = (names, values, counts, mean, label)
         style_axis(self.plot.getAxis("left"), self.theme, label)
-        shown = self._shown = ends(len(values), places_for(names))
+        self._places = self._room(names)
+        shown = self._shown = ends(len(values), self._places)
         heights = np.array([np.nan_to_num(values[i]) if i is not None else 0.0 for i in shown])
         self.bars.setOpts(x=np.arange(len(shown)), height=heights, width=0.78)
         nan = np.isnan(values)  # no bar, and not one of height 0
@@ -81,11 +101,34 @@ class TokenBars:
         self._draw_counts([(i, counts[j]) for i, j in enumerate(shown) if j is not None and counts], heights)
         self._fit()
 
+    def _room(self, names: Sequence[str]) -> int:
+        return places_for(names, self.plot.vb.width() if self.plot.scene() is not None else math.inf)
+
+    def _resized(self) -> None:
+        """Another width has room for other numbers of bars."""
+        if self._given is not None and self._room(self._given[0]) != self._places:
+            self.show(*self._given)
+        else:
+            self._fit()
+
+    def _fit_names(self) -> None:
+        """A height for names that are written downwards, where the width asks for it."""
+        axis = self.plot.step_axis
+        turned = axis.written(0, len(axis.names) - 1, self.plot.vb.width()) == "turned"
+        longest = max((len(token(name)) for name in axis.names), default=0)
+        height = LABEL + LETTER * min(longest, axis.longest) if turned else None
+        if height != self._height:
+            self._height = height
+            axis.setHeight(height)
+            # pyqtgraph leaves out a text that passes the axis' end before it is turned; the first and the last would
+            axis.setStyle(hideOverlappingLabels=BEYOND if turned else True)
+
     def _fit(self) -> None:
         """Room for the longest count above the highest bar; a plot too low for both shows no counts, never half ones.
 
         A count without its last digit reads as another number: "×104" as "×10".
         """
+        self._fit_names()
         bottom, top = self._ends
         longest = max((item.textItem.boundingRect().width() for item in self.counts), default=0.0)
         share = longest / max(1.0, self.plot.vb.height()) + 2 * PADDING

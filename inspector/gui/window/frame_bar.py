@@ -47,7 +47,7 @@ class FrameBar(QWidget):
         before = self.current
         self._shown = frames
         self.setVisible(len(frames) > 1)
-        self.plain.setVisible(not any("sweep" in frame.meta for frame in frames))  # checkpoints, no edits
+        self.plain.setVisible(len(frames) == 2 and frames[0].step == frames[1].step)  # else moments of a training
         self.frames.clear()
         for frame in frames:
             self.frames.addItem(clean(f"{frame.index}: {frame.label}"), frame.index)

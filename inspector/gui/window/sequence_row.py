@@ -8,18 +8,20 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
 
 from inspector.capture import Capture, Difference
+from inspector.gui.panel.missing import is_of_many
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_axes import own_axis
 from inspector.gui.widgets.grid_strip import GridStrip
 from inspector.gui.widgets.plain_text import clean, plain_label
 from inspector.gui.widgets.theme import Theme
-from inspector.gui.widgets.token_strip import TokenStrip
+from inspector.gui.widgets.token_strip import NO_SEQUENCE, TokenStrip
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Axis
 
 COLOURINGS = ("output:surprise", "output:loss")
 """Quantities that are offered first."""
 NONE = "no colour"
+MANY = "a run of many sequences: open one (double-click it in Sequences)"
 UNIT, UNITS = "unit of ", ("state", "gate")
 """Before a state or gate: coloured by the unit under the cursor (Karpathy, Johnson & Fei-Fei 2015)."""
 SETTINGS = {STEP_DOMAIN: "colour", ANSWER_DOMAIN: "colour of the answer"}
@@ -108,6 +110,7 @@ class SequenceRow(QWidget):
         self.colour_by.setSizeAdjustPolicy(
             policy.AdjustToMinimumContentsLengthWithIcon if several else policy.AdjustToContentsOnFirstShow
         )
+        self.strip.nothing = MANY if is_of_many(capture) else NO_SEQUENCE
         names = capture.labels(self.axis, frame)
         self.strip.set_sequence(names, len(names) or length)
         self._offer(capture)
@@ -163,7 +166,12 @@ class SequenceRow(QWidget):
         frame = self.looking.position.frame
         self._name = name
         capture, changed = self._coloured_from(name)
+        plain = name.removeprefix(UNIT)
         said = "" if self._difference is None else "Δ" if changed else f"frame {self._difference.second}"
+        if self._difference is not None and not changed and capture is not None:
+            frame = self._difference.second
+            if plain in capture.channels and not capture.revision(plain, frame):  # a frame before it may have it
+                capture, said = None, f"not in frame {frame}"
         self.of_runs.setText(said)
         self.of_runs.setVisible(bool(said))
         where = f" in {said}" if said and not changed else ""

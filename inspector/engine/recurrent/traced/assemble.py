@@ -19,6 +19,7 @@ from inspector.engine.recurrent.traced.layer_names import within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import gates_of, leading_to, numbered, stacked
 from inspector.engine.recurrent.traced.program.inner_cells import inner_gates
+from inspector.engine.recurrent.traced.program.made_ahead import made_ahead
 from inspector.engine.recurrent.traced.program.parameter_use import ParameterUse, key_of
 from inspector.engine.recurrent.traced.program.precomputed_gates import gates_ahead
 from inspector.engine.recurrent.traced.program.sequence_functions import fused_arguments
@@ -149,6 +150,9 @@ def _inner_name(flow: Flow, slot: Slot, *, stored: bool = True, alone: bool = Tr
     return names[0] if whole and len(names) == 1 else ""
 
 
+NO_PARAMETER = "The steps use no parameter of the model, so there is no gradient to itemise."
+
+
 def place_of_step(flow: Flow, state: Sequence[Slot], names: dict[int, str]) -> str:
     """The module in which the step is computed: the longest common part of its operations' places.
 
@@ -199,9 +203,7 @@ def use_of(
     values = {name: found[number] for number, name in names.items() if number in found and key_of(name) in read}
     if not values:
         silent = bool(more) and flow.twins.table.quiet(flow.twins.flat)
-        raise Unsupported(
-            SILENT if silent else "The steps use no parameter of the model, so there is no gradient to itemise."
-        )
+        raise Unsupported(SILENT if silent else made_ahead(flow, state, names) or NO_PARAMETER)
     return partial(_used, cell.states, groups, values, states)
 
 

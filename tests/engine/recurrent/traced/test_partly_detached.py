@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
+from inspector.records import Channel
 
 D = torch.float64
 IN, H, T = 3, 4, 7
@@ -72,7 +73,10 @@ def test_gradients_are_autograds_and_jacobians_say_what_they_are(step: Step) -> 
         np.testing.assert_allclose(np.nan_to_num(sink.array(f"model:{name}")), rows, rtol=1e-8, atol=1e-14)
     said = [refusal.reason for refusal in sink.refusals() if refusal.channel == "model:gradient/detached_parts"]
     assert len(said) == 1 and "do not say how the gradient flows" in said[0]
-    assert "detaches" in sink.channel("model:jacobian/frobenius_norm").method
+    for signal in ("frobenius_norm", "spectral_norm", "spectral_radius", "singular_values", "eigenvalues", "lag"):
+        assert sink.channel(f"model:jacobian/{signal}").method.count("detaches") == 1, signal
+    assert "detaches" in sink.channel("model:lyapunov/exponents").method
+    assert not any("detaches" in sink.channel(f"model:{name}").method for name in ("h", "gradient/state_norm"))
 
 
 def test_a_state_that_is_not_detached_says_nothing() -> None:
@@ -80,4 +84,4 @@ def test_a_state_that_is_not_detached_says_nothing() -> None:
     model, x = Model(lambda made, h: made + 0.5 * h).to(D), torch.randn(1, T, IN, dtype=D)
     perform(Subject(model, loss=lambda o, b: o), Batch(x, torch.tensor([T]), ()), sink, RunOptions())
     assert not any("detached_parts" in refusal.channel for refusal in sink.refusals())
-    assert "detaches" not in sink.channel("model:jacobian/frobenius_norm").method
+    assert not any("detaches" in channel.method for channel in sink.of(Channel))

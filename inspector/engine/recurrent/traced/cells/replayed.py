@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.func import jacrev, vjp, vmap
 
-from inspector.engine.cells.base import Cell, StepBlock
+from inspector.engine.cells.base import ACROSS, Cell, StepBlock
 from inspector.engine.cells.gate_info import RecurrentWeight
 from inspector.engine.cells.matrix_block import MatrixBlock
 from inspector.engine.errors import Unsupported
@@ -40,7 +40,6 @@ class ReplayStep(RecordedStep):
     """The cell of a hand-written recurrence; it is defined by its recording, so it has no step on other inputs."""
 
     method = "exact: the recorded step run again under torch.func"
-    across = "; through values that the model detaches, where autograd's gradient stops"
 
     def __init__(
         self, parts: Mapping[str, Part], groups: Sequence[Steps], steps: int, gate_names: tuple[str, ...]
@@ -64,7 +63,7 @@ class ReplayStep(RecordedStep):
         last = max((n for group in self.groups for n in group.numbers.tolist()), default=0)
         if not any(0 < n < last and n not in cuts and n + 1 not in cuts for n in own):
             return False
-        self.method = type(self).method + self.across
+        self.method = type(self).method + ACROSS
         return True
 
     def uses(self, find: Callable[[], ParameterUse]) -> None:
