@@ -317,12 +317,16 @@ def test_a_model_object_is_as_it_was(tmp_path: Path) -> None:
                     "pytorch-lightning_version": "2"}, folder / f"epoch={step}.ckpt")  # fmt: skip
     before = {name: value.clone() for name, value in model.state_dict().items()}
     numbers = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
-    with inspector.sweep(folder, model, numbers, only="states") as swept:
+    with inspector.sweep(folder, model, numbers, only="states", out=tmp_path / "m.inspect") as swept:
         assert [one.step for one in swept.frames] == [1, 2]
         assert not np.array_equal(
             swept.array(next(iter(swept.channels)), 0), swept.array(next(iter(swept.channels)), 1)
         )
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    with pytest.raises(InputError, match=r"other settings: the subject \(GRU before, LSTM now\)\."):
+        inspector.sweep(folder, torch.nn.LSTM(3, 4), numbers, only="states", out=tmp_path / "m.inspect")
+    with pytest.raises(InputError, match=r"other settings: the sequence\."):
+        inspector.sweep(folder, model, numbers + 1, only="states", out=tmp_path / "m.inspect")
     with pytest.raises(InputError, match="stay in this process"):
         inspector.sweep(folder, SimpleNamespace(model=model), numbers, only="states", workers=2)
 
