@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from commands import call
-from sweeping import checkpoints, subject, weights
+from sweeping import checkpoints, content, subject, times_made, weights
 
 import inspector
 from inspector.capture import CaptureError
@@ -90,6 +90,48 @@ def test_an_interrupt_keeps_what_is_finished_and_the_same_command_goes_on(tmp_pa
     assert f"{60 - kept} frames computed, {kept} there before." in done.stderr
     with inspector.open_capture(tmp_path / "s.inspect") as capture:
         assert [frame.step for frame in capture.frames] == list(range(60)) and not capture.verify()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of a terminal")
+def test_a_followed_folder_ends_with_an_interrupt_and_0(tmp_path: Path) -> None:
+    checkpoints(tmp_path / "run", (0,))
+    command = [sys.executable, "-m", "inspector", *arguments(tmp_path), "--follow"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env={**os.environ})
+    end = time.monotonic() + 100
+    for count in (1, 2):
+        while _finished(tmp_path) < count:
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.05)
+        checkpoints(tmp_path / "run", (10,) if count == 1 else ())
+    process.send_signal(signal.SIGINT)
+    told = process.communicate(timeout=60)[1]
+    assert process.returncode == 0 and "2 frames computed." in told, told
+    with inspector.open_capture(tmp_path / "s.inspect") as capture:
+        assert capture.status == "done" and [frame.step for frame in capture.frames] == [0, 10]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+def test_what_was_killed_goes_on_and_holds_what_one_sweep_holds(tmp_path: Path) -> None:
+    folder, named = checkpoints(tmp_path / "run", tuple(range(40))), subject(tmp_path)
+    given = (str(folder), named, "abca")
+    code = "import inspector, sys; inspector.sweep(*sys.argv[1:4], only=('states', 'output/loss'), out='s.inspect')"
+    process = subprocess.Popen([sys.executable, "-c", code, *given], cwd=tmp_path, env={**os.environ})
+    end = time.monotonic() + 100
+    while _finished(tmp_path) < 3:
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.02)
+    process.kill()
+    process.wait(60)
+    kept = _finished(tmp_path)
+    times_made(tmp_path)
+    only = ("states", "output/loss")
+    with (
+        inspector.sweep(*given, only=only, out=tmp_path / "s.inspect") as later,
+        inspector.open_capture(tmp_path / "s.inspect") as read,
+    ):
+        assert times_made(tmp_path) == 41 - kept and later.status == "done"
+        with inspector.sweep(*given, only=only) as at_once:
+            assert content(read) == content(at_once)
 
 
 def _finished(tmp_path: Path) -> int:

@@ -36,14 +36,21 @@ class HuggingFace:
 
     def load(self, path: Path) -> State:
         """The tensors of the first of the known files."""
-        name = next(name for name in WEIGHTS if (path / name).is_file())
+        name = _weights(path)
         state = LOADERS[WEIGHTS[name]].load(path / name)
-        told = self.step(path)
+        told = self.trainer_step(path)
         step = told[0] if told is not None else state.step
         return replace(state, layout=f"Hugging Face folder, {state.layout}", step=step)
 
     def step(self, path: Path) -> tuple[int, str] | None:
-        """The step in the trainer's state of the folder, if there is one."""
+        """The step in the trainer's state, else in the weights. Raises InputError where these are not whole."""
+        name = _weights(path)
+        held: Any = getattr(LOADERS[WEIGHTS[name]], "step", lambda _path: None)
+        in_weights: tuple[int, str] | None = held(path / name)
+        return self.trainer_step(path) or in_weights
+
+    def trainer_step(self, path: Path) -> tuple[int, str] | None:
+        """The step in the trainer's state of a folder, if there is one."""
         try:
             with open_regular(path / TRAINER) as file:
                 raw: Any = json.loads(file.read(MAX_TRAINER))
@@ -57,6 +64,10 @@ class HuggingFace:
     def files(self, path: Path) -> list[Path]:
         """The files whose content makes the checkpoint what it is."""
         return [one for one in sorted(path.iterdir()) if one.is_file() and _counts(one.name)]
+
+
+def _weights(path: Path) -> str:
+    return next(name for name in WEIGHTS if (path / name).is_file())
 
 
 def _counts(name: str) -> bool:

@@ -47,7 +47,9 @@ class Safetensors:
 
     def step(self, path: Path) -> tuple[int, str] | None:
         """The step in the metadata, from the header alone."""
-        return _step(_check_header(path).get("__metadata__"))
+        header = _check_header(path)
+        _check_length(path, header)
+        return _step(header.get("__metadata__"))
 
 
 def _step(meta: Any) -> tuple[int, str] | None:
@@ -56,6 +58,20 @@ def _step(meta: Any) -> tuple[int, str] | None:
         if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < len(str(MAX_STEP)):
             return int(text), f"the key {key!r}"
     return None
+
+
+def _check_length(path: Path, header: Mapping[str, Any]) -> None:
+    """Raises InputError where the file ends before the last number that its header places."""
+    with open_regular(path) as file:
+        begins = 8 + int.from_bytes(file.read(8), "little")
+    ends = [one["data_offsets"][1] for one in header.values() if isinstance(one, dict) and _has_place(one)]
+    if begins + max(ends, default=0) > path.stat().st_size:
+        raise InputError(f"{path.name} is damaged or cut short: its numbers end after the file does.")
+
+
+def _has_place(entry: Mapping[str, Any]) -> bool:
+    found = entry.get("data_offsets")
+    return isinstance(found, list) and len(found) == 2 and isinstance(found[1], int)
 
 
 def _check_header(path: Path) -> dict[str, Any]:

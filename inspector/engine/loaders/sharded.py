@@ -44,6 +44,14 @@ class Sharded:
             tensors |= {name: held[name] for name in wanted}
         return State(tensors, f"{counted(len(files), 'file')} with an index")
 
+    def step(self, path: Path) -> tuple[int, str] | None:
+        """The step that one of the files tells. Raises InputError where one is missing or not whole."""
+        told = []
+        for file in sorted(set(_weight_map(path).values())):
+            loader = _loader_of(path, file)
+            told.append(getattr(loader, "step", lambda _path: None)(path.parent / file))
+        return next((one for one in told if one is not None), None)
+
 
 def _weight_map(path: Path) -> Mapping[str, str]:
     """{tensor: file}. Raises InputError."""

@@ -88,6 +88,27 @@ def test_the_step_is_read_without_the_tensors(tmp_path: Path, monkeypatch: pytes
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "checkpoint-3", "c/model.safetensors.index.json"])
+def test_the_step_of_what_is_half_written_is_not_told(tmp_path: Path, name: str) -> None:
+    """Where a folder is followed, such a checkpoint is waited for."""
+    state = model().state_dict()
+    (tmp_path / "checkpoint-3").mkdir()
+    (tmp_path / "checkpoint-3" / "trainer_state.json").write_text(json.dumps({"global_step": 3}))
+    for folder in (tmp_path, tmp_path / "checkpoint-3"):
+        save_file(state, folder / "model.safetensors", {"step": "5"})
+    sharded(tmp_path / "c", state)
+    path = tmp_path / name
+    step = loader_of(path).step  # type: ignore[attr-defined]
+    assert step(path) == {
+        "model.safetensors": (5, "the key 'step'"),
+        "checkpoint-3": (3, "global_step in trainer_state.json"),
+    }.get(name)
+    for part in (tmp_path / "model.safetensors", *path.parent.glob("*2.safetensors"), *path.glob("model.safetensors")):
+        part.write_bytes(part.read_bytes()[:-4])
+    with pytest.raises(InputError, match="damaged or cut short"):
+        step(path)
+
+
 def test_a_folder_of_something_else_is_still_told(tmp_path: Path) -> None:
     torch.save(model().state_dict(), tmp_path / "a.pt")
     with pytest.raises(InputError, match=r"is a folder; the checkpoint in it is"):

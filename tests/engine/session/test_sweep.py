@@ -129,6 +129,25 @@ def test_a_finished_frame_is_not_computed_again(tmp_path: Path) -> None:
             assert content(more) == content(at_once)
 
 
+def test_what_is_true_of_the_model_is_said_once(tmp_path: Path) -> None:
+    class GivesLoss(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn = torch.nn.GRU(3, 4, batch_first=True)
+
+        def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+            logits = self.rnn(x)[0]
+            return {"loss": logits.square().mean(), "logits": logits}
+
+    model = GivesLoss()
+    (tmp_path / "run").mkdir()
+    for step in (1, 2, 3):
+        torch.save({"model": model.state_dict(), "step": step, "seed": step}, tmp_path / "run" / f"{step}.pt")
+    with inspector.sweep(tmp_path / "run", model, np.zeros((4, 3), np.float32), only="states") as swept:
+        texts = [log.text for log in swept.logs]
+        assert len(texts) == len(set(texts)) > 0 and len(swept.frames) == 3
+
+
 def test_other_settings_are_told_and_nothing_is_mixed(tmp_path: Path) -> None:
     folder, out = checkpoints(tmp_path / "run"), tmp_path / "s.inspect"
     inspector.sweep(folder, subject(tmp_path), "abca", only=ONLY, out=out).close()
@@ -298,12 +317,16 @@ def test_a_model_object_is_as_it_was(tmp_path: Path) -> None:
                     "pytorch-lightning_version": "2"}, folder / f"epoch={step}.ckpt")  # fmt: skip
     before = {name: value.clone() for name, value in model.state_dict().items()}
     numbers = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
-    with inspector.sweep(folder, model, numbers, only="states") as swept:
+    with inspector.sweep(folder, model, numbers, only="states", out=tmp_path / "m.inspect") as swept:
         assert [one.step for one in swept.frames] == [1, 2]
         assert not np.array_equal(
             swept.array(next(iter(swept.channels)), 0), swept.array(next(iter(swept.channels)), 1)
         )
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    with pytest.raises(InputError, match=r"other settings: the subject \(GRU before, LSTM now\)\."):
+        inspector.sweep(folder, torch.nn.LSTM(3, 4), numbers, only="states", out=tmp_path / "m.inspect")
+    with pytest.raises(InputError, match=r"other settings: the sequence\."):
+        inspector.sweep(folder, model, numbers + 1, only="states", out=tmp_path / "m.inspect")
     with pytest.raises(InputError, match="stay in this process"):
         inspector.sweep(folder, SimpleNamespace(model=model), numbers, only="states", workers=2)
 

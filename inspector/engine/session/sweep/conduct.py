@@ -29,6 +29,8 @@ from inspector.records import Frame, Log, RunStart, Sweep, SweepFrame, counted
 LOOK_SECONDS = 1.0
 """How often a folder that is followed is looked at."""
 WAIT_SECONDS = 0.2
+MOST_AHEAD = 64
+"""Frames that are done and wait on the disk for a slow one before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +216,7 @@ class Conductor:
         while True:
             if self.listener.cancelled():
                 raise CancelledError
-            while self._waiting and runner.has_room():
+            while self._waiting and runner.has_room() and len(self._done) < MOST_AHEAD:
                 task = self._waiting.popleft()
                 self._given[task.frame.index] = task
                 self._say(task.frame.label)

@@ -70,6 +70,7 @@ class SweepCapture:
         self.resumed = False
         self._start: RunStart | None = None
         self._early: list[tuple[Frame, str]] = []
+        self._logged: set[Log] = set()
         self._there: Capture | None = None
 
     def look(self) -> None:
@@ -90,6 +91,7 @@ class SweepCapture:
                     "replace it with --overwrite (overwrite=True)."
                 )
             self.known.take(there.frames)
+            self._logged = set(there.logs)
             self.order, self._start = str(told.get("order", "")), there.start
             self.resumed = True
 
@@ -126,7 +128,7 @@ class SweepCapture:
                 elif isinstance(record, Frame):
                     frame = replace(frame, meta={KEY: {**frame.meta[KEY], "loaded": loaded}})
                     recording.write(frame)
-                elif there is None or not _is_in(record, there):
+                elif not self._was_said(record) and (there is None or not _is_in(record, there)):
                     recording.write(record)
         frame = replace(frame, meta={KEY: {**frame.meta[KEY], "finished": True}})
         recording.write(frame)  # behind everything else of it: a frame without this is computed again
@@ -134,6 +136,13 @@ class SweepCapture:
         key = key_of(frame.meta[KEY])
         self.known.finished[key] = frame
         self.known.begun.pop(key, None)
+
+    def _was_said(self, record: Any) -> bool:
+        """Whether a message was given already: what is true of the model is said once, not in every frame."""
+        if not isinstance(record, Log) or record in self._logged:
+            return isinstance(record, Log)
+        self._logged.add(record)
+        return False
 
     def _told_of_loading(self, start: RunStart, frame: Frame, recording: Recording) -> str:
         found = report.from_meta(start.meta)
@@ -179,7 +188,7 @@ def _is_in(record: Any, there: Capture) -> bool:
     """Whether a capture has a record of a frame that was being merged when its writer was killed."""
     if isinstance(record, Page):
         return all(_has_page(part, there) for part in split(record))
-    held: dict[type[Any], Sequence[Any]] = {Scalar: there.scalars, Refusal: there.refusals, Log: there.logs}
+    held: dict[type[Any], Sequence[Any]] = {Scalar: there.scalars, Refusal: there.refusals}
     return not isinstance(record, Labels) and record in held.get(type(record), ())
 
 

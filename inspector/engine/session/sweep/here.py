@@ -46,11 +46,11 @@ def sweep_here(
     if isinstance(sequence, str):
         spec = InputSpec(kind="text", value=sequence, look_at=look_at)
     given = None if sequence is None or isinstance(sequence, (str, InputSpec)) else sequence
-    named = subject if isinstance(subject, str) else ""
     bound = None
-    if not named:
+    if not isinstance(subject, str):
         adopted = adopt(subject)
         bound = Opened(adopted, adopted.name)
+    named = subject if bound is None else bound.title
     request = Sweep(
         paths=tuple(map(str, paths)),
         load=Load(

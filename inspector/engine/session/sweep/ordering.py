@@ -71,7 +71,7 @@ def _beside(path: Path) -> tuple[int, str] | None:
 
     folder = LOADERS["hugging-face"]
     weights = ("model.safetensors", "pytorch_model.bin")
-    told: tuple[int, str] | None = folder.step(path.parent) if path.name.startswith(weights) else None  # type: ignore[attr-defined]
+    told: tuple[int, str] | None = folder.trainer_step(path.parent) if path.name.startswith(weights) else None  # type: ignore[attr-defined]
     return told
 
 
