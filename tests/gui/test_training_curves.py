@@ -312,3 +312,32 @@ def test_what_matters_most_is_listed_and_drawn_first(tmp_path: Path) -> None:
         names = [name for _, name in panel.legends[panel.groups.index("loss")].entries]
         assert names == ["training: loss", "user: loss"]
         stage.close()
+
+
+def test_a_training_that_inspector_watches_is_drawn(tmp_path: Path) -> None:
+    import torch
+
+    import inspector
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    losses = []
+    with inspector.watch(model, optimizer, path=tmp_path / "run.inspect", every=1):
+        for _ in range(6):
+            loss = model(torch.randn(5, 3)).square().mean()
+            losses.append(float(loss.detach()))
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    with open_capture(tmp_path / "run.inspect") as found:
+        stage = Stage(found, (900, 600))
+        panel: Any = stage.panel("training")
+        assert panel.groups[0] == "loss" and "gradient norm, all parameters" in panel.groups
+        assert panel.shown_plots[0].series[0].x.tolist() == [1, 2, 3, 4, 5, 6]
+        np.testing.assert_allclose(panel.shown_plots[0].series[0].y, losses, rtol=1e-6)
+        show(panel, "by layer: update, gradient, weight")
+        assert panel.maps.shown[0].names == ("0.weight", "0.bias", "1.weight", "1.bias")
+        panel.along.setCurrentIndex(panel.along.findText("time"))
+        assert panel.state == "figure"
+        stage.close()
