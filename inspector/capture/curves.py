@@ -7,13 +7,14 @@ of the older kind "training" (statistic, iteration). Listing them reads no numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from inspector.capture.coordinates import COORDINATE, STEP, coordinate_of, numbers_along
+from inspector.capture.damage import Box
 from inspector.capture.logs.roles import Role, role_of
 from inspector.capture.logs.view import PLACE as LOG
 from inspector.capture.view import View
@@ -55,11 +56,13 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """x and y (n,) of a curve; NaN in x where that is not known. `known`: which y were logged (a NaN may be)."""
+    """x and y (n,) of a curve; NaN in x where that is not known. `known`: which y were logged (a NaN may be);
+    `damaged`: which were logged and are lost."""
 
     x: Floats
     y: Floats
     known: npt.NDArray[np.bool_]
+    damaged: npt.NDArray[np.bool_]
 
 
 def is_series(channel: Channel) -> bool:
@@ -144,26 +147,24 @@ def points_of(view: View, curve: Curve, along: str = "", frame: int = -1, first:
     rows = table[curve.column] if transposed else table if curve.column is None else table[:, curve.column]
     y: Floats = np.ma.filled(rows[first:].astype(np.float64, copy=False), np.nan)
     column = None if curve.column is None else (0 if transposed else 1, curve.column)
-    known = _known(view, curve.channel.name, at, len(rows), column)[first:]
+    holes = view.holes(curve.channel.name, at)  # by the checks of the pages that were just read
+    missing, damaged = (_inside(boxes, len(rows), column)[first:] for boxes in (holes.missing, holes.damaged))
     x = positions(view, curve.axis, along, at)
     if x is None:
         x = _steps(view, curve, at)
     x = x[first:]
     count = min(len(x), len(y))
-    return Points(x[:count], y[:count], known[:count])
+    return Points(x[:count], y[:count], ~(missing | damaged)[:count], damaged[:count])
 
 
-def _known(view: View, name: str, frame: int, count: int, column: tuple[int, int] | None) -> npt.NDArray[np.bool_]:
-    """(count,) which positions are known, of a column (its dim and number), by the checks of pages that were read."""
-    holes = view.holes(name, frame)
-    if not holes:
-        return np.broadcast_to(np.True_, count)
-    known = np.ones(count, np.bool_)
+def _inside(boxes: Sequence[Box], count: int, column: tuple[int, int] | None) -> npt.NDArray[np.bool_]:
+    """(count,) which positions of a column (its dim and number) some boxes of a table cover."""
+    found = np.zeros(count, np.bool_)
     dim, number = (None, 0) if column is None else column
-    for box in (*holes.missing, *holes.damaged):
+    for box in boxes:
         if dim is None or box[dim][0] <= number < box[dim][1]:
-            known[slice(*box[0 if dim != 0 else 1])] = False
-    return known
+            found[slice(*box[0 if dim != 0 else 1])] = True
+    return found
 
 
 def _steps(view: View, curve: Curve, frame: int) -> Floats:

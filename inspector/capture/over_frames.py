@@ -162,12 +162,12 @@ def _saturated(values: Floats, low: float, high: float) -> Floats:
 
 
 def _horizon(channel: Channel, values: Floats) -> float:
-    """The first lag at which the median over starts has vanished or exploded; NaN where it does not before it is
-    NaN."""
+    """The first lag at which the median over starts has vanished or exploded; infinite where it does at none, NaN where
+    it is NaN before."""
     names = channel.labels.get("statistic", ())
     row = next((names.index(name) for name in MIDDLE if name in names), 0)
     median = values[row]
     missing = np.flatnonzero(np.isnan(median))
     known = median[: missing[0]] if len(missing) else median
     passed = np.flatnonzero((known < VANISHED) | (known > EXPLODED))
-    return float(passed[0]) if len(passed) else math.nan
+    return float(passed[0]) if len(passed) else math.nan if len(missing) else math.inf

@@ -116,7 +116,15 @@ def test_reading_is_cancelled(window: Window, qtbot: Any, qapp: QApplication, tm
     window.session.cancel()
     qtbot.waitUntil(lambda: window.session.reading is None, timeout=5000)
     QTest.qWait(50)
-    assert not boxes(qapp)
+    assert not boxes(qapp) and window.session.capture is None
+    assert window.session.sentence == "Reading log.jsonl was cancelled."
+
+
+def test_a_capture_that_is_opened_meanwhile_stays(window: Window, qtbot: Any, tmp_path: Path, a_capture: Path) -> None:
+    window.session.open_log(written(tmp_path / "log.jsonl", rows(5)))
+    window.open_capture(str(a_capture))
+    qtbot.waitUntil(lambda: window.session.reading is None, timeout=5000)
+    assert window.session.capture is not None and window.session.capture.path == a_capture
 
 
 def test_a_log_is_not_saved_as_a_capture(window: Window, qtbot: Any, qapp: QApplication, tmp_path: Path) -> None:

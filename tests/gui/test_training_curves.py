@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -163,6 +164,7 @@ def test_a_table_is_a_map_whose_rows_are_searched_and_clicked(panel: Training) -
     assert shown.names == NAMES
     plot = panel.maps.rows[0].plot
     assert plot.getAxis("bottom").tickStrings([0, 2, 3], 1, 1) == ["0", "20", "40"], "iterations, not positions"
+    assert plot.getAxis("bottom").tickValues(-0.5, 3.5, 600)[0][1] == [0, 1, 2, 3], "where round iterations are"
     panel.clicked(plot, 2.0, 2.2)
     assert panel.groups == ("gradient norm",) and panel.tree.current == "parameters:gradient/norm[b.weight]"
     assert ("gradient norm: b.weight", "9") in panel.readout(panel.looking.position)
@@ -275,3 +277,67 @@ def test_a_series_that_grows_is_that_which_came_at_once(piece: int) -> None:
     low, high = x[count // 2], x[count // 2 + 100]
     near = grown.seen(low, high)
     assert near[0][0] <= low and near[0][-1] >= high and len(near[0]) < 400
+
+
+def test_points_of_a_curve_that_is_logged_now_and_then_are_joined(tmp_path: Path) -> None:
+    names = ("loss", "val_loss")
+    with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t")) as writer:
+        channel = Channel(name="training:logged", kind="series", dims=("iteration", "statistic"), shape=(None, None),
+                          dtype="float64", title="logged", labels={"statistic": names})  # fmt: skip
+        writer.write(channel)
+        writer.write(Page(channel.name, 0, (0, 0), np.arange(6.0)[:, None]))
+        for row in (0, 3, 5):
+            writer.write(Page(channel.name, 0, (row, 1), np.full((1, 1), np.nan if row == 3 else 10.0 + row)))
+        writer.write(RunStop("done"))
+    with open_capture(tmp_path / "a.inspect") as found:
+        stage = Stage(found, (600, 400))
+        panel: Any = stage.panel("training")
+        series = panel.shown_plots[0].series[1]
+        assert series.x.tolist() == [0, 3, 5], "a row in which it was not logged is no point"
+        assert [name for _, name in panel.legends[0].entries] == ["loss", "val_loss (1 NaN)"]
+        stage.close()
+
+
+def test_what_matters_most_is_listed_and_drawn_first(tmp_path: Path) -> None:
+    with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t")) as writer:
+        put(writer, "modules:activation/zero", "series", ("iteration", "module"), np.ones((2, 1)), title="zeros")
+        put(writer, "training:lr", "series", ("iteration",), np.ones(2), title="learning rate")
+        put(writer, "training:loss", "series", ("iteration",), np.ones(2), title="loss")
+        put(writer, "user:loss", "series", ("iteration",), np.ones(2), title="loss")
+        writer.write(RunStop("done"))
+    with open_capture(tmp_path / "a.inspect") as found:
+        stage = Stage(found, (600, 400))
+        panel: Any = stage.panel("training")
+        assert panel.tree.keys[-1] == "modules:activation/zero[module 0]"
+        names = [name for _, name in panel.legends[panel.groups.index("loss")].entries]
+        assert names == ["training: loss", "user: loss"]
+        stage.close()
+
+
+def test_a_training_that_inspector_watches_is_drawn(tmp_path: Path) -> None:
+    import torch
+
+    import inspector
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    losses = []
+    with inspector.watch(model, optimizer, path=tmp_path / "run.inspect", every=1):
+        for _ in range(6):
+            loss = model(torch.randn(5, 3)).square().mean()
+            losses.append(float(loss.detach()))
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    with open_capture(tmp_path / "run.inspect") as found:
+        stage = Stage(found, (900, 600))
+        panel: Any = stage.panel("training")
+        assert panel.groups[0] == "loss" and "gradient norm, all parameters" in panel.groups
+        assert panel.shown_plots[0].series[0].x.tolist() == [1, 2, 3, 4, 5, 6]
+        np.testing.assert_allclose(panel.shown_plots[0].series[0].y, losses, rtol=1e-6)
+        show(panel, "by layer: update, gradient, weight")
+        assert panel.maps.shown[0].names == ("0.weight", "0.bias", "1.weight", "1.bias")
+        panel.along.setCurrentIndex(panel.along.findText("time"))
+        assert panel.state == "figure"
+        stage.close()

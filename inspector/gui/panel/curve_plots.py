@@ -34,6 +34,18 @@ class Group:
     names: tuple[str, ...]
 
 
+def in_order(curves: Sequence[Curve]) -> list[Curve]:
+    """The same with the groups first that have a loss, a gradient norm, a learning rate; of an older history as it
+    is."""
+    rank: dict[str, int] = {}
+    for curve in curves:
+        own = FIRST_ROLES.index(curve.role) if curve.role in FIRST_ROLES and not curve.run else len(FIRST_ROLES)
+        rank[curve.group] = min(rank.get(curve.group, own), own)
+    if any(curve.channel.kind == TABLE for curve in curves):
+        return list(curves)
+    return sorted(curves, key=lambda curve: rank[curve.group])
+
+
 def first_choice(curves: Sequence[Curve]) -> list[str]:
     """Keys of the curves that are drawn before anybody has chosen: those that have roles, else the first ones; of an
     older history all."""
@@ -89,4 +101,6 @@ def _group(key: str, curves: list[Curve]) -> Group:
         return Group(key, title, unit, tuple(curves), told)
     if len(curves) == 1:
         return Group(key, first.name, unit, tuple(curves), ("",))
-    return Group(key, key, unit, tuple(curves), tuple(one.name for one in curves))
+    names = [one.name for one in curves]
+    told = tuple(one.name if names.count(one.name) == 1 else f"{one.group}: {one.name}" for one in curves)
+    return Group(key, key, unit, tuple(curves), told)

@@ -18,7 +18,7 @@ from inspector.gui.panel.figure import Figure
 from inspector.gui.widgets.axes import StepAxis
 from inspector.gui.widgets.gaps import Gaps, gaps_of
 from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.numbers import round_step, short
+from inspector.gui.widgets.numbers import round_numbers, round_step, short
 from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -42,12 +42,17 @@ class IterationAxis(StepAxis):
         self.numbers: Array | None = None
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
-        """Round positions, so far apart that their iterations fit between them."""
+        """Positions of round iterations, so far apart that these fit between them."""
         first, last = max(0, math.ceil(low)), math.floor(high)
         widest = max(len(text) for text in self.tickStrings([float(first), float(last)], 1.0, 1.0))
         room = QFontMetricsF(QFont()).averageCharWidth() * (widest + 3)
-        step = max(1.0, math.ceil(round_step(high - low, max(1.0, size / room))))
-        return [(step, [n * step for n in range(math.ceil(first / step), math.floor(last / step) + 1)])]
+        room = max(1.0, size / room)
+        if self.numbers is None or not first < last < len(self.numbers) or not _ascends(self.numbers):
+            step = max(1.0, math.ceil(round_step(high - low, room)))
+            return [(step, [n * step for n in range(math.ceil(first / step), math.floor(last / step) + 1)])]
+        wanted = round_numbers(float(self.numbers[first]), float(self.numbers[last]), room)
+        places = np.searchsorted(self.numbers, wanted)
+        return [(1.0, [float(n) for n in dict.fromkeys(places.tolist())])]
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         """The iteration at each position."""
@@ -231,3 +236,8 @@ def bin_words(view: View, shown: Shown, at: int, row: int) -> str:
         if row + 1 < len(own):
             return f"{short(own[row], 4)} to {short(own[row + 1], 4)}"
     return f"bin {row}"
+
+
+def _ascends(numbers: Array) -> bool:
+    """Whether iterations run in one direction and are all known."""
+    return bool((numbers[1:] >= numbers[:-1]).all())

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QObject, QTimer, Signal
-from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from inspector.capture import Capture, summaries_of
 from inspector.capture.over_frames import SHARE, iterations_of, one_frame, unit_of
@@ -93,8 +93,7 @@ class OverTraining(QObject):
     def __init__(self, panel: Any, report: Report) -> None:
         super().__init__(panel)
         self.panel: Shows = panel
-        self.switch = QPushButton("Over training")
-        self.switch.setCheckable(True)
+        self.switch = QCheckBox("Over training")
         self.switch.setToolTip(tooltip(EXPLAINED))
         self.switch.toggled.connect(lambda _on: self.changed.emit())
         self.figure = Figure(report)

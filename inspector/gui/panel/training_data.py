@@ -19,6 +19,7 @@ from inspector.capture.curves import (
     names_of_columns,
     positions,
 )  # fmt: skip
+from inspector.gui.panel.curve_plots import in_order
 from inspector.gui.panel.exact import exact_at, why_not_known
 from inspector.gui.panel.iteration_maps import Shown
 from inspector.gui.panel.labelled import coordinates
@@ -52,7 +53,7 @@ class TrainingData:
         if found is None or curve.channel.kind == TABLE or curve.channel.method == AS_LOGGED:
             found = self._points[key] = LongSeries()  # a log may have gone back; its numbers are in memory
         points = points_of(capture, curve, along, frame, found.rows)
-        found.update(points.x, points.y, points.known)
+        found.update(points.x, points.y, points.known, points.known | points.damaged)
         return found
 
     @staticmethod
@@ -69,7 +70,7 @@ class TrainingData:
         """All curves."""
         key = (frame, tuple(_size(capture, channel, frame) for channel in capture.channels.values()))
         if key != self._key:
-            self._key, self._curves = key, curves_of(capture, frame)
+            self._key, self._curves = key, in_order(curves_of(capture, frame))
         return self._curves
 
     def views(self, capture: Capture, channels: Sequence[Channel]) -> dict[str, str]:

@@ -52,6 +52,8 @@ class Session(Work):
 
     def open_capture(self, path: Path | str) -> None:
         """Show a capture from disk. Raises CaptureError."""
+        if self.reading is not None:
+            self.reading.cancel()
         self.shown.open(Path(path))
         self.sentence = f"{Path(path).name} is shown."
         self._seconds = 0.0  # how long the run of another capture took
@@ -246,16 +248,19 @@ class Session(Work):
         if reading is None:
             return
         changes.state = True
-        self.sentence = reading.sentence
         if not reading.finished:
+            self.sentence = reading.sentence
             return
         self.reading = None
+        if reading.cancelled:
+            self.sentence = f"Reading {reading.path.name} was cancelled."
+            return
         self.sentence = reading.problem or f"{reading.path.name} is shown."
         if reading.view is not None:
             self.shown.show_log(FollowedLog(reading.view))
             changes.another_capture = True
             self._seconds = 0.0
-        elif not reading.cancelled:
+        else:
             changes.failure = Failure(message=reading.problem)
 
     def _watch_cancel(self, changes: Changes) -> None:

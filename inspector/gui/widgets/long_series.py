@@ -54,11 +54,12 @@ class LongSeries:
         """(n,) which values were logged."""
         return self._known[: self._count]
 
-    def update(self, x: Floats, y: Floats, known: Bools) -> None:
-        """The points from row `rows` of the source on; those before stay."""
+    def update(self, x: Floats, y: Floats, known: Bools, kept: Bools | None = None) -> None:
+        """The points from row `rows` of the source on; those before stay. Rows that are not `kept` are no points: a
+        validation loss is logged at few of the rows of its table, and its points are joined by a line."""
         settle = max(0, (len(x) - OPEN) // CELL * CELL)
         for cut, settled in ((slice(0, settle), True), (slice(settle, None), False)):
-            placed = np.isfinite(x[cut])
+            placed = np.isfinite(x[cut]) if kept is None else np.isfinite(x[cut]) & kept[cut]
             self._put(x[cut][placed], y[cut][placed], known[cut][placed], settled=settled)
         self.rows += settle
 
