@@ -39,7 +39,14 @@ def written_out(table: Table, layers: Container[int]) -> list[Apart]:
     longest: dict[int, int] = {}
     for layer, _, own in looped:
         longest[layer] = max(longest.get(layer, 0), _steps(table, own))
-    return [(level, own) for layer, level, own in looped if longest[layer] > 1]
+    return [(level, own) for layer, level, own in looped if longest[layer] > 1 and _is_own(table, own, level)]
+
+
+def _is_own(table: Table, own: list[int], level: int) -> bool:
+    """Whether this sequence is a recurrence of its own: not one step of a module that is a part of the user's loop."""
+    frame = table.frames(level)[table.where[own[0]]]
+    assert frame is not None
+    return not frame.f_locals["self"].within or _steps(table, own) > 1
 
 
 def place_of_sequence(place: str, frame: FrameType, layers: Container[int]) -> str:

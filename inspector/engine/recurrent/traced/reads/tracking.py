@@ -128,7 +128,8 @@ class Tracker:
         elif (kind is Kind.JOIN and self._known) or (call[0] is not Tensor.__setitem__ and self._of_buffer(ids, call)):
             for given in given_to(call):
                 self._find(given)
-        if (of_state and kind is not Kind.JOIN) or (operator.in_place and kind is Kind.WRITE):
+        passes = kind is Kind.JOIN or moves(name, operator)  # `cat([x_t, h]).transpose(0, 1)` still has its step
+        if (of_state and not passes) or (operator.in_place and kind is Kind.WRITE):
             return
         own = {number: self._origins[number] for number in ids if number in self._origins}
         if not own:
