@@ -32,8 +32,8 @@ MISSING = (
     "output and the loss are those of the edited run."
 )
 OTHER = (
-    "The recurrence at {} of the edited run, with {} entries of state, is not one of the unedited run: its Jacobians and "
-    "lags cannot be compared with those."
+    "The recurrence at {} of the edited run, with {} entries of state, is not one of the unedited run: its Jacobians "
+    "and lags cannot be compared with those."
 )
 
 
@@ -167,12 +167,13 @@ def _entry(edit: Edit, tensor: Tensor, size: int) -> Tensor | None:
     return entry
 
 
-def _of_layers(edit: Edit, flow: Flow, op: Op) -> list[tuple[Edit, Op, int, None]]:
+def _of_layers(edit: Edit, flow: Flow, op: Op) -> list[tuple[Edit, Op, int, Tensor | None]]:
     """The edit of every layer whose state a written-out module joins with those of its other layers: what the module
     returns beside that, its output, is made of the same values. [] for any other operation."""
     if op.name != "stack" or op.chain[-1][0].f_code.co_filename != EAGER_LOOPS:
         return []
-    width, found = op.inputs[0].shape[-1], []
+    width = op.inputs[0].shape[-1]
+    found: list[tuple[Edit, Op, int, Tensor | None]] = []
     for layer, tensor in enumerate(op.inputs):
         place = flow.source.get(id(tensor))
         if place is None:

@@ -161,7 +161,7 @@ def test_both_frames_have_the_same_recurrences(
 
 def test_what_is_no_recurrence_of_its_own_is_no_place_of_an_edit() -> None:
     torch.manual_seed(2)
-    with pytest.raises(InputError, match="no recurrence at 'dec.l0' that can be edited; there are model"):
+    with pytest.raises(InputError, match=r"no recurrence at 'dec\.l0' that can be edited; there are model"):
         run(Feeding(nn.GRU).double(), "dec.l0:h[2]=0@2:5")
 
 

@@ -49,12 +49,17 @@ def _is_own(table: Table, own: list[int], level: int) -> bool:
     return not frame.f_locals["self"].within or _steps(table, own) > 1
 
 
+def is_written_out(frame: FrameType, layers: Container[int]) -> bool:
+    """Whether the frame of a loop is that of a layer."""
+    return _level((frame,), layers) is not None
+
+
 def place_of_sequence(place: str, frame: FrameType, layers: Container[int]) -> str:
     """The place of a layer's steps by the number of their sequence, as the unedited run has it: "rnn#2.l0.reverse".
 
     `frame`: that of the loop; any other than a layer's leaves the place as it is.
     """
-    number = frame.f_locals[CALL] if _level((frame,), layers) is not None else 1
+    number = frame.f_locals[CALL] if is_written_out(frame, layers) else 1
     if number == 1:
         return place
     module, _, layer = place.rpartition(".l")
