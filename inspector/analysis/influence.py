@@ -77,16 +77,35 @@ def influence_verdict(
     "not learned", which takes the place of "natural" and "independent" where the loss is no better than without the
     past: a model that failed to learn depends on little, too. "unknown" too where too few losses decide that.
 
-    `reference` is the lag that shares refer to; `reaches` the longest lags that both reach, NaN for none. Where a loss
+    `reference` is the lag that shares refer to; `reaches` the longest lags that both reach, NaN for none: of the
+    influence, the longest at which it is at least 5 % by two standard errors and from enough losses. Lags after it at
+    which it is 5 % without that are named as uncertain. Where a loss
     is NaN or infinite, "natural" and "independent" are "unknown" as well.
     """
     verdict = _of_curves(influence, gradient, reference, reaches)
+    verdict = Verdict(verdict.word, verdict.sentence + _uncertain(influence, reference, reaches[0]), verdict.numbers)
     if not past.not_finite:
         return _with_the_past(verdict, reaches, past)
     if verdict.word in ("natural", "independent"):
         verdict = Verdict("unknown", f"not known whether {verdict.sentence}", verdict.numbers)
     verdict = _with_the_past(verdict, reaches, past)
     return Verdict(verdict.word, f"{verdict.sentence}; {past.not_finite}", verdict.numbers)
+
+
+def _uncertain(influence: Array, reference: int, far: float) -> str:
+    """What is said of the lags after the longest certain one whose influence is large all the same; "" of none."""
+    if math.isnan(far) or not influence[reference] > 0:
+        return ""
+    felt = influence / influence[reference]
+    lags = [int(lag) for lag in np.flatnonzero(felt >= INFLUENTIAL) if lag > far]
+    if not lags:
+        return ""
+    which = f"lag {lags[0]}" if len(lags) == 1 else f"{len(lags)} lags from {lags[0]} to {lags[-1]}"
+    most = max(lags, key=lambda lag: felt[lag])
+    return (
+        f"; uncertain at {which} (up to {amount(felt[most])} of lag {reference}, but less than two standard errors "
+        "above 5 %, or from too few losses)"
+    )
 
 
 def _with_the_past(verdict: Verdict, reaches: tuple[float, float], past: Past) -> Verdict:

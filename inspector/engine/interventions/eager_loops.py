@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import torch
@@ -22,10 +23,14 @@ from inspector.engine.errors import InputError
 
 @dataclass(eq=False)
 class Layer:
-    """One layer in one direction, or one cell: its place and its step, on the module's own weights."""
+    """One layer in one direction, or one cell: its place and its step, on the module's own weights.
+
+    `within`: the unedited run shows the module's calls for one step as parts of the user's own loop.
+    """
 
     place: str
     cell: Cell
+    within: bool = False
 
 
 def run(
@@ -56,16 +61,28 @@ class Sequences:
     """Which call of a module continues the one before: its initial state is the last state that was returned.
 
     The steps then go on from the very tensors of the steps before, so that the recorder sees one recurrence.
+
+    Attributes:
+        number: of the sequence that the last call is a part of; continued: some call has continued another one.
+        within: no call continues another one: the user's loop around them is the recurrence.
     """
 
+    layers: list[list[Layer]]
     number: int = 0
+    continued: bool = False
+    within: bool = False
     returned: tuple[Tensor, ...] = ()
     finals: list[tuple[Tensor, ...]] = field(default_factory=list)
     output: int = 0
 
     def forget(self) -> None:
         """A new run begins."""
-        self.number, self.returned, self.finals, self.output = 0, (), [], 0
+        self.continued, self.number = False, 0
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Release what the run returned."""
+        self.returned, self.finals, self.output = (), [], 0
 
     def continues(self, given: Sequence[Tensor], *, chained: bool) -> bool:
         """Whether a call with this initial state goes on; otherwise it begins the next sequence.
@@ -73,13 +90,20 @@ class Sequences:
         Not where the state is the output of the call before: in the unedited run, too, the loop around the module is
         then the recurrence. Counter-example: a copy of the output counts as the last state.
         """
-        chained = chained and all(part.untyped_storage()._cdata != self.output for part in given)
+        chained = chained and not self.within and all(part.untyped_storage()._cdata != self.output for part in given)
         same = bool(given) and chained and len(given) == len(self.returned) and all(
             now is then or (now.shape == then.shape and torch.equal(now, then))
             for now, then in zip(given, self.returned, strict=True)
         )  # fmt: skip
         self.number += not same
+        self.continued |= same
         return same
+
+    def leave_to_the_loop(self) -> None:
+        """Calls for one step are parts of the user's loop from now on."""
+        self.within = True
+        for layer in chain.from_iterable(self.layers):
+            layer.within = True
 
     def keep(self, output: Tensor, returned: tuple[Tensor, ...], finals: list[tuple[Tensor, ...]]) -> None:
         """What a call returned, its output and its last state, and the state of every layer."""
@@ -98,11 +122,9 @@ def layers_of(family: CellFamily, module: nn.Module, place: str) -> list[list[La
     ]
 
 
-def forward_of(
-    family: CellFamily, module: nn.Module, layers: list[list[Layer]], calls: Sequences
-) -> Callable[..., Any]:
+def forward_of(family: CellFamily, module: nn.Module, calls: Sequences) -> Callable[..., Any]:
     """What replaces the module's forward."""
-    stack = family.stack(module)
+    stack, layers = family.stack(module), calls.layers
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         given, parts = family.arguments(module, args, kwargs)

@@ -7,7 +7,7 @@ follows as the model computes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
@@ -93,14 +93,26 @@ class WrittenOut:
             if sequence is not None:
                 rows = layers_of(sequence, module, place)
                 self._layers += [layer for row in rows for layer in row]
-                calls = Sequences()
+                calls = Sequences(rows)
                 self._sequences.append(calls)
-                self._forwards.append((module, forward_of(sequence, module, rows, calls)))
+                self._forwards.append((module, forward_of(sequence, module, calls)))
             elif step is not None:
                 forward, layer = cell_forward_of(step, module, place)
                 self._layers.append(layer)
                 self._forwards.append((module, forward))
         self.places.update({id(one): layer.place for layer in self._layers for one in (layer, layer.cell)})
+
+    def goes_on(self) -> bool:
+        """Whether some call continued the one before in the last run: the modules that were called in a loop."""
+        return any(calls.continued for calls in self._sequences)
+
+    def leave_to_loops(self, shown: Collection[str]) -> bool:
+        """Leave the modules that were called in a loop to that loop, but those whose places are `shown` as recurrences
+        of their own. Whether there were any."""
+        left = [calls for calls in self._sequences if calls.continued and calls.layers[0][0].place not in shown]
+        for calls in left:
+            calls.leave_to_the_loop()
+        return bool(left)
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -115,7 +127,7 @@ class WrittenOut:
             for module, _ in self._forwards:
                 del module.forward
             for calls in self._sequences:
-                calls.forget()
+                calls.let_go()
 
 
 def edited_input(subject: Subject, batch: Batch, edits: Sequence[Edit]) -> Batch:

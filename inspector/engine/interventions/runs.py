@@ -18,13 +18,23 @@ from inspector.engine.recurrent.traced.loops.carried_state import Flow
 from inspector.engine.recurrent.traced.program.gates import found_gates
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
+from inspector.engine.recurrent.traced.record.recorder import EAGER_LOOPS
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
 from inspector.engine.trace.emitter import Sink
 from inspector.engine.trace.trace import Trace
-from inspector.records import Edit, Frame
+from inspector.records import Edit, Frame, Refusal
 
 PROBES = ("handwritten", "attention")
 """The probe that records an edited run, in which torch's own modules are written out as loops."""
+
+MISSING = (
+    "{} is not found in the edited run, whose modules run step by step, so the edited frame does not show it; the "
+    "output and the loss are those of the edited run."
+)
+OTHER = (
+    "The recurrence at {} of the edited run, with {} entries of state, is not one of the unedited run: its Jacobians "
+    "and lags cannot be compared with those."
+)
 
 
 class _Nowhere:
@@ -50,12 +60,23 @@ def plan_edits(subject: Subject, batch: Batch, edits: Sequence[Edit], options: R
     if not inner:
         return EditPlan(tuple(edits), changed, None, None)
     loops = WrittenOut(subject.model)
-    with loops.on():
-        dry = perform(
-            subject, changed, _Nowhere(),
-            RunOptions(only=("states",), seed=options.seed, states=options.states, probes=PROBES, places=loops.places),
-        )  # fmt: skip
+    dry = _dry(subject, changed, loops, options)
+    if loops.goes_on():  # the unedited run says whether the module's steps or the loop around it are the recurrence
+        plain = perform(subject, changed, _Nowhere(), _brief(options))
+        if loops.leave_to_loops({recurrence.place for recurrence in plain.recurrences}):
+            dry = _dry(subject, changed, loops, options)
     return EditPlan(tuple(edits), changed, loops, editor_of(dry, inner))
+
+
+def _brief(options: RunOptions) -> RunOptions:
+    """Options of a run that is not shown."""
+    return RunOptions(only=("states",), seed=options.seed, states=options.states)
+
+
+def _dry(subject: Subject, batch: Batch, loops: WrittenOut, options: RunOptions) -> Trace:
+    """A run in which the modules are written out, without the changes; nothing of it is shown."""
+    with loops.on():
+        return perform(subject, batch, _Nowhere(), replace(_brief(options), probes=PROBES, places=loops.places))
 
 
 def perform_with_edits(
@@ -81,7 +102,21 @@ def perform_with_edits(
 
     with around():
         edited = replace(options, editor=plan.editor, probes=PROBES, places=plan.loops.places, keep=keep)
-        return perform(subject, plan.batch, sink, edited, frame=second)
+        after = perform(subject, plan.batch, sink, edited, frame=second)
+    _say_what_differs(trace, after, sink, second)
+    return after
+
+
+def _say_what_differs(before: Trace, after: Trace, sink: Sink, frame: Frame) -> None:
+    """Refuse what only one of the frames shows, with the reason, in the edited one."""
+    widths, edited = (
+        {recurrence.place: recurrence.cell.state_size for recurrence in trace.recurrences} for trace in (before, after)
+    )
+    for place in widths.keys() | edited.keys():
+        if place not in edited:
+            sink.write(Refusal(f"{place}:h", MISSING.format(place), frame.index))
+        elif widths.get(place) != edited[place]:
+            sink.write(Refusal(f"{place}:h", OTHER.format(place, edited[place]), frame.index))
 
 
 def editor_of(trace: Trace, edits: Sequence[Edit]) -> Editor:
@@ -132,6 +167,23 @@ def _entry(edit: Edit, tensor: Tensor, size: int) -> Tensor | None:
     return entry
 
 
+def _of_layers(edit: Edit, flow: Flow, op: Op) -> list[tuple[Edit, Op, int, Tensor | None]]:
+    """The edit of every layer whose state a written-out module joins with those of its other layers: what the module
+    returns beside that, its output, is made of the same values. [] for any other operation."""
+    if op.name != "stack" or op.chain[-1][0].f_code.co_filename != EAGER_LOOPS:
+        return []
+    width = op.inputs[0].shape[-1]
+    found: list[tuple[Edit, Op, int, Tensor | None]] = []
+    for layer, tensor in enumerate(op.inputs):
+        place = flow.source.get(id(tensor))
+        if place is None:
+            return []
+        if edit.unit is None or edit.unit // width == layer:
+            own = edit if edit.unit is None else replace(edit, unit=edit.unit % width)
+            found.append((own, *_maker(flow, place, tensor), None))
+    return found
+
+
 def _aim(editor: Editor, edit: Edit, loop: RecordedLoop, number: dict[int, int]) -> None:
     flow, state = loop.flow, loop.state
     made = {slot.name: [(i, j, slot.values[i + 1]) for i, j in enumerate(slot.made) if j >= 0] for slot in state}
@@ -146,7 +198,9 @@ def _aim(editor: Editor, edit: Edit, loop: RecordedLoop, number: dict[int, int])
             continue
         op, output = _maker(flow, (i, j), tensor)
         entry = _entry(edit, tensor, loop.size)
-        owner = flow.loop.iterations.table.owners.of(op.chain[-1][0])
-        editor.add(code_location(op.chain, op.name, owner), Target(edit, output, frozenset({number[id(op)]}), entry))
+        for one, made_by, n, where in _of_layers(edit, flow, op) or [(edit, op, output, entry)]:
+            owner = flow.loop.iterations.table.owners.of(made_by.chain[-1][0])
+            location = code_location(made_by.chain, made_by.name, owner)
+            editor.add(location, Target(one, n, frozenset({number[id(made_by)]}), where))
     if all(i < edit.start for i, _, _ in made[edit.signal]):
         raise InputError(f"{edit.place} has {len(flow.loop.iterations)} steps; there is no step {edit.start}.")

@@ -36,7 +36,7 @@ from inspector.engine.recurrent.traced.loops.loop import Loop, where_of
 from inspector.engine.recurrent.traced.loops.sequences import is_sequence
 from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.loops.unshown import unshown
-from inspector.engine.recurrent.traced.loops.written_out import place_of_sequence, written_out
+from inspector.engine.recurrent.traced.loops.written_out import is_written_out, place_of_sequence, written_out
 from inspector.engine.recurrent.traced.program.gates import leading_to, steps_of
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, fused_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.program.inner_reads import kept_tensors
@@ -311,7 +311,8 @@ class Handwritten:
         if flow.loop.depth:
             recurrence.domain, recurrence.names = LAYER_DOMAIN, layer_names(flow, state, self._modules())
         else:
-            self._followed.append(LoopRead(FollowedLoop(flow, state), recurrence))
+            layer = is_written_out(flow.loop.frame, trace.places)
+            self._followed.append(LoopRead(FollowedLoop(flow, state, written_out=layer), recurrence))
         if place.endswith(BACKWARD) and trace.places:  # a layer written out: it runs over padding, too
             recurrence.reverse, recurrence.lengths = True, torch.full_like(recurrence.lengths, recurrence.steps)
         named = place_name(place)

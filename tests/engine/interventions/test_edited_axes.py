@@ -138,3 +138,43 @@ def test_padding_is_read_by_the_backward_direction_of_both_frames() -> None:
     for place in ("rnn.l0", "rnn.l0.reverse", "rnn.l1.reverse"):  # nothing of these is changed
         for name in (f"{place}:h", f"{place}:gate/update"):
             np.testing.assert_allclose(kept.array(name, 1), kept.array(name, 0), rtol=1e-9)
+
+
+class Chunks(nn.Module):
+    """Two modules of two layers, three tokens a call, the state detached in between."""
+
+    def __init__(self, first: int = 0, every: int = 1) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(len(WORDS), 4)
+        self.low, self.high = (nn.LSTM(n, H, 2, batch_first=True) for n in (4, H))
+        self.first, self.every = first, every
+
+    def forward(self, ids: Tensor) -> Tensor:
+        low = high = None
+        out = []
+        for part in self.embed(ids[:, self.first :: self.every]).split(3, 1):
+            y, low = self.low(part, low)
+            y, high = self.high(y, high)
+            low, high = tuple(one.detach() for one in low), tuple(one.detach() for one in high)
+            out.append(y)
+        return torch.cat(out, 1)
+
+
+@pytest.mark.parametrize(("first", "every"), [(0, 1), (2, 1), (0, 2)])
+def test_layers_of_chunks_lie_along_what_they_read(first: int, every: int) -> None:
+    torch.manual_seed(4)
+    model, text = Chunks(first, every).double(), "abcdefghabcdefgh"
+    kept = run(model, text, "low.l1:h[2]=0.5@2:4")
+    read = text[first::every]
+    for place in ("low.l0", "low.l1", "high.l0", "high.l1"):
+        gate = kept.array(f"{place}:gate/forget", 1)
+        tokens = sorted(set(read))
+        expected = [gate[[n for n, own in enumerate(read) if own == one]].mean(0) for one in tokens]
+        np.testing.assert_allclose(kept.array(f"{place}:gate/forget/by_token", 1), expected, rtol=1e-9)
+        axis = domain(kept, f"{place}:gate/forget")[-1]
+        assert (axis == "step") == (first == 0 and every == 1)
+        assert set(labels(kept, axis)) == {read}
+    before, after = (kept.array("high.l0:gate/forget", frame) for frame in (0, 1))
+    assert (before[2:] != after[2:]).any() and np.allclose(before[:2], after[:2])
+    said = [one.reason for one in kept.refusals() if one.frame == 1]
+    assert not [reason for reason in said if "detach a part" in reason or "other steps" in reason]

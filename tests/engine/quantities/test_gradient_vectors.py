@@ -86,3 +86,13 @@ def test_requests_choose_and_set_options() -> None:
         chosen_quantities(RunOptions(also=("bppt",)))
     with pytest.raises(InputError, match=r"^The quantity influence cannot take this: draws is 0; expected .* 1 to 64"):
         request_of("influence", {"draws": 0})
+
+
+def test_the_formula_says_what_is_held_fixed() -> None:
+    torch.manual_seed(0)
+    kept = Kept()
+    batch = Batch(torch.randn(1, 5, 3), torch.tensor([5]))
+    subject = Subject(Net(), kind="vectors", width=3, loss=loss)
+    perform(subject, batch, kept, RunOptions(only=("gradient/vectors",)))
+    assert "∂L/∂c_t with h_t held fixed" in kept.channel("rnn.l0:gradient/c").formula
+    assert "∂L/∂h_t with c_t held fixed" in kept.channel("rnn.l0:gradient/h").formula

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -38,7 +39,7 @@ def gradient_vectors(recurrence: Recurrence, emit: Emitter, sample: int, steps: 
         about = Describe(
             kind="gradient", unit=LOSS_UNIT, title=f"∂L/∂{part}ₜ", scale="diverging",
             source="Pascanu, Mikolov & Bengio 2013",
-            formula=f"∂L/∂{part}_t, L = Σ_t ℓ_t of the sample; total derivative: all later losses count",
+            formula=_formula(part, [other for other in recurrence.cell.parts if other != part]),
         )  # fmt: skip
         name, shape = f"{recurrence.place}:gradient/{part}", (length, rows.shape[1])
         fill = math.nan if len(rows) < length else None
@@ -46,3 +47,10 @@ def gradient_vectors(recurrence: Recurrence, emit: Emitter, sample: int, steps: 
         emit.channel(about.channel(name, ("step", "unit"), shape, dtype, module=recurrence.module, fill=fill))
         if len(rows):
             emit.page(name, (first, 0), rows)
+
+
+def _formula(part: str, others: Sequence[str]) -> str:
+    """What is held fixed is said: of an LSTM ∂L/∂c_t leaves out what c_t does through h_t."""
+    fixed = f" with {', '.join(f'{other}_t' for other in others)} held fixed" if others else ""
+    total = "" if others else "total derivative: "
+    return f"∂L/∂{part}_t{fixed}, L = Σ_t ℓ_t of the sample; {total}all later losses count"

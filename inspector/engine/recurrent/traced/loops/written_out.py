@@ -39,7 +39,19 @@ def written_out(table: Table, layers: Container[int]) -> list[Apart]:
     longest: dict[int, int] = {}
     for layer, _, own in looped:
         longest[layer] = max(longest.get(layer, 0), _steps(table, own))
-    return [(level, own) for layer, level, own in looped if longest[layer] > 1]
+    return [(level, own) for layer, level, own in looped if longest[layer] > 1 and _is_own(table, own, level)]
+
+
+def _is_own(table: Table, own: list[int], level: int) -> bool:
+    """Whether this sequence is a recurrence of its own: not one step of a module that is a part of the user's loop."""
+    frame = table.frames(level)[table.where[own[0]]]
+    assert frame is not None
+    return not frame.f_locals["self"].within or _steps(table, own) > 1
+
+
+def is_written_out(frame: FrameType, layers: Container[int]) -> bool:
+    """Whether the frame of a loop is that of a layer."""
+    return _level((frame,), layers) is not None
 
 
 def place_of_sequence(place: str, frame: FrameType, layers: Container[int]) -> str:
@@ -47,7 +59,7 @@ def place_of_sequence(place: str, frame: FrameType, layers: Container[int]) -> s
 
     `frame`: that of the loop; any other than a layer's leaves the place as it is.
     """
-    number = frame.f_locals[CALL] if _level((frame,), layers) is not None else 1
+    number = frame.f_locals[CALL] if is_written_out(frame, layers) else 1
     if number == 1:
         return place
     module, _, layer = place.rpartition(".l")

@@ -43,11 +43,16 @@ NOWHERE = -1
 
 @dataclass(slots=True)
 class FollowedLoop:
-    """One state of one loop, with what its iterations read once the loop has ended."""
+    """One state of one loop, with what its iterations read once the loop has ended.
+
+    `written_out`: a layer of a module that the app has written out as a loop, whose steps depend on one input step
+    each; between its chunks there may be those of the layers above, which read its outputs before it has ended.
+    """
 
     flow: Flow
     state: Sequence[Slot]
     reads: Reads | None = None
+    written_out: bool = False
 
     @property
     def last(self) -> int:
@@ -76,6 +81,9 @@ class Tracker:
     _loop: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     _iteration: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     _known: set[int] = field(default_factory=set)
+    _early: list[int] = field(default_factory=list)
+    """Ids of tensors of layers that go on later, whose origins count for the current call alone: the layer's own next
+    step, which is given its state, does not read the input of the step before."""
 
     @torch.no_grad()
     def run(self, written: Sequence[Call]) -> None:
@@ -95,6 +103,8 @@ class Tracker:
             ending.setdefault(loop.last, []).append(loop)
         for n, call in enumerate(self.table.calls):
             self._follow(n, call, bool(state[n]))
+            while self._early:
+                del self._origins[self._early.pop()]
             for loop in ending.get(n, ()):
                 self._end(loop)
 
@@ -125,10 +135,13 @@ class Tracker:
             self._pack(call)
         if kind is Kind.FUSED and len(call[1]) > 3:
             self._through_module(call)
-        elif (kind is Kind.JOIN and self._known) or (call[0] is not Tensor.__setitem__ and self._of_buffer(ids, call)):
+        elif (kind is Kind.JOIN and self._any_loop()) or (
+            call[0] is not Tensor.__setitem__ and self._of_buffer(ids, call)
+        ):
             for given in given_to(call):
-                self._find(given)
-        if (of_state and kind is not Kind.JOIN) or (operator.in_place and kind is Kind.WRITE):
+                self._find(given, n)
+        passes = kind is Kind.JOIN or moves(name, operator)  # `cat([x_t, h]).transpose(0, 1)` still has its step
+        if (of_state and not passes) or (operator.in_place and kind is Kind.WRITE):
             return
         own = {number: self._origins[number] for number in ids if number in self._origins}
         if not own:
@@ -141,6 +154,10 @@ class Tracker:
             for out, span in zip(outs, self._through(name, call, spans, outs), strict=False):
                 if span is not None:
                     self._origins.setdefault(id(out), {})[which] = span
+
+    def _any_loop(self) -> bool:
+        """Whether a loop has ended, or has iterations whose steps are known before it ends."""
+        return bool(self._known) or any(loop.written_out for loop in self.loops)
 
     def _of_buffer(self, ids: Sequence[int], call: Call) -> bool:
         """Whether a call is given a tensor that was filled place by place, or a view of one."""
@@ -211,26 +228,50 @@ class Tracker:
             if reads is not None:
                 self._packed.setdefault(id(results_of(call[3])[0]), reads)
 
-    def _find(self, tensor: Tensor) -> Origins:
-        """Where a tensor's entries come from, those made in a loop that has ended and those of a buffer included."""
+    def _find(self, tensor: Tensor, reader: int | None = None) -> Origins:
+        """Where a tensor's entries come from, those made in a loop that has ended and those of a buffer included.
+
+        `reader`: the call that is given the tensor.
+        """
         known = self._origins.get(id(tensor))
         if known is not None:
             return known
-        found = self._of_iteration(tensor)
+        found = self._of_iteration(tensor, reader)
         if not found and id(tensor) in self._written:
             found = self._of_places(tensor)
         if found:
             self._origins[id(tensor)] = found
+        elif self._early and self._early[-1] == id(tensor):
+            self._early.pop()
         return found
 
-    def _of_iteration(self, tensor: Tensor) -> dict[str, Span]:
-        n = self.table.maker(id(tensor)) if self._known else None
-        if n is None or int(self._loop[n]) not in self._known:
+    def _of_iteration(self, tensor: Tensor, reader: int | None) -> dict[str, Span]:
+        n = self.table.maker(id(tensor)) if self._any_loop() else None
+        if n is None or self._loop[n] == NOWHERE:
             return {}
+        if int(self._loop[n]) not in self._known:
+            loop = self.loops[int(self._loop[n])]
+            outside = reader is not None and self._loop[reader] != self._loop[n]
+            if not (loop.written_out and outside):
+                return {}
+            self._early.append(id(tensor))
+            return self._of_step(loop, int(self._iteration[n]), tensor)
         reads, i = self.loops[int(self._loop[n])].reads, int(self._iteration[n])
         if reads is None or reads.nothing or i >= len(reads):
             return {}
         return {reads.input: at_step(int(reads.low[i]), int(reads.high[i]), tensor.dim())}
+
+    def _of_step(self, loop: FollowedLoop, i: int, tensor: Tensor) -> dict[str, Span]:
+        """What one iteration of a layer that goes on later has read."""
+        found: dict[str, Span] = {}
+        for n in loop.flow.loop.iterations.numbers[i]:
+            for given in given_to(self.table.calls[n]):
+                known = {} if id(given) in self._early else self._origins.get(id(given), {})
+                for name, span in known.items():
+                    low, high = span.bounds()
+                    if high >= 0:
+                        found[name] = together(found.get(name), at_step(low, high, tensor.dim())) or found[name]
+        return found
 
     def _of_places(self, tensor: Tensor) -> dict[str, Span]:
         """A buffer from what was written to its places."""
