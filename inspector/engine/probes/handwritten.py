@@ -28,6 +28,7 @@ from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, correcte
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence, ReplayStep
+from inspector.engine.recurrent.traced.cells.unchanged import UnchangedStates
 from inspector.engine.recurrent.traced.layer_names import layer_names, within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot, analyse
 from inspector.engine.recurrent.traced.loops.cuts import as_made, cut_steps
@@ -332,10 +333,14 @@ class Handwritten:
         graph = as_it_ran(flow, state, recurrence, self._made, self._parameters, kept, cut=cut)
         wanted = Wanted(flow, state, cut, graph.stops)
         wanted.read = graph.read
+        unchanged = UnchangedStates(flow, state, graph.inside)
+        unchanged.ask(trace)
+        wanted.unchanged, wanted.dynamics = unchanged, True
         if graph.recurrence is not None:
             recurrence.ran, graph.recurrence.weights = graph.recurrence, recurrence.weights
             inner = {slot.index for slot in graph.slots[len(state) :]}
             wanted.as_ran = Wanted(graph.flow, graph.slots, False, graph.stops, inner)
+            wanted.as_ran.unchanged = unchanged
             wanted.as_ran.ask(trace)
         wanted.ask(trace)
         return wanted
