@@ -51,6 +51,7 @@ from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, Recor
 from inspector.engine.recurrent.verification import NO_GRADIENT
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.gradient_hooks import refuse_items
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
 from inspector.records import CARRIED, LAYER_DOMAIN, STATE, Labels, Log, place_name
@@ -115,6 +116,7 @@ class Handwritten:
         }  # fmt: skip
         self._parameters = {id(value): name for name, value in model.named_parameters()}
         self._recorder = OperationRecorder(trace.editor)
+        trace.hooks = self._recorder.hooks
         self._recorder.begin(following=trace.may_have_gradients)
         trace.after_forward.append(lambda: self._look(trace, emit))
 
@@ -153,6 +155,8 @@ class Handwritten:
                 emit.refuse(f"{recurrence.place}:gradient", str(problem))
             if recurrence.unfollowed is not None:
                 emit.sink.write(Log(NO_GRADIENT.format(recurrence.place), "warning", "engine"))
+            if wanted.hooked(recorder.hooks):
+                refuse_items(recurrence, emit)
             trace.recurrences.append(recurrence)
         for place, reason in self._refused.items():
             emit.refuse(f"{place}:h", reason)

@@ -335,6 +335,9 @@ class Trace:
     loss_terms: int = 0
     """How many entries of the loss carry one: the mean loss is the sum divided by it."""
 
+    hooks: list[Any] = field(default_factory=list)
+    """The user's hooks on tensors of this run (trace/gradient_hooks.py)."""
+
     def want_gradient(self, value: Tensor, take: Callable[[Tensor | None], None]) -> None:
         """Have `take` called after the run with the gradient of the loss at `value`, None where none reached it.
 
@@ -382,6 +385,9 @@ class Trace:
         for request in self.gradient_requests:
             request.let_go()
         self.gradient_requests.clear()
+        for hook in self.hooks:
+            hook.let_go()
+        self.hooks.clear()
         self.after_forward.clear()
 
     @property

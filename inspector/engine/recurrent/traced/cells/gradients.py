@@ -23,6 +23,7 @@ from inspector.engine.recurrent.traced.cells.unchanged import SPREAD, UnchangedS
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.cell_functions import memory_of
 from inspector.engine.recurrent.traced.program.slicing import Slicer
+from inspector.engine.trace.gradient_hooks import WatchedHook
 from inspector.engine.trace.trace import Trace
 
 BLOCK, BUILT = 1024, 64
@@ -85,6 +86,12 @@ class Wanted:
     def _take(self, slot: int, i: int, gradient: Tensor | None) -> None:
         if gradient is not None:
             self.found[slot, i] = gradient.detach()
+
+    def hooked(self, hooks: Sequence[WatchedHook]) -> bool:
+        """Whether a hook of the user's changed the gradient at a state, or at a value that the loop made."""
+        changed = {id(one.tensor) for one in hooks if one.changed}
+        states = {id(value) for slot in self.state for value in slot.values}
+        return any(number in states or number in self.flow.source for number in changed)
 
     def fill(self, recurrence: Known) -> None:
         """δ of every state, and the gradient that arrives at it from outside the recurrence (not where a gradient was
