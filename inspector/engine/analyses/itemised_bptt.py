@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.own_gradients import Compared, compared, differing, unit_of
+from inspector.engine.analyses.own_gradients import Compared, compared, differing, floor_of, unit_of
 from inspector.engine.cells.base import Cell
 from inspector.engine.errors import NotApplicable, Unsupported
 from inspector.engine.trace.emitter import Emitter
@@ -200,7 +200,7 @@ def confirmed(
         raise Unsupported(f"The items of {recurrence.place} {name} are not shown: {known.reason}.")
     assert known.local is not None
     truth = known.local.reshape(total.shape)
-    error = differing(total, truth)
+    error = differing(total, truth, known.floor)
     if error * float(truth.double().norm()) > unit_of(recurrence, truth.dtype) * size or error == math.inf:
         raise Unsupported(
             f"The items of {recurrence.place} {name} do not add up to autograd's gradient: they differ by "
@@ -213,4 +213,6 @@ def references(recurrence: Recurrence, sample: int, emit: Emitter) -> dict[str, 
     """{weight: what the sum of its items has to be, with the reason where that is not known}."""
     if recurrence.run is not None:
         return compared(recurrence, sample)
-    return {name: Compared(value) for name, value in unrolled_gradient(recurrence, sample, emit).items()}
+    found = unrolled_gradient(recurrence, sample, emit)
+    floor = floor_of((float(value.double().norm()) for value in found.values()), recurrence.states.dtype)
+    return {name: Compared(value, floor=floor) for name, value in found.items()}

@@ -9,7 +9,7 @@ derivative is wrong. The one-step sum is itself a backward pass over the plain s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -23,6 +23,10 @@ from inspector.engine.wording import error_text
 ROUNDINGS, ROUNDINGS_LOW = 256.0, 8.0
 """Roundings by which a sum of steps may differ from autograd's gradient before it is rejected; of a dtype with fewer
 than 16 bits, whose sums are accumulated in float32, fewer."""
+VANISHING = 64.0
+"""Roundings of the largest sum of a recurrence below which a gradient is 0: what rounding leaves of terms that cancel
+(of the bias of an attention score, which softmax does not see). Counter-example: in float32 a weight whose gradient
+is really 130,000 times smaller than the largest one is not compared; both its sum and autograd's are as small."""
 PARTIAL = "only the selected sequence was recorded, and the model's gradient is that of all {} sequences"
 FROZEN = "the weight is frozen, so the model's backward pass gives no gradient of it to compare with"
 LARGE = "its gradient did not fit into the memory for the comparison with the model's own backward pass"
@@ -41,12 +45,14 @@ class Compared:
         local: Σ_t δ_tᵀ ∂⁺s_t/∂θ of the selected sequence alone, in the weight's shape; None where it is not known.
         error: the difference from autograd, relative to autograd's gradient.
         reason: why the sum is not that gradient, or ""; size: the sum of the norms of all that was added up.
+        floor: the norm up to which this gradient is what rounding leaves of 0.
     """
 
     local: Tensor | None = None
     error: float = 0.0
     reason: str = ""
     size: float = 0.0
+    floor: float = 0.0
 
 
 @dataclass(slots=True)
@@ -79,13 +85,25 @@ def as_ran(recurrence: Recurrence) -> Recurrence:
     return recurrence if recurrence.ran is None else recurrence.ran
 
 
-def differing(found: Tensor, expected: Tensor) -> float:
-    """‖found − expected‖ / ‖expected‖; 0 where both vanish, NaN where the expected one is not finite."""
+def differing(found: Tensor, expected: Tensor, floor: float = 0.0) -> float:
+    """‖found − expected‖ / ‖expected‖; NaN where the expected one is not finite.
+
+    0 where both norms are at most `floor`: that is rounding, of which a relative difference says nothing.
+    """
     size = float(expected.double().norm())
     off = float((found.double() - expected.double()).norm())
+    if size <= floor and float(found.double().norm()) <= floor:
+        return 0.0
     if not math.isfinite(size):
         return math.nan
     return (off / size if math.isfinite(off) else math.inf) if size != 0 else 0.0 if off == 0 else math.inf
+
+
+def floor_of(sizes: Iterable[float], dtype: torch.dtype) -> float:
+    """The norm up to which a gradient is taken for 0, of the norms of all that is added up for the weights of a
+    recurrence; 0 where one of these is not finite."""
+    most = max(sizes, default=0.0)
+    return VANISHING * float(torch.finfo(dtype).eps) * most if math.isfinite(most) else 0.0
 
 
 def unit_of(recurrence: Recurrence, dtype: torch.dtype) -> float:
@@ -108,7 +126,8 @@ def _judge(run: RunGradients, all_sums: Mapping[int, _Sums], own: _Sums, name: s
             continue
         total = torch.stack([sums.found[number].to(truth.dtype) for sums in using]).sum(0)
         size = sum(sums.sizes[number] for sums in using)
-        error = differing(total, truth)
+        result.floor = max(result.floor, floor_of(own.sizes.values(), truth.dtype))
+        error = differing(total, truth, result.floor)
         result.error, result.size = max(result.error, error, key=_worse), max(result.size, size)
         if error * float(truth.double().norm()) > unit_of(recurrence, truth.dtype) * size or error == math.inf:
             partial = recurrence.states.shape[1] < run.samples

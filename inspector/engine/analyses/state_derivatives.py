@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.analyses.itemised_bptt import SECONDS, cut_, row_norms, seconds, unrolled_gradient
-from inspector.engine.analyses.own_gradients import differing
+from inspector.engine.analyses.own_gradients import differing, floor_of
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS
@@ -95,9 +95,10 @@ def check(
     arriving[at, sample - recurrence.base, part] = mix
     expected = unrolled_gradient(replace(recurrence, arriving=arriving), sample, emit)
     errors = {}
+    floor = floor_of((float(one.terms.sum() * mix.double().norm()) for one in found.values()), mix.dtype)
     for name, one in found.items():
         mixed = torch.einsum("n,ngr->gr", mix.to(one.total), one.total)
-        errors[name] = differing(mixed, expected[name].reshape(mixed.shape))
+        errors[name] = differing(mixed, expected[name].reshape(mixed.shape), floor)
         size = float(expected[name].double().norm())
         unit = ROUNDINGS * torch.finfo(mixed.dtype).eps * (at + 1) ** 0.5
         if errors[name] * size > unit * float(one.terms.sum()) * float(mix.double().norm()):

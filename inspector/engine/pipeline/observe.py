@@ -21,6 +21,7 @@ from inspector.engine.model.subject import to_device
 from inspector.engine.model.uncompiled import original, uncompiled
 from inspector.engine.pipeline.analyse import refuse_failed
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.gradient_hooks import refuse_changed
 from inspector.engine.trace.missing_gradients import say_why
 from inspector.engine.trace.target_steps import settle
 from inspector.engine.trace.trace import Trace
@@ -121,6 +122,7 @@ class Observation:
         early()
         self.trace.after_the_states()
         self.trace.share_parameter_gradients()
+        refuse_changed(self.trace, self.emit)
         say_why(self.trace, self.emit)
 
     def _finish(self, probe: Probe) -> None:

@@ -28,6 +28,7 @@ from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, correcte
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence, ReplayStep
+from inspector.engine.recurrent.traced.cells.unchanged import UnchangedStates
 from inspector.engine.recurrent.traced.layer_names import is_regular, layer_names, may_be_a_stack, within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot, analyse
 from inspector.engine.recurrent.traced.loops.cuts import as_made, cut_steps
@@ -50,6 +51,7 @@ from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, Recor
 from inspector.engine.recurrent.verification import NO_GRADIENT
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.gradient_hooks import refuse_items
 from inspector.engine.trace.own_axes import BACKWARD
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
@@ -112,6 +114,7 @@ class Handwritten:
         }  # fmt: skip
         self._parameters = {id(value): name for name, value in model.named_parameters()}
         self._recorder = OperationRecorder(trace.editor)
+        trace.hooks = self._recorder.hooks
         self._recorder.begin(following=trace.may_have_gradients)
         trace.after_forward.append(lambda: self._look(trace, emit))
 
@@ -150,6 +153,8 @@ class Handwritten:
                 emit.refuse(f"{recurrence.place}:gradient", str(problem))
             if recurrence.unfollowed is not None:
                 emit.sink.write(Log(NO_GRADIENT.format(recurrence.place), "warning", "engine"))
+            if wanted.hooked(recorder.hooks):
+                refuse_items(recurrence, emit)
             trace.recurrences.append(recurrence)
         for place, reason in self._refused.items():
             emit.refuse(f"{place}:h", reason)
@@ -339,10 +344,14 @@ class Handwritten:
         graph = as_it_ran(flow, state, recurrence, self._made, self._parameters, kept, cut=cut)
         wanted = Wanted(flow, state, cut, graph.stops)
         wanted.read = graph.read
+        unchanged = UnchangedStates(flow, state, graph.inside)
+        unchanged.ask(trace)
+        wanted.unchanged, wanted.dynamics = unchanged, True
         if graph.recurrence is not None:
             recurrence.ran, graph.recurrence.weights = graph.recurrence, recurrence.weights
             inner = {slot.index for slot in graph.slots[len(state) :]}
             wanted.as_ran = Wanted(graph.flow, graph.slots, False, graph.stops, inner)
+            wanted.as_ran.unchanged = unchanged
             wanted.as_ran.ask(trace)
         wanted.ask(trace)
         return wanted

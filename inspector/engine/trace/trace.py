@@ -246,6 +246,30 @@ class GradientRequest:
         self.edge = None
 
 
+class PartRequest:
+    """One of the gradients that a node of autograd's graph sends on, which is requested: a hook on the node stores it.
+
+    Its value has a GradientRequest of its own, which makes autograd go there.
+    """
+
+    __slots__ = ("_handle", "edge", "gradient", "take")
+
+    def __init__(self, node: Any, number: int, take: Callable[[Tensor | None], None]) -> None:
+        self.take = take
+        self.gradient: Tensor | None = None
+        self.edge: GradientEdge | None = None
+        self._handle: RemovableHandle = node.register_hook(lambda sent, _given: self._arrived(sent[number]))
+
+    def _arrived(self, gradient: Tensor | None) -> None:
+        with torch._C.DisableTorchFunction():
+            if gradient is not None:
+                self.gradient = gradient if self.gradient is None else self.gradient + gradient
+
+    def let_go(self) -> None:
+        """Remove the hook."""
+        self._handle.remove()
+
+
 @dataclass(slots=True)
 class Trace:
     """One run of a subject on a batch.
@@ -274,7 +298,7 @@ class Trace:
     """The memory of the outputs of those calls of fused modules that are part of such a recurrence."""
     only_looked_at: bool = False
     """Record inner values of the selected sample only; quantities that average then average over that one."""
-    gradient_requests: list[GradientRequest] = field(default_factory=list)
+    gradient_requests: list[GradientRequest | PartRequest] = field(default_factory=list)
     """Values whose gradient a probe requests (see `want_gradient`): one backward pass computes them all."""
     places: dict[int, str] = field(default_factory=dict)
     """Places of objects that compute and are not modules of the model, by id (torch's modules as loops)."""
@@ -311,6 +335,9 @@ class Trace:
     loss_terms: int = 0
     """How many entries of the loss carry one: the mean loss is the sum divided by it."""
 
+    hooks: list[Any] = field(default_factory=list)
+    """The user's hooks on tensors of this run (trace/gradient_hooks.py)."""
+
     def want_gradient(self, value: Tensor, take: Callable[[Tensor | None], None]) -> None:
         """Have `take` called after the run with the gradient of the loss at `value`, None where none reached it.
 
@@ -319,6 +346,13 @@ class Trace:
         """
         if value.requires_grad:
             self.gradient_requests.append(GradientRequest(value, take))
+
+    def want_part(self, node: Any, number: int, take: Callable[[Tensor | None], None]) -> None:
+        """Have `take` called after the run with the gradient that a node of the graph sends to its input of a number.
+
+        A request for the gradient at that input (see `want_gradient`) must be made, too.
+        """
+        self.gradient_requests.append(PartRequest(node, number, take))
 
     @property
     def may_have_gradients(self) -> bool:
@@ -351,6 +385,9 @@ class Trace:
         for request in self.gradient_requests:
             request.let_go()
         self.gradient_requests.clear()
+        for hook in self.hooks:
+            hook.let_go()
+        self.hooks.clear()
         self.after_forward.clear()
 
     @property

@@ -55,7 +55,8 @@ def gradient_map(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     length = recurrence.length(sample)
     result = _norms(recurrence, emit, sample, own)
     if unfollowed is not None:  # what arrives at a state that needs no gradient
-        result.diagonal()[unfollowed[:length].any(1)] = torch.nan
+        for t in torch.nonzero(unfollowed[:length].any(1))[:, 0].tolist():
+            result[: t + 1, t] = torch.nan
     result = result.T
     if recurrence.reverse:
         result = result.flip(0, 1)

@@ -7,13 +7,14 @@ the graph: there each such value is a further part of the state that no step rea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.assemble import check_of, parts_of, prefix_of, states_of, trained_of, use_of
 from inspector.engine.recurrent.traced.cells.replayed import LARGEST, ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.program.gates import leading_to
 from inspector.engine.recurrent.traced.program.inner_reads import inner_reads, read_elsewhere, stops_of
 from inspector.engine.recurrent.traced.program.state_layout import Part
 from inspector.engine.recurrent.traced.program.step_groups import Parameters, operations_of, programs_of
@@ -30,6 +31,7 @@ class AsRan:
         flow: with the values inside the steps; slots: those of the state, the values inside the steps last.
         stops: ids of values at which a gradient stops.
         read: ids of states that need no gradient and that something beside the steps reads.
+        inside: the operations of the step, for one iteration of each class.
     """
 
     recurrence: ReplayRecurrence | None
@@ -37,6 +39,7 @@ class AsRan:
     slots: list[Slot]
     stops: frozenset[int]
     read: frozenset[int] = frozenset()
+    inside: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
 def as_it_ran(
@@ -54,14 +57,15 @@ def as_it_ran(
     `kept`: ids of tensors that are read where nothing was recorded; `cut`: whether a gradient is cut in the steps.
     """
     stops = stops_of(flow)
-    same = AsRan(None, flow, state, stops)
+    leading = {one: sorted(leading_to(flow, state, one)) for one in flow.twins.members}
+    same = AsRan(None, flow, state, stops, inside=leading)
     if not isinstance(found, ReplayRecurrence) or flow.loop.depth:
         return same
     assert isinstance(found.cell, ReplayStep)
     try:
         names = trained_of(flow, found.cell, trained, prefix_of(found.place))
         chosen = operations_of(flow, found.cell.layout, state, names)
-        same = replace(same, read=read_elsewhere(flow, state, chosen, kept))
+        same = replace(same, read=read_elsewhere(flow, state, chosen, kept), inside=chosen)
         inner = _with_a_batch(flow, inner_reads(flow, state, chosen, kept, len(flow.slots)), found.states.shape[1])
         if not inner and not cut and not stops:
             return same

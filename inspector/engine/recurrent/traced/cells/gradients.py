@@ -11,15 +11,19 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, GraphStep, no_way_back
 from inspector.engine.recurrent.traced.cells.replayed import ReplayBlock, ReplayRecurrence, ReplayStep
+from inspector.engine.recurrent.traced.cells.returned_twice import Returned, returned_twice
+from inspector.engine.recurrent.traced.cells.unchanged import SPREAD, UnchangedStates
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.cell_functions import memory_of
 from inspector.engine.recurrent.traced.program.slicing import Slicer
+from inspector.engine.trace.gradient_hooks import WatchedHook
 from inspector.engine.trace.trace import Trace
 
 BLOCK, BUILT = 1024, 64
@@ -28,6 +32,8 @@ each."""
 NOISE = 64
 """Roundings below which the gradient from outside is taken for 0: it is a difference of two gradients. Counter-example:
 a loss that is 10¹⁴ times smaller at one step than the gradient that comes back through it is lost there in float64."""
+SUMS = 4096
+"""Roundings by which the gradient of a value that steps leave unchanged may differ from the sum over these steps."""
 Known = ReplayRecurrence | GraphRecurrence
 
 
@@ -39,6 +45,8 @@ class Wanted:
         stops: ids of values at which a gradient stops; inner: numbers of the slots that are values inside a step.
         as_ran: the same for the recurrence as autograd's graph has it, where that is another one.
         read: ids of states that need no gradient and that more than the next step reads.
+        unchanged: what reads the states that steps leave unchanged; None where that was not requested.
+        dynamics: what reads the output of a fused module reads its state, too; as the graph has it they are two values.
     """
 
     def __init__(
@@ -50,6 +58,10 @@ class Wanted:
         self.slicers: dict[tuple[int, int], Slicer] = {}
         self.as_ran: Wanted | None = None
         self.read: Collection[int] = ()
+        self.unchanged: UnchangedStates | None = None
+        self.dynamics = False
+        self.twice: dict[tuple[int, int], tuple[Returned, ...]] = {}
+        self.reached: dict[tuple[int, int, int], Tensor] = {}
 
     def ask(self, trace: Trace) -> None:
         """Request the gradient of every value that has one."""
@@ -57,30 +69,59 @@ class Wanted:
             for i, value in enumerate(slot.values[1:]):
                 if value.requires_grad and slot.made[i] >= 0:
                     trace.want_gradient(value, partial(self._take, slot.index, i))
+                    self._ask_twice(trace, slot, i)
+
+    def _ask_twice(self, trace: Trace, slot: Slot, i: int) -> None:
+        """Request the gradients at the results of a fused module that have the values of this state."""
+        found = returned_twice(self.flow, slot, i) if self.dynamics else ()
+        if found:
+            self.twice[slot.index, i] = found
+        for n, one in enumerate(found):
+            trace.want_gradient(one.value, partial(self._take_result, (slot.index, i, n)))
+
+    def _take_result(self, key: tuple[int, int, int], gradient: Tensor | None) -> None:
+        if gradient is not None:
+            self.reached[key] = gradient.detach()
 
     def _take(self, slot: int, i: int, gradient: Tensor | None) -> None:
         if gradient is not None:
             self.found[slot, i] = gradient.detach()
 
+    def hooked(self, hooks: Sequence[WatchedHook]) -> bool:
+        """Whether a hook of the user's changed the gradient at a state, or at a value that the loop made."""
+        changed = {id(one.tensor) for one in hooks if one.changed}
+        states = {id(value) for slot in self.state for value in slot.values}
+        return any(number in states or number in self.flow.source for number in changed)
+
     def fill(self, recurrence: Known) -> None:
         """δ of every state, and the gradient that arrives at it from outside the recurrence (not where a gradient was
         cut).
 
-        Raises Unsupported where autograd's graph, which it needs, has been freed.
+        Raises Unsupported where autograd's graph, which it needs, has been freed, and where the gradient of a state
+        that steps leave unchanged cannot be split by step; the recurrence then has no gradients.
         """
         if not self.found:
             return
+        try:
+            self._fill(recurrence)
+        except Unsupported:
+            recurrence.delta = recurrence.arriving = recurrence.ran = recurrence.inside = None
+            raise
+
+    def _fill(self, recurrence: Known) -> None:
         self.graph = isinstance(recurrence, GraphRecurrence)
         if recurrence.check is not None and not recurrence.check.passed:
             return
         delta = self._newest(recurrence)
         self._sent_back(recurrence, delta)
+        if self.as_ran is None:
+            self._check_unchanged(recurrence, delta)
         if not self.cut:
             recurrence.arriving = _arriving(recurrence, delta)
         recurrence.delta = delta
-        self._forget_unknown(recurrence)
         if self.as_ran is not None:
             self._as_ran(self.as_ran, recurrence)
+        self._forget_unknown(recurrence)
 
     def _as_ran(self, wanted: Wanted, recurrence: Known) -> None:
         """Fill the recurrence as autograd's graph has it; it is dropped where nothing inside the steps has a gradient.
@@ -112,27 +153,25 @@ class Wanted:
     def _newest(self, recurrence: Known) -> Tensor:
         """δ of the parts that are not older values, step by step, with the others of the same step held fixed.
 
-        A value that a step does not change is still the same tensor, and so is its gradient, less its part within that
-        step.
+        A value that a step does not change is still the same tensor, whose gradient is the sum over these steps; its
+        part of each is added by `_sent_back`.
         """
         cell = recurrence.cell
         assert isinstance(cell, (ReplayStep, GraphStep))
         delta = torch.zeros_like(recurrence.states[1:])
         names = _names(recurrence)
-        before: dict[int, Tensor] = {}
         for i in range(delta.shape[0]):
             now: dict[int, Tensor] = {}
             totals: dict[int, Tensor] = {}
             rank = {slot.index: self._rank(slot, i) for slot in self.state}
             for slot in sorted(self.state, key=lambda slot: rank[slot.index]):
-                totals[slot.index] = total = self._total(slot, i, before)
+                totals[slot.index] = total = self._total(slot, i)
                 later = [s for s in self.state if rank[s.index] < rank[slot.index] and s.index in now]
                 if later:
                     total = total - self._through(i, slot, later, now, totals)
                 now[slot.index] = total
                 name = names[slot.index]
                 delta[i, :, cell.parts[name]] = cell.layout[name].rows(total).to(delta.dtype)
-            before = now
         return delta
 
     def _rank(self, slot: Slot, i: int) -> tuple[int, bool]:
@@ -141,27 +180,45 @@ class Wanted:
             return -slot.made[i], False
         return -slot.made[i], memory_of(self.flow.op((i, slot.made[i]))) is slot.values[i + 1]
 
-    def _total(self, slot: Slot, i: int, before: dict[int, Tensor]) -> Tensor:
-        """The gradient of a part after step i, of everything that follows; `before`: of all parts a step earlier."""
-        value = slot.values[i + 1]
-        if slot.made[i] < 0 and slot.index in self.inner:
-            return torch.zeros_like(value)
-        if slot.made[i] < 0:
-            return before.get(slot.index, torch.zeros_like(value))
-        if (slot.index, i) in self.found:
+    def _total(self, slot: Slot, i: int) -> Tensor:
+        """The gradient of a part after step i, of everything that follows; 0 for those that `_sent_back` adds."""
+        if slot.made[i] >= 0 and (slot.index, i) in self.twice:
+            return self._sum_of_both(slot, i, lambda n, one: self.reached.get((slot.index, i, n)))
+        if slot.made[i] >= 0 and (slot.index, i) in self.found:
             return self.found[slot.index, i]
-        return torch.zeros_like(value)  # one that needs no gradient: `_sent_back`
+        return torch.zeros_like(slot.values[i + 1])
+
+    def _sum_of_both(self, slot: Slot, i: int, gradient: Callable[[int, Returned], Tensor | None]) -> Tensor:
+        """The gradients at the results of a fused module that have a state's values, summed as one at the state."""
+        value = slot.values[i + 1]
+        total = torch.zeros_like(value, requires_grad=False)
+        for n, one in enumerate(self.twice[slot.index, i]):
+            found = gradient(n, one)
+            total = total if found is None else total + one.sent(found, value)
+        return total
 
     def _through(
         self, i: int, slot: Slot, later: Sequence[Slot], fixed: dict[int, Tensor], totals: dict[int, Tensor]
     ) -> Tensor:
+        """What reaches a state through later parts of the same step's state, from every result that has its values."""
+        if (slot.index, i) not in self.twice:
+            return self._through_value(i, slot.values[i + 1], slot.index, later, fixed, totals)
+
+        def of(n: int, one: Returned) -> Tensor:
+            return self._through_value(i, one.value, -1 - 2 * slot.index - n, later, fixed, totals)
+
+        return self._sum_of_both(slot, i, of)
+
+    def _through_value(
+        self, i: int, value: Tensor, number: int, later: Sequence[Slot], fixed: dict[int, Tensor],
+        totals: dict[int, Tensor],
+    ) -> Tensor:  # fmt: skip
         """The gradient that reaches a value p through later parts q of the same step's state.
 
         Σ_q (∂q/∂p)ᵀ g_q with the other parts held fixed in ∂q/∂p and g_q the total gradient, which has the paths from q
         through parts that come later still (of three parts that read each other, the path p → q → r is in g_q).
         On autograd's graph ∂q/∂p has those paths, and what is multiplied is δ_q, the others `fixed`.
         """
-        value = slot.values[i + 1]
         if self.graph:
             return _on_the_graph(value, later, fixed, i)
         inputs = {id(value): "p"}
@@ -170,7 +227,7 @@ class Wanted:
             held = {**inputs, **{id(s.values[i + 1]): s.index for s in later if s is not other}}
             try:
                 program, outside = self.slicers.setdefault(
-                    (slot.index, other.index), Slicer(self.flow, (), self.stops, within=True)
+                    (number, other.index), Slicer(self.flow, (), self.stops, within=True)
                 )(i, held, [other.values[i + 1]])
             except Unsupported:
                 continue
@@ -190,28 +247,68 @@ class Wanted:
     def _sent_back(self, recurrence: Known, delta: Tensor) -> None:
         """Gradients that autograd does not give: those that the next step propagates back.
 
-        These are the parts that are older values, the initial values for as long as no step makes a new one, and values
-        that need no gradient: a first state that no parameter made, a state that was detached.
+        These are the parts that are older values, the initial values for as long as no step makes a new one, values
+        that need no gradient (a first state that no parameter made, a state that was detached), and values that a step
+        left unchanged, to which what reads them at that step is added.
         """
         cell, needed = recurrence.cell, self._without_gradient(recurrence)
         assert isinstance(cell, (ReplayStep, GraphStep))
         for name, part in cell.layout.items():
             for i in range(len(delta) - 1) if part.lag else ():
                 needed.setdefault(i, []).append(name)
-        for i in range(max((i for i in needed if i < len(delta) - 1), default=-1), -1, -1):
-            back = recurrence.block(i + 1, i + 2).vjp(delta[i + 1 : i + 2, ..., None])[0, ..., 0]
-            back = back * recurrence.cuts[i + 1].to(back) if i + 1 in recurrence.cuts else back
-            for name in needed.get(i, ()):
-                delta[i, :, cell.parts[name]] = back[:, cell.parts[name]]
+        for i in sorted(needed, reverse=True):
+            back = self._back(recurrence, delta, i)
+            for name in needed[i]:
+                delta[i, :, cell.parts[name]] = self._read_at(recurrence, name, i) + back[:, cell.parts[name]]
+
+    def _back(self, recurrence: Known, delta: Tensor, i: int) -> Tensor:
+        """(b, s): what the step after step i sends back; 0 after the last one."""
+        if i + 1 >= len(delta):
+            return torch.zeros_like(delta[i])
+        back = recurrence.block(i + 1, i + 2).vjp(delta[i + 1 : i + 2, ..., None])[0, ..., 0]
+        return back * recurrence.cuts[i + 1].to(back) if i + 1 in recurrence.cuts else back
+
+    def _read_at(self, recurrence: Known, name: str, i: int) -> Tensor | float:
+        """(b, n) what arrives at a part that step i left unchanged, or that it made and the next one did not change."""
+        assert isinstance(recurrence.cell, (ReplayStep, GraphStep))
+        part = recurrence.cell.layout[name]
+        found = None if self.unchanged is None or part.lag else self.unchanged.arriving(part.slot, i)
+        return 0.0 if found is None else part.rows(found).to(recurrence.states.dtype)
+
+    def _check_unchanged(self, recurrence: Known, delta: Tensor) -> None:
+        """Compare autograd's gradient of a value that steps leave unchanged with the sum of what was found for them.
+
+        Raises Unsupported where a reader was not found, or where it is not known at which of the steps it reads.
+        """
+        if self.unchanged is None or not self.unchanged.slots:
+            return
+        names = _names(recurrence)
+        for slot in self.unchanged.slots:
+            if slot.index in self.unchanged.unknown:
+                step = int(np.nonzero(self.unchanged.held[slot.index])[0][0])
+                raise Unsupported(_spread(recurrence, slot, step))
+            held = self.unchanged.held[slot.index]
+            name = names[slot.index]
+            part = recurrence.cell.parts[name]
+            for i in (int(n) for n in np.nonzero(held[1:] & ~held[:-1])[0]):
+                if not slot.values[i + 1].requires_grad:
+                    continue
+                back = self._back(recurrence, delta, i)[:, part]
+                found, size = self._read_at(recurrence, name, i) + back, delta[i, :, part]
+                most = float(torch.stack((size.abs(), back.abs())).nan_to_num(0.0, 0.0, 0.0).max())
+                off = float((found - size).abs().nan_to_num(0.0, 0.0, 0.0).max())
+                if off > SUMS * torch.finfo(delta.dtype).eps * most:
+                    raise Unsupported(_spread(recurrence, slot, i + 1))
 
     def _without_gradient(self, recurrence: Known) -> dict[int, list[str]]:
-        """{step: names of the parts whose value after it needs no gradient}."""
+        """{step: names of the parts whose value after it needs no gradient, or has been left unchanged by it}."""
         found: dict[int, list[str]] = {}
         names = _names(recurrence)
         for slot in self.state:
             first = next(i for i, made in enumerate(slot.made) if made >= 0)
             for i, value in enumerate(slot.values[1:]):
-                if i < first or not (value.requires_grad or slot.index in self.inner):
+                kept = slot.made[i] < 0 and slot.index not in self.inner
+                if kept or i < first or not (value.requires_grad or slot.index in self.inner):
                     found.setdefault(i, []).append(names[slot.index])
         return found
 
@@ -221,10 +318,16 @@ class Wanted:
         In that case autograd has not followed the value, and its gradient is more than the next step sends back.
         """
         names = _names(recurrence)
+        unseen = () if self.unchanged is None else self.unchanged.unseen
         for slot in self.state:
             for i, value in enumerate(slot.values[1:]):
-                if slot.made[i] >= 0 and not value.requires_grad and id(value) in self.read:
+                made = slot.made[i] >= 0 and not value.requires_grad and id(value) in self.read
+                if made or (slot.index, i) in unseen:
                     recurrence.leave_out(i, recurrence.cell.parts[names[slot.index]])
+
+
+def _spread(recurrence: Known, slot: Slot, step: int) -> str:
+    return SPREAD.format(place=recurrence.place, name=slot.written or slot.name, step=step)
 
 
 def _names(recurrence: Known) -> dict[int, str]:

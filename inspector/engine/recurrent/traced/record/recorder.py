@@ -28,6 +28,7 @@ from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Call, Chain, Where, name_of
 from inspector.engine.recurrent.traced.record.operator_traits import TABLE, Kind
 from inspector.engine.recurrent.traced.record.owners import Owners, called_module, owner_of, usual
+from inspector.engine.trace.gradient_hooks import WatchedHook
 
 MOST_BYTES = 3 << 30
 """Results are stored until the run is over; at most this many bytes of them, then recording ends. Views and in-place
@@ -89,6 +90,7 @@ class OperationRecorder(SwitchedMode):
         """The first function, and line, that ran inside a torch.func transform (vmap, grad, jvp)."""
         self.editor = editor
         self.bytes = 0
+        self.hooks: list[WatchedHook] = []
         self._calls: list[Call] = []
         self._random: dict[int, Tensor] = {}
         self._quiet: set[int] = set()
@@ -106,6 +108,8 @@ class OperationRecorder(SwitchedMode):
         """Call the function; record it if it returned or changed a tensor.
         Errors of the recording never reach the model."""
         number = id(func)
+        if func is Tensor.register_hook and self.listening:
+            args = self._watched(args)
         random = _random_state(args, kwargs) if number in _DROPOUTS and self.listening else None
         out = func(*args, **kwargs) if kwargs else func(*args)
         handler = self.also.get(number)
@@ -123,6 +127,14 @@ class OperationRecorder(SwitchedMode):
             except Exception as fault:  # noqa: BLE001 - the user's model continues
                 self.listening, self.broken = False, f"{type(fault).__name__}: {fault}"
         return out
+
+    def _watched(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of `register_hook` with a hook that notes whether it changes the gradient."""
+        if len(args) != 2 or not callable(args[1]):
+            return args
+        hook = WatchedHook(*args)
+        self.hooks.append(hook)
+        return args[0], hook
 
     def begin(self, *, following: bool = True) -> None:
         """Record from now on. `following`: autograd will be on during the run, if it is now."""
