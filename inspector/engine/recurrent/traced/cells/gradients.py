@@ -78,9 +78,10 @@ class Wanted:
         if not self.cut:
             recurrence.arriving = _arriving(recurrence, delta)
         recurrence.delta = delta
-        self._forget_unknown(recurrence)
         if self.as_ran is not None:
+            self.as_ran.read = self.read
             self._as_ran(self.as_ran, recurrence)
+        self._forget_unknown(recurrence)  # last: what the next step sends back is not all that reaches them
 
     def _as_ran(self, wanted: Wanted, recurrence: Known) -> None:
         """Fill the recurrence as autograd's graph has it; it is dropped where nothing inside the steps has a gradient.
