@@ -28,16 +28,29 @@ OF_TORCH = (("gate/forget", "gate/input"), ("gate/update", ""))
 """What keeps, and what writes, in torch's own cells: known, so needs no test."""
 
 
+FOUND = "memory gate"
+"""Where the result is stored: several quantities ask for it, and the direct path of a state that has many older values
+beside it is long to compute."""
+
+
 def memory_gate_of(recurrence: Recurrence) -> MemoryGate | None:
     """The memory gate of a recurrence, or None where no gate is the factor on a part of the state."""
     if recurrence.cell.memory_gate is not None:
         return recurrence.cell.memory_gate
+    if FOUND not in recurrence.stored:
+        recurrence.stored[FOUND] = _tested(recurrence)
+    found: MemoryGate | None = recurrence.stored[FOUND]
+    return found
+
+
+def _tested(recurrence: Recurrence) -> MemoryGate | None:
     block = recurrence.block(0, min(LOOKED_AT, int(recurrence.lengths[0])), slice(0, 1))
     gates = {signal: values.double() for signal, values in block.gates.items()}
     if not any(signal.startswith(UNIT) for signal in gates):
         return None
+    direct = block.direct()
     for part in _memory_first(recurrence):
-        found = _of_part(block, gates, part)
+        found = _of_part(block, direct, gates, part)
         if found is not None:
             return found
     return _of_a_cell_within(recurrence)
@@ -62,10 +75,9 @@ class _Step:
         return self.after - gate * self.before
 
 
-def _of_part(block: StepBlock, gates: Mapping[str, Tensor], part: str) -> MemoryGate | None:
+def _of_part(block: StepBlock, direct: Tensor | None, gates: Mapping[str, Tensor], part: str) -> MemoryGate | None:
     """The one gate that is the factor on this part; None where none or several could be."""
     before, after = (block.part(part, states).double() for states in (block.previous, block.following))
-    direct = block.direct()
     factor = None if direct is None else block.part(part, direct).double()
     fitting = {name: values for name, values in gates.items() if values.shape == before.shape}
     known = torch.isfinite(after) & torch.isfinite(before)

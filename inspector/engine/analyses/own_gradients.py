@@ -31,6 +31,8 @@ PARTIAL = "only the selected sequence was recorded, and the model's gradient is 
 FROZEN = "the weight is frozen, so the model's backward pass gives no gradient of it to compare with"
 LARGE = "its gradient did not fit into the memory for the comparison with the model's own backward pass"
 FAILED = "its gradient could not be compared with the model's own ({})"
+BESIDE = "it also acts on this state through other values that the loop carries from step to step"
+EARLIER = "{} uses it too, and may act on this state"
 DIFFERS = (
     "summed over all its steps it differs by {:.3g} of the gradient of {} that the model's own backward pass gave: the "
     "loss or another part of the model depends on this weight, or on a value inside a step, in a way that was not found"
@@ -83,6 +85,28 @@ def compared(recurrence: Recurrence, sample: int) -> dict[str, Compared]:
 def as_ran(recurrence: Recurrence) -> Recurrence:
     """The recurrence as autograd's graph has it; the same one where the graph is that of the dynamics."""
     return recurrence if recurrence.ran is None else recurrence.ran
+
+
+def acting_elsewhere(recurrence: Recurrence) -> dict[str, str]:
+    """{parameter of the cell: why it also acts on the states by ways that are no part of their steps}.
+
+    That is known where the loop carries other values beside the state; a recurrence before this one that uses the same
+    parameter may feed it where what this one is given needs a gradient. Counter-example: two sequences that are
+    embedded, and read one after the other by one module with a new state, are independent.
+    """
+    found = dict.fromkeys(recurrence.cell.parameters().keys() & recurrence.beside, BESIDE)
+    run = recurrence.run
+    if run is None or recurrence.weights is None or not recurrence.followed_input:
+        return found
+    own = {name: run.parameter_of(value) for name, value in recurrence.weights().items()}
+    for one in run.recurrences:
+        if one is recurrence or one.ran is recurrence:
+            break
+        live = one.weights() if one.weights is not None else {}
+        theirs = {id(run.parameter_of(live[name])) for name in one.cell.parameters() if name in live}
+        shared = [name for name in recurrence.cell.parameters() if id(own.get(name)) in theirs and name in own]
+        found |= {name: EARLIER.format(one.place) for name in shared if name not in found}
+    return found
 
 
 def differing(found: Tensor, expected: Tensor, floor: float = 0.0) -> float:

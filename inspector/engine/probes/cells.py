@@ -131,6 +131,7 @@ class _Recorder(CallRecorder):
             self.trace.look_at if one else 0, torch.ones(columns, dtype=torch.bool),
             torch.zeros(columns, dtype=torch.int64), sent_at=time.monotonic(),
         )  # fmt: skip
+        chain.followed = any(one.requires_grad for one in given)
         chains.append(chain)
         return chain
 

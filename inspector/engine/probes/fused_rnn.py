@@ -76,9 +76,11 @@ class _Recorder(CallRecorder):
             given, initial, made, final, family.parts, dropping, family.weights(module),
             random if dropping else {}, _autocast(data),
         )  # fmt: skip
+        fed = given.data if isinstance(given, PackedSequence) else given
         call.memory, returned = storage_of(data), returned_states(call.final)
         chain, last = self.open.get(place, (None, []))
         goes_on = chain is not None and stack.directions == 1 and call.continues(chain.calls[-1], initial, last)
+        call.followed = fed.requires_grad or (not goes_on and any(one.requires_grad for one in initial))
         if not goes_on and self.counts.get(place, 0) == MOST_CHAINS:
             self.more.setdefault(place, set()).add(call.memory)
             self.open.pop(place, None)

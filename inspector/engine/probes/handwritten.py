@@ -41,6 +41,7 @@ from inspector.engine.recurrent.traced.loops.written_out import is_written_out, 
 from inspector.engine.recurrent.traced.program.gates import leading_to, steps_of
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, fused_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.program.inner_reads import kept_tensors
+from inspector.engine.recurrent.traced.program.paths_beside import acting_beside
 from inspector.engine.recurrent.traced.reads.of_loops import LoopRead, cells_read, record_reads
 from inspector.engine.recurrent.traced.reads.tracking import FollowedLoop
 from inspector.engine.recurrent.traced.record.buffers import resolved
@@ -285,18 +286,17 @@ class Handwritten:
             return True
         place = self._place(place, trace)
         state = corrected(flow, state, trace.states.get(place, ()))
+        trace.cells_within |= cells | within  # also where it is refused: alone they are not what the step computes
+        trace.calls_within |= fused_within(flow, state)
         try:
             recurrence, cut = recurrence_of(flow, state, trace.batch, place, self._made, self._parameters)
         except Unsupported as reason:
             what = f"stack of {len(loop.iterations)} layers" if loop.depth else "recurrence"
             self._refused[place] = f"The {what} in {place} is not shown: {reason}."
-            trace.cells_within |= cells | within
-            trace.calls_within |= fused_within(flow, state)
             return True
+        recurrence.beside = acting_beside(flow, state, self._parameters)
         recurrence.cuts = dict.fromkeys(cut_steps(flow, state), torch.zeros(recurrence.cell.state_size))
         recurrence.partly_cut = isinstance(recurrence.cell, ReplayStep) and recurrence.cell.cut_apart(recurrence.cuts)
-        trace.cells_within |= cells | within
-        trace.calls_within |= fused_within(flow, state)
         trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
         self._ask_weights(flow, recurrence, trace)  # first: the gradients as the model ran are of these weights
         self._found.append((recurrence, self._wanted(flow, state, recurrence, trace, cut=cut)))

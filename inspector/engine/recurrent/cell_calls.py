@@ -40,6 +40,7 @@ class CellCallChain:
         linked: True while every state given had the values of the one returned before.
         cuts: step → for each part whether its gradient flows on to the step before (it was not detached in between).
         without: (step, part) of returned states that need no gradient.
+        followed: an input, or the state before the first step, needs a gradient.
         asked: outputs whose gradient was requested, with their versions.
     """
 
@@ -63,6 +64,7 @@ class CellCallChain:
     states: list[tuple[Tensor, ...]] = field(default_factory=list)
     asked: list[tuple[Tensor, int]] = field(default_factory=list)
     gradients: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+    followed: bool = False
     sent: int = 0
     sent_at: float = 0.0
 
@@ -109,6 +111,7 @@ class CellCallChain:
         """Store one step, of the sequences in `rows`; all of it is copied, since user code may overwrite it."""
         self.alive = rows
         self.counts = self.counts + rows
+        self.followed |= x.requires_grad
         self.x.append(rows_of(x).detach()[self.cut].clone())
         self.copied = tuple(rows_of(part).detach().clone() for part in made)
         self.states.append(tuple(part[self.cut] for part in self.copied))
@@ -146,7 +149,7 @@ def recurrence_of(chain: CellCallChain, lengths: Tensor) -> Recurrence:
     check = _check(cell, x, states, counts, resolution(dtype, device))
     found = Recurrence(
         chain.place, type(chain.module).__name__, cell, x, states, real.clone(), check=check, base=chain.base,
-        weights=chain.live,
+        weights=chain.live, followed_input=chain.followed,
     )  # fmt: skip
     found.cuts = {
         step: _joined(cell, kept) for step, kept in chain.cuts.items() if step < steps and not all(kept)

@@ -65,6 +65,10 @@ class Recurrence:
     shown: set[str] = field(default_factory=set)
     base: int = 0
     known: tuple[Tensor, ...] = ()
+    followed_input: bool = True
+    """What the steps are given, or begin with, needs a gradient: parameters may act on the states through it."""
+    beside: frozenset[str] = frozenset()
+    """Names of parameters that act on the states through other values that their loop carries from step to step."""
     domain: str = STEP_DOMAIN
     """The axis of these steps: the input's, another input's, the output's, or the layers of a stack."""
     names: tuple[str, ...] = ()

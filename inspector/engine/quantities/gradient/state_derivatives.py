@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from inspector.engine.analyses.own_gradients import as_ran
+from inspector.engine.analyses.own_gradients import BESIDE, acting_elsewhere, as_ran
 from inspector.engine.analyses.state_derivatives import check, check_cost, state_derivatives
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
@@ -16,6 +16,7 @@ from inspector.records import Option
 
 MOST = 16
 """Steps t of one run."""
+REFUSED = "∂{}_t/∂{} of {} is not shown: {}, and these paths are no part of its own steps."
 STEPS = Option(
     name="steps",
     type="steps",
@@ -47,6 +48,8 @@ def derivatives(recurrence: Recurrence, emit: Emitter, sample: int, steps: Bound
     NaN where k is after T. Scalars: `…/norm`, ‖dh_T/dθ‖_F = ‖Σ_k of the terms‖_F, which is less than the sum of their
     norms where terms cancel, and `…/check_error` against autograd. Source: Pascanu, Mikolov & Bengio 2013, eq. 4, 5.
     """
+    elsewhere = acting_elsewhere(recurrence)
+    place, beside = recurrence.place, sorted(recurrence.beside - recurrence.cell.parameters().keys())
     recurrence = as_ran(recurrence)
     length = recurrence.length(sample)
     chosen = _chosen(length, steps)
@@ -54,12 +57,15 @@ def derivatives(recurrence: Recurrence, emit: Emitter, sample: int, steps: Bound
     for number in chosen:
         at = length - 1 - number if recurrence.reverse else number
         found = state_derivatives(recurrence, sample, at, emit)
+        found = {name: one for name, one in found.items() if name not in elsewhere}
         errors = check(recurrence, sample, at, found, emit)
         for name, one in found.items():
             base = f"{recurrence.place}:state_derivative/{name}/{number}"
             _write(recurrence, emit, base, name, number, one.terms, sample)
             emit.scalar(f"{base}/norm", float(one.total.double().norm()))
             emit.scalar(f"{base}/check_error", errors[name])
+    for name, why in {**dict.fromkeys(beside, BESIDE), **elsewhere}.items():
+        emit.refuse(f"{place}:state_derivative/{name}", REFUSED.format(recurrence.cell.main, name, place, why))
 
 
 def _chosen(length: int, steps: Bounds) -> list[int]:

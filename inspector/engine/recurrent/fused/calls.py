@@ -36,6 +36,7 @@ class FusedCall:
         device: where the module computed; `fetch` copies from there.
         connected: parts of the given initial state from which gradients can flow into the computation before the call.
         memory: a number for the memory of its output, as long as something else refers to that.
+        followed: its input needed a gradient, or the state that it begins a sequence with.
         watched: tensors stored by reference, and those whose gradient is requested, with their versions at the call.
     """
 
@@ -53,6 +54,7 @@ class FusedCall:
     asked: list[tuple[Tensor, int]] = field(default_factory=list)
     gradients: dict[str, Tensor] = field(default_factory=dict)
     memory: int = 0
+    followed: bool = False
     device: torch.device = CPU
 
     def overwritten(self) -> bool:

@@ -186,6 +186,7 @@ def _direction(chain: CallChain, plain: Unfolded, below: Tensor, layer: int, dir
     recurrence = Recurrence(
         name, class_name(chain.module), cell, x, found.states, lengths.clone(), reverse, check, base=plain.base,
         known=known, weights=partial(model_weights, chain.family, chain.module, layer, direction),
+        followed_input=any(call.followed for call in chain.calls),
     )  # fmt: skip
     return _Opened(recurrence, given)
 

@@ -10,6 +10,9 @@ import torch
 from torch import Tensor, nn
 from watched import seen
 
+from inspector.engine.analyses.memory_gate import memory_gate_of
+from inspector.engine.recurrent.traced.cells.replayed import ReplayBlock
+
 D = torch.float64
 X, H, T = 3, 4, 8
 
@@ -148,3 +151,41 @@ def test_older_states(kind: Any, b: int) -> None:
             loss = loss + state[:H].square().sum()
         (expected,) = torch.autograd.grad(loss, leaf)
         torch.testing.assert_close(found.delta[t, n], expected)
+
+
+def test_the_direct_path_is_computed_once_for_a_step_that_reads_many_older_states(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And its own older values have none: each becomes the next older one."""
+
+    class Attending(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell, self.query = nn.GRUCell(3, 4), nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            h = x.new_zeros(len(x), 4)
+            past = [torch.tanh(h)]
+            for row in x.unbind(1):
+                new = self.cell(row, h)
+                keys = torch.stack(past, 1)
+                weights = torch.softmax((keys * self.query(new)[:, None]).sum(-1), -1)
+                h = new + 0.5 * (weights[..., None] * keys).sum(1)
+                past.append(h)
+            return torch.stack(past[1:], 1)
+
+    (found,), _, _ = seen(Attending().double(), torch.randn(1, 7, 3).double(), quantities=("states", "gates"))
+    calls: list[ReplayBlock] = []
+    whole = ReplayBlock.direct
+
+    def counted(block: ReplayBlock) -> Tensor | None:
+        calls.append(block)
+        return whole(block)
+
+    monkeypatch.setattr(ReplayBlock, "direct", counted)
+    found.stored.clear()
+    first = memory_gate_of(found)
+    assert memory_gate_of(found) is first and len(calls) == 1
+    direct = found.block(0, found.steps).direct()
+    older = [part for name, part in found.cell.parts.items() if "[t-" in name]
+    assert older and direct is not None and not any(bool(direct[..., part].any()) for part in older)

@@ -17,6 +17,7 @@ from unrolled import State, Tape, compare_with_unrolled
 
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
+from inspector.records import Log
 
 X, H, T = 3, 4, 12
 D = torch.float64
@@ -108,3 +109,44 @@ def test_a_burn_in_of_its_own_is_refused_with_the_true_reason() -> None:
     reasons = kept.reasons()
     assert not any("no parameter of the model" in one for one in reasons)
     assert any("ran without gradients (torch.no_grad)" in one for one in reasons)
+
+
+class ReadThroughAView(nn.Module):
+    """The state of a fused module, without its axis of layers, is read by a trained layer after every step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn, self.out = nn.GRU(X, H, batch_first=True), nn.Linear(H, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, losses = x.new_zeros(1, len(x), H), []
+        for t in range(x.shape[1]):
+            with torch.set_grad_enabled(not 4 <= t < 7):
+                _, h = self.rnn(x[:, t : t + 1], h)
+                h = 0.9 * h
+            losses.append(self.out(h[0])[..., 0].square())
+        return torch.stack(losses, 1)
+
+
+def test_a_state_that_autograd_has_not_followed_is_left_out_everywhere_and_that_is_said() -> None:
+    """Of the others the gradient is that of the run with a cut before the steps without one."""
+    torch.manual_seed(2)
+    model, x, kept = ReadThroughAView().to(D), torch.randn(1, T, X, dtype=D), Kept()
+    perform(
+        Subject(model=model, kind="vectors", width=X, loss=lambda losses, _: losses), Batch(x, torch.tensor([T])), kept,
+        RunOptions(only=("states", "gradients", "gradient/vectors")),
+    )  # fmt: skip
+    shown, sizes = torch.tensor(kept.array("model:gradient/h")), torch.tensor(kept.array("model:gradient/state_norm"))
+    h, states, loss = torch.zeros(1, 1, H, dtype=D), [], torch.zeros((), dtype=D)
+    for t in range(T):
+        h = 0.9 * model.rnn(x[:, t : t + 1], h)[1]
+        h = h.detach().requires_grad_() if 4 <= t < 7 else h
+        states.append(h)
+        loss = loss + model.out(h[0]).square().sum()
+    for t, gradient in enumerate(torch.autograd.grad(loss, states)):
+        if 4 <= t < 7:
+            assert shown[t].isnan().all() and sizes[t].isnan()
+        else:
+            torch.testing.assert_close(shown[t].flatten().double(), gradient.flatten(), rtol=1e-6, atol=1e-9)
+            torch.testing.assert_close(sizes[t].double(), gradient.norm(), rtol=1e-6, atol=1e-9)
+    assert any("autograd has not followed them" in log.text for log in kept.of(Log))

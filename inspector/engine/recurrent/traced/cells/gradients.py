@@ -120,8 +120,9 @@ class Wanted:
             recurrence.arriving = _arriving(recurrence, delta)
         recurrence.delta = delta
         if self.as_ran is not None:
+            self.as_ran.read = self.read
             self._as_ran(self.as_ran, recurrence)
-        self._forget_unknown(recurrence)
+        self._forget_unknown(recurrence)  # last: what the next step sends back is not all that reaches them
 
     def _as_ran(self, wanted: Wanted, recurrence: Known) -> None:
         """Fill the recurrence as autograd's graph has it; it is dropped where nothing inside the steps has a gradient.

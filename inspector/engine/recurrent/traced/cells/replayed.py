@@ -263,12 +263,14 @@ class ReplayBlock(MatrixBlock):
         return found if bool(found.any()) else None
 
     def _carried(self, group: Steps, rows: Tensor) -> Tensor:
-        """(n, b, s): the derivative of every entry with respect to its own part, part by part."""
+        """(n, b, s): the derivative of every entry with respect to its own part, part by part; 0 for older values, each
+        of which becomes the next older one."""
         index = self.cell.index[self.start + rows]
         outside, axes = group.at(index), group.axes
         whole = self.whole[rows]
         carried = torch.zeros_like(whole)
-        for entries in self.cell.parts.values():
+        newest = [name for name, part in self.cell.layout.items() if not part.lag]
+        for entries in map(self.cell.parts.__getitem__, newest):
             tangent = torch.zeros_like(whole[0])
             tangent[:, entries] = 1
 

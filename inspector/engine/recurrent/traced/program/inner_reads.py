@@ -112,7 +112,7 @@ def read_elsewhere(
     """Ids of the states that need no gradient and that something beside the steps reads."""
     values = [value for slot in state for value in slot.values[1:] if not value.requires_grad]
     reads = _Reads(flow, chosen, kept) if values else None
-    return frozenset(id(one) for one in values if reads is not None and reads.of(np.array([id(one)])))
+    return frozenset(id(one) for one in values if reads is not None and reads.unfollowed(one))
 
 
 def _add(found: dict[tuple[int, int], Slot], key: tuple[int, int], flow: Flow, members: Numbers, j: int) -> None:
@@ -154,6 +154,26 @@ class _Reads:
             for begin, end in zip(left.tolist(), right.tolist(), strict=True)
             for reader in self.readers[begin:end].tolist()
         )
+
+    def unfollowed(self, value: Tensor) -> bool:
+        """Whether something with a gradient is computed from a value that needs none, or a view of it (`w * h[0]`).
+
+        Counter-example: `w * tanh(h)`, where autograd does not follow tanh either, is not noticed.
+        """
+        todo, seen = [id(value)], set()
+        while todo:
+            number = todo.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            if self.of(np.array([number])):
+                return True
+            left, right = np.searchsorted(self.ids, number), np.searchsorted(self.ids, number, side="right")
+            for reader in self.readers[left:right].tolist():
+                traits = self.table.op(reader).traits
+                if traits.rearranges and traits.kind is not Kind.DETACH:
+                    todo += [id(one) for one in results_of(self.table.calls[reader][3])]
+        return False
 
     def _followed(self, call: int) -> bool:
         if call not in self._known:

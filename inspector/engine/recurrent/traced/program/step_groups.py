@@ -18,6 +18,9 @@ from torch import Tensor
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.loops.state_choice import states
+from inspector.engine.recurrent.traced.program.gates import leading_to
+from inspector.engine.recurrent.traced.program.inner_cells import of_a_cell
 from inspector.engine.recurrent.traced.program.parameter_use import key_of
 from inspector.engine.recurrent.traced.program.slicing import Program, Slicer
 from inspector.engine.recurrent.traced.program.state_layout import Part, Steps
@@ -234,6 +237,41 @@ class _Columns:
 
 
 def _others(flow: Flow, state: Sequence[Slot]) -> frozenset[int]:
-    """Ids of the new values of states that are not this one."""
+    """Ids of the values that belong to other recurrences of the loop: the new values of their states, and those that
+    lead to them.
+
+    A parameter is itemised once: `u` of `u = f(x, a); a = 0.9 * u; b = g(u, b)` is a value inside the steps of a, and
+    outside those of b.
+    """
     others = [slot for slot in flow.slots if slot not in state]
-    return frozenset(id(slot.values[i + 1]) for slot in others for i, j in enumerate(slot.made) if j >= 0)
+    found = {id(slot.values[i + 1]) for slot in others for i, j in enumerate(slot.made) if j >= 0}
+    if others:
+        for i, members in flow.twins.members.items():
+            for j in _owned_by_others(flow, state, i):
+                op = flow.loop.iterations[i][j][1]
+                for n in range(0 if op.in_place else len(op.outputs)):
+                    found.update(flow.twins.made(members, j, n).tolist())
+    return frozenset(found)
+
+
+def _owned_by_others(flow: Flow, state: Sequence[Slot], i: int) -> set[int]:
+    """The operations of iteration i that are a part of another recurrence's step.
+
+    That is: each on the way from its state to its new one, and those before it that the first of several recurrences
+    leads through (`y = W x; a = f(y, a); b = g(y, b)`: y is a value inside the steps of a). The probe of a cell knows
+    nothing of what is before it.
+    """
+    own = sum(1 << slot.index for slot in state)
+    found: set[int] = set()
+    before = True
+    for group in states(flow):
+        if any(slot in state for slot in group):
+            before = False
+            continue
+        bits = sum(1 << slot.index for slot in group)
+        alone = of_a_cell(flow, group)
+        found |= {
+            j for j in leading_to(flow, group, i)
+            if not flow.reach[i][j] & own and (flow.reach[i][j] & bits or (before and not alone))
+        }  # fmt: skip
+    return found
