@@ -93,3 +93,29 @@ def test_the_jacobians_say_below_them_that_the_gradient_goes_elsewhere(tmp_path:
     with shown(tmp_path, "jacobians", norm, Refusal("m:gradient/detached_parts", reason, 0)) as (_, panel):
         panel._missing.tell(panel)
         assert panel._missing.whole == f"m: {reason}"
+
+
+def test_the_map_is_that_of_what_was_chosen_where_the_colours_span_the_same(tmp_path: Path) -> None:
+    """States of both runs and their difference all have limits of ±1: no picture of one may stay for another."""
+    one = channel("enc.l0:h", "state", ("step", "unit"), STATE, title="hidden state", scale="diverging", limits=(-1, 1))
+    other = (one[0], -STATE)
+    with shown(tmp_path, "states", one, other) as (stage, panel):
+        assert panel.source is not None
+        capture = panel.source
+
+        def colours() -> list[str]:
+            panel.grab()
+            image, area = panel.row.map._growing.image, panel.row.map._cache
+            found = area[1] if area is not None else image
+            return [found.pixelColor(x, y).name() for x in range(found.width()) for y in range(found.height())]
+
+        pictures = []
+        for frame in (0, 1):
+            stage.cursor.move(frame=frame)
+            pictures.append(colours())
+        assert pictures[0] != pictures[1]
+        panel.set_capture(Difference(capture, 0, 0))
+        assert len(set(colours())) == 1, "nothing differs"
+        panel.set_capture(capture)
+        stage.cursor.move(frame=1)
+        assert colours() == pictures[1]
