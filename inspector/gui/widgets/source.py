@@ -32,9 +32,10 @@ def overview_of(capture: Capture, name: str, frame: int) -> Callable[[tuple[int,
 
 def changes_of(capture: Capture, name: str, frame: int) -> Changes | None:
     """Which steps of a channel are new since it was drawn last; None where that is not known (a comparison)."""
-    since = (
-        None if isinstance(capture, Comparison) else getattr(capture, "since", None)
-    )  # a difference has the capture's
+    shown: Any = capture
+    if isinstance(shown, Comparison):  # a difference passes on what it has not, also the `since` of its capture
+        return None
+    since = getattr(capture, "since", None)
     return None if since is None else lambda seen: since(name, frame, seen)
 
 
