@@ -49,7 +49,8 @@ class Told:
         if told.note:
             self.aside(plain_line(told.text))
             return
-        self._last = told
+        if not told.total or told.done < told.total:  # a part that is done says nothing of the rest
+            self._last = told
         self._bar.set_description_str(plain_line(told.text, WIDTH), refresh=False)
         self._bar.n = told.done / told.total if told.total else 0.0
         self._bar.refresh()

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from inspector.capture import Difference, Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.widgets.theme import LIGHT
-from inspector.records import Channel, Frame, Labels, Page, RunStart, RunStop, Scalar
+from inspector.records import Channel, Frame, Labels, Page, Refusal, RunStart, RunStop, Scalar
 
 Written = tuple[Channel, npt.NDArray[Any]]
 """A channel and its whole array. The second of the same name is of the next frame."""
@@ -26,7 +26,7 @@ def channel(name: str, kind: str, dims: Sequence[str], values: npt.NDArray[Any],
     return Channel(name=name, kind=kind, dims=tuple(dims), shape=values.shape, dtype=str(values.dtype), **about), values
 
 
-def write_frames(folder: Path, *parts: Written | Scalar | Labels) -> Path:
+def write_frames(folder: Path, *parts: Written | Scalar | Labels | Refusal) -> Path:
     """A finished capture of one frame or two."""
     path = folder / "a.inspect"
     counts: dict[str, int] = {}
@@ -47,7 +47,7 @@ def write_frames(folder: Path, *parts: Written | Scalar | Labels) -> Path:
 
 @contextlib.contextmanager
 def shown(
-    folder: Path, key: str, *parts: Written | Scalar | Labels, difference: bool = False, place: str = ""
+    folder: Path, key: str, *parts: Written | Scalar | Labels | Refusal, difference: bool = False, place: str = ""
 ) -> Iterator[tuple[Stage, Any]]:
     """A panel over such a capture, or over the difference of its two frames; the stage holds the cursor."""
     with open_capture(write_frames(folder, *parts)) as capture:

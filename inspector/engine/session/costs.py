@@ -15,7 +15,7 @@ from inspector.records import duration
 ENOUGH_SECONDS = 0.02
 """What took less says little about the speed: calls and files decide there."""
 SIDE, TURNS = 512, 3
-LONG_SECONDS, NOTABLE_SECONDS = 10.0, 2.0
+LONG_SECONDS, NOTABLE_SECONDS = 3.0, 1.0
 """Seconds of all quantities of a run from which an estimate is told, and of one from which it is named in it."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inspector.capture import Capture
+from inspector.capture import Capture, Comparison
 from inspector.capture.pyramid import reduce_rows, with_nan
 from inspector.gui.widgets.heatmap import Changes
 from inspector.gui.widgets.quantise import Levels, levels_of
@@ -32,6 +32,9 @@ def overview_of(capture: Capture, name: str, frame: int) -> Callable[[tuple[int,
 
 def changes_of(capture: Capture, name: str, frame: int) -> Changes | None:
     """Which steps of a channel are new since it was drawn last; None where that is not known (a comparison)."""
+    shown: Any = capture
+    if isinstance(shown, Comparison):  # a difference passes on what it has not, also the `since` of its capture
+        return None
     since = getattr(capture, "since", None)
     return None if since is None else lambda seen: since(name, frame, seen)
 
