@@ -7,7 +7,7 @@ to be written or diagnosed is damaged, 2 bad arguments or unreadable input (a on
     fault      a message with its exit code, and opening a capture
     reporting  a run in a worker process, with progress on a terminal
     columns    widths of lists
-    run, watch, listing, export, diagnose, pack, catalogue, demo, samples    the commands
+    run, watch, listen, listing, export, diagnose, pack, catalogue, demo, samples    the commands
 
 Begin reading with `command.py`.
 """
