@@ -90,10 +90,8 @@ class Listener:
         while not self._closed:
             try:
                 connection, _ = self._socket.accept()
-            except OSError:
-                if self._closed:
-                    return
-                time.sleep(0.1)  # no descriptors are left, for now
+            except OSError:  # it is closed, or no descriptors are left for now
+                time.sleep(0.1)
                 continue
             if not self._strangers.acquire(blocking=False):
                 connection.close()

@@ -52,6 +52,7 @@ class Sender:
         self._bytes = self._number = self._sent = 0
         self._changed = threading.Condition()
         self._closed = self._connected = False
+        self._patient = True
         self._thread = threading.Thread(target=self._work, name="watch-sender", daemon=True)
         self._thread.start()
 
@@ -84,10 +85,14 @@ class Sender:
 
     def _wait_until_kept(self) -> None:
         with self._changed:
-            done = lambda: not self._ring or self.error is not None  # noqa: E731
-            if not self._changed.wait_for(lambda: done() or self._connected, CONNECT_SECONDS):
-                return  # nobody listens
-            self._changed.wait_for(done, CLOSE_SECONDS)
+            if not self._patient and not self._connected:
+                return  # it has been waited for in vain before
+            self._patient = self._changed.wait_for(lambda: self._connected or self._settled(), CONNECT_SECONDS)
+            if self._patient:
+                self._changed.wait_for(self._settled, CLOSE_SECONDS)
+
+    def _settled(self) -> bool:
+        return not self._ring or self.error is not None
 
     def close(self) -> None:
         """Send what is left, as far as there is time. Raises CaptureError if something was lost. Idempotent."""
@@ -96,8 +101,7 @@ class Sender:
         if self.dropped and self.error is None:
             told = f"The connection was slower than the run, so {counted(self.dropped, 'page')} could not be kept."
             self.write(Log(told, "warning", "watch"))
-        if self._connected:
-            self._wait_until_kept()
+        self._wait_until_kept()
         with self._changed:
             self._closed = True
             self._changed.notify_all()
