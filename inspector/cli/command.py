@@ -14,6 +14,7 @@ from inspector.cli.demo import demo, no_qt
 from inspector.cli.diagnose import diagnose_
 from inspector.cli.export import export
 from inspector.cli.fault import Fault
+from inspector.cli.listen import listen
 from inspector.cli.listing import list_
 from inspector.cli.pack import pack_
 from inspector.cli.run import run
@@ -23,7 +24,7 @@ from inspector.cli.watch import watch
 from inspector.transport.terminal import complain, say_details
 from inspector.version import __version__
 
-COMMANDS = (samples, run, sweep, watch, list_, export, diagnose_, pack_, catalogue, demo)
+COMMANDS = (samples, run, sweep, watch, listen, list_, export, diagnose_, pack_, catalogue, demo)
 
 
 class PathsAllowed(click.Group):

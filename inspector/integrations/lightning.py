@@ -39,18 +39,18 @@ class InspectorCallback(Callback):
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """What the module logged at this step."""
-        self._attached.log(trainer.progress_bar_metrics | trainer.logged_metrics, self._epoch(trainer))
+        self._attached.log(trainer.progress_bar_metrics | trainer.logged_metrics, self._epoch(trainer, batch_idx + 1))
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         """What it logged in validation."""
-        self._attached.log(trainer.callback_metrics, self._epoch(trainer))
+        done = trainer.fit_loop.epoch_loop.batch_progress.current.completed
+        self._attached.log(trainer.callback_metrics, self._epoch(trainer, done))
 
     @staticmethod
-    def _epoch(trainer: Any) -> float:
+    def _epoch(trainer: Any, done: int) -> float:
         """With the share of the epoch that is under way, where its length is known."""
         batches = trainer.num_training_batches
         known = isinstance(batches, int) and batches > 0
-        done = trainer.fit_loop.epoch_loop.batch_progress.current.completed
         return float(trainer.current_epoch) + (min(1.0, done / batches) if known else 0.0)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:

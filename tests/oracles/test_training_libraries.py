@@ -17,9 +17,9 @@ from inspector.capture import Capture
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 
 
-def ran(*arguments: str, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+def ran(*arguments: str, cwd: Path, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
     """A Python to its end."""
-    env = {**os.environ, "HOME": str(cwd), "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(SUPPORT.parents[1])}
+    env = {**os.environ, "HOME": str(cwd), "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(SUPPORT.parents[1]), **more}
     done = subprocess.run(
         [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, timeout=280, env=env, check=False
     )
@@ -61,9 +61,11 @@ def test_a_training_is_recorded_and_unchanged(case: str, library: Any, tmp_path:
         numbers = logged(capture)
         if case == "lightning":
             np.testing.assert_allclose(numbers["half"], capture.array("training:loss") / 2, rtol=1e-6)
-            assert capture.array("training:epoch")[-1] == pytest.approx(2.0)
+            assert capture.array("training:epoch/logged")[-1] == pytest.approx(2.0)
         elif case == "huggingface":
-            assert len(numbers["loss (logged)"]) == 3 and capture.array("training:epoch")[-1] == pytest.approx(3.0)
+            assert len(numbers["loss (logged)"]) == 3 and capture.array("training:epoch/logged")[-1] == pytest.approx(
+                3.0
+            )
         else:
             assert "text" not in numbers and len(numbers["loss (logged)"]) >= CASES[case]
             assert any(event.text == "lr=0.01" for event in capture.events)
@@ -74,3 +76,22 @@ def test_a_capture_is_finished_when_the_training_fails(case: str, library: Any, 
     trained(f"{case}_fails", tmp_path, code=0 if case == "lightning" else 1)
     with inspector.open_capture(tmp_path / "run.inspect") as capture:
         assert capture.stop is not None and capture.status == "failed" and "it fails" in capture.stop.message
+
+
+@pytest.mark.parametrize("library", ["accelerate"], indirect=True)
+def test_a_script_that_nobody_here_wrote_is_watched_without_a_change(library: Any, tmp_path: Path) -> None:
+    """The script that ships with Accelerate and checks an installation: it trains the same model in several ways, and
+    compares the parameters that come out itself."""
+    script = ("-m", "accelerate.test_utils.scripts.test_script")
+    alone = ran(*script, cwd=tmp_path, ACCELERATE_USE_CPU="true")
+    start = ("-m", "inspector", "watch", "--headless", "--every", "1", "--", sys.executable)
+    seen = ran(*start, *script, cwd=tmp_path, ACCELERATE_USE_CPU="true")
+    assert "**Training integration test**" in seen.stdout
+    assert seen.stdout == alone.stdout
+    captures = sorted(tmp_path.glob("*.inspect"))
+    assert captures and all(str(path) in seen.stderr for path in captures)
+    for path in captures:
+        with inspector.open_capture(path) as capture:
+            assert capture.status == "done" and list(capture.labels("parameter")) == ["a", "b"]
+            loss = capture.array("training:loss")
+            assert len(loss) > 10 and np.isfinite(loss).all() and loss[-5:].mean() < loss[:5].mean()

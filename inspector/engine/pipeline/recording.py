@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from inspector.capture import CaptureError, Writer
 from inspector.engine.errors import CancelledError, InputError, ModelError
@@ -24,6 +24,25 @@ from inspector.engine.wording import error_text
 from inspector.records import SECONDS, Frame, Labels, Log, RunStart, RunStop, Scalar, split_request
 
 
+class Sink(Protocol):
+    """What a recording writes to: a capture's Writer, or a connection to one elsewhere."""
+
+    path: Path
+
+    @property
+    def begun(self) -> bool:
+        """Whether something of this run is there."""
+
+    def write(self, record: Any) -> None:
+        """Take a record. Raises CaptureError."""
+
+    def flush(self) -> None:
+        """Return when everything is there. Raises CaptureError."""
+
+    def close(self) -> None:
+        """Finish. Raises CaptureError."""
+
+
 class Recording:
     """A capture that is being written, as a context manager; leaving it records how the run ended, and closes it.
 
@@ -31,7 +50,7 @@ class Recording:
     whose capture is added; it remains the capture's own, with what was computed since taken off `left`.
     """
 
-    def __init__(self, writer: Writer, ended: RunStop | None = None) -> None:
+    def __init__(self, writer: Sink, ended: RunStop | None = None) -> None:
         self.writer, self.ended = writer, ended
         self._chosen: tuple[str, ...] = () if ended is None else ended.left
         self.frames = 0

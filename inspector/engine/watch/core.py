@@ -88,6 +88,11 @@ class Core:
 
     # -- guarding
 
+    @property
+    def is_own_process(self) -> bool:
+        """False in a process that was forked from the one that is watched."""
+        return os.getpid() == self._pid
+
     def guarded(self, action: Callable[..., None], *arguments: Any) -> None:
         """Do something for the watcher inside the user's program: nothing that goes wrong in it gets out."""
         if self.ended or self._busy or os.getpid() != self._pid:

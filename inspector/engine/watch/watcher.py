@@ -6,7 +6,7 @@ import atexit
 import sys
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,7 +29,9 @@ from inspector.engine.watch.probing import Prober, wanted
 from inspector.engine.watch.ranks import ranks_of, several
 from inspector.engine.watch.ring import Ring
 from inspector.engine.watch.spikes import Spikes
-from inspector.records import Frame, Log, Page
+from inspector.records import Frame, Log, Page, RunStart
+from inspector.transport.network.address import SCHEME, Address, address_of, secret_of
+from inspector.transport.network.sender import Sender
 
 START = "iteration 0"
 
@@ -38,12 +40,16 @@ class Watcher:
     """Watches a training until it is closed; also a context manager, and closed when the program ends.
 
     Attributes:
-        path: the folder of the capture; None in a process whose numbers another one writes.
+        path: the folder of the capture; None in a process whose numbers another one writes, and where a listener on
+            another machine writes it (`address`).
         error: why watching has ended before the training did, one line; None while it goes well.
     """
 
-    def __init__(self, model: nn.Module, optimizers: list[Optimizer], path: Path | None, settings: Settings) -> None:
-        self.path, self._settings, self._model = path, settings, model
+    def __init__(
+        self, model: nn.Module, optimizers: list[Optimizer], target: Path | Elsewhere, settings: Settings
+    ) -> None:  # fmt: skip
+        self._target: Path | Elsewhere | None = target
+        self._settings, self._model = settings, model
         self._closed = False
         self._sink = LateSink(self._start)
         self._parameters = Parameters(model)
@@ -52,15 +58,15 @@ class Watcher:
         summed = [table for one in measures for table in one.summed]
         ranks = ranks_of(model, self._parameters, summed)
         if ranks.rank:  # the first process writes, and this one measures what the first cannot see
-            self.path = path = None
+            self._target = None
             measures = [one for one in measures if one.summed] if ranks.sharded else []
         pace = Pace(settings.every, settings.share)
-        self._core = Core(self._parameters, optimizers, measures, pace, ranks, None if path is None else self._sink)
+        self._core = Core(self._parameters, optimizers, measures, pace, ranks, self._sink if self._target else None)
         self._ring = next((one for one in measures if isinstance(one, Ring)), None)
         self._spikes = Spikes()
         self._prober: Prober | None = None
         self._core.after_row.append(self._judge)
-        if optimizers and path is not None:
+        if optimizers and self._target is not None:
             self._sink.begin()
             self._core.guarded(self._first_frame)
         self._core.when_ended = self._leave_model
@@ -79,7 +85,7 @@ class Watcher:
             first = not self._core.optimizers
             self._core.optimizers.append(optimizer)
             self._attachment.optimizers([optimizer])
-            if first and self.path is not None:
+            if first and self._target is not None:
                 self._first_frame()
 
     def also(self, optimizer: Optimizer) -> bool:
@@ -125,17 +131,17 @@ class Watcher:
     def _judge(self, moment: Moment, found: Found) -> None:
         """Keep an iteration in which something happened, and probe at once."""
         told = self._spikes.judge(found)
-        if told is None or self.path is None:
+        if told is None or self._target is None:
             return
         kind, text = told
         frame = -1 if self._prober is None else self._prober.at_event(self._core.iteration, kind)
-        file = None if self._ring is None else self._ring.keep(self.path, moment.iteration, text)
+        file = None if self._ring is None or self.path is None else self._ring.keep(self.path, moment.iteration, text)
         kept = "" if file is None else f"; kept in {file.parent.name}/{file.name}"
         self._core.event(kind, f"{text}{kept}", frame, moment.iteration)
 
     def _start(self) -> Recording:
         """Begin the capture. Raises CaptureError where nothing can be written there."""
-        assert self.path is not None
+        assert self._target is not None
         known, model = self._parameters, inner(self._model)
         start = start_of(model)
         about = described(self._core.optimizers, known.names, known.column, known.of_model)
@@ -145,7 +151,19 @@ class Watcher:
         about["watch"] = self._settings.described()
         about["processes"] = dist.get_world_size() if several() else 1
         start = replace(start, title=f"{start.title}: training", meta={**start.meta, "training": about})
-        return record(self.path, start, block=False)
+        if isinstance(self._target, Elsewhere):
+            return Recording(self._target.sender(start))
+        return record(self._target, start, block=False)
+
+    @property
+    def path(self) -> Path | None:
+        """The folder of the capture, where this process writes one."""
+        return self._target if isinstance(self._target, Path) else None
+
+    @property
+    def address(self) -> str:
+        """Of the listener that writes the capture; empty where there is none."""
+        return str(self._target.address) if isinstance(self._target, Elsewhere) else ""
 
     # -- what a user calls
 
@@ -199,14 +217,14 @@ class Watcher:
     # -- the end
 
     def _end(self, fault: BaseException | None) -> None:
-        if self._closed:
+        if self._closed or not self._core.is_own_process:
             return
         self._closed = True
         atexit.unregister(self._at_exit)
         self._core.guarded(self._core.finish)
         self._core.leave()
         self._attachment.remove()
-        if self.path is not None:
+        if self._target is not None:
             try:
                 self._sink.begin().__exit__(None if fault is None else type(fault), fault, None)
             except (CaptureError, OSError) as problem:
@@ -216,6 +234,18 @@ class Watcher:
         attachment = getattr(self, "_attachment", None)  # the very first record may fail
         if attachment is not None:
             attachment.remove_from_model()
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A listener on another machine, and the secret that it shares with this one."""
+
+    address: Address
+    secret: bytes
+
+    def sender(self, start: RunStart) -> Sender:
+        """The connection, which is made in a thread of its own."""
+        return Sender(self.address, self.secret, start)
 
 
 class LateSink:
@@ -274,12 +304,16 @@ def watch(
     model: nn.Module, optimizer: Any = None, path: Path | str = "run.inspect", *, every: int | None = None,
     share: float = 0.02, cost: str = "normal", modules: Iterable[str] = (), probe: Any = None, probe_loss: Any = None,
     probe_every: int | None = None, probe_training: bool = False, quantities: Iterable[str] = (),
+    secret: str | bytes | Path | None = None,
 ) -> Watcher:  # fmt: skip
     """Attach to a training loop: see `inspector.watch`. Raises ValueError, TypeError or CaptureError."""
     asked = wanted(probe, probe_loss, probe_training, probe_every, tuple(quantities))
     settings = Settings(every=every, share=share, cost=cost, modules=tuple(modules), probe=asked)
     if not isinstance(model, nn.Module):
         raise TypeError(f"watch was given {type(model).__name__} as the model; expected a torch.nn.Module.")
+    if str(path).startswith(SCHEME):
+        elsewhere = Elsewhere(address_of(str(path)), secret_of(secret))
+        return Watcher(model, optimizers_of(optimizer), elsewhere, settings)
     given = own_path(Path(path))
     found = free_path(given)
     watcher = Watcher(model, optimizers_of(optimizer), found, settings)

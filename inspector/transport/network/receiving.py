@@ -1,0 +1,75 @@
+"""One training on the listener's side: the capture that it is written to, and how far it has come."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from inspector.capture import SUFFIX, CaptureError, Writer
+from inspector.records import Page, RunStart, RunStop
+from inspector.transport.network.content import Arrived, Hello
+from inspector.transport.network.wire import WireError
+
+MOST_DESCRIPTIONS = 100_000
+"""Records other than pages and events of one run."""
+
+
+class Receiving:
+    """A run that is received, over one connection after the other.
+
+    Attributes:
+        path: its capture, named after the run so that a listener which is started again continues it.
+        next: the number of the next record; committed: up to which one everything is on the disk.
+    """
+
+    def __init__(self, folder: Path, hello: Hello) -> None:
+        self.path = folder / f"{hello.name}-{hello.run[:12]}{SUFFIX}"
+        self.run, self.next = hello.run, hello.first
+        self.fresh = True
+        self.lock = threading.Lock()
+        self.ended = False
+        self._writer: Writer | None = None
+
+    def begin(self, start: RunStart) -> None:
+        """Open the capture, or the one that was written before. Raises CaptureError or WireError."""
+        if start.run != self.run:
+            raise WireError("a sender described another run than it named")
+        if self._writer is not None:
+            return
+        again = self.path.exists()
+        self._writer = Writer(self.path, start, again=again)
+        self.fresh = not again
+
+    def take(self, arrived: Arrived) -> None:
+        """Write a record, unless it is here already. Raises CaptureError or WireError."""
+        if self._writer is None or isinstance(arrived.record, RunStart):
+            raise WireError("a run is described once, and before anything else")
+        if arrived.number and arrived.number < self.next:
+            return
+        self._writer.write(arrived.record)
+        if isinstance(arrived.record, RunStop):
+            self.ended = True
+        if arrived.number and not arrived.more:
+            self.next = arrived.number + 1
+
+    def flush(self) -> int:
+        """Commit; the number of the last record that is on the disk. Raises CaptureError."""
+        last = self.next - 1
+        if self._writer is not None:
+            self._writer.flush()
+        return last
+
+    def close(self) -> None:
+        """Close the capture's files; the run may go on later. What went wrong is in what `take` raised before."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            try:
+                writer.close()
+            except CaptureError:
+                return
+
+
+def size_of(record: Any) -> int:
+    """Bytes that a record takes on the disk, about."""
+    return record.array.nbytes + 200 if isinstance(record, Page) else 500
