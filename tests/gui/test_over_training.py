@@ -13,7 +13,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from inspector.capture import Capture, Writer, open_capture
+from inspector.capture import Capture, Difference, Writer, open_capture
 from inspector.gui.export.figure_files import figure_bytes, save_data
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.window.main_window import Window
@@ -128,6 +128,15 @@ def test_a_run_of_one_frame_has_no_switch(tmp_path: Path) -> None:
         made = Stage(found, (700, 400))
         panel = made.panel("jacobians")
         assert not panel.over.switch.isVisibleTo(panel)
+        made.close()
+
+
+def test_a_difference_of_two_frames_has_none(tmp_path: Path) -> None:
+    with open_capture(write(tmp_path, (5, 9))) as found:
+        made = Stage(found, (700, 400))
+        panel = over(made, "jacobians")
+        panel.set_capture(Difference(found, 0, 1))
+        assert panel.state == "figure" and not panel.over.on and not panel.over.switch.isVisibleTo(panel)
         made.close()
 
 
