@@ -26,7 +26,7 @@ def falling(rate: float) -> np.ndarray:
 def test_a_vanished_gradient_is_told_with_both_numbers() -> None:
     said = influence_verdict(falling(0.05), falling(0.5), 0, (40.0, 13.0)).sentence
     assert said.startswith("vanished: the loss still depends on inputs 40 steps back (influence 14 % of lag 0)")
-    assert "the gradient is 10⁻⁹ of lag 0" in said and "it reaches 13 steps (≥ 10⁻³)" in said
+    assert "the gradient is 10⁻⁹ of lag 0" in said and "it reaches 13 steps (≥ 10⁻³)" in said
 
 
 def test_a_natural_one_reaches_as_far_as_the_influence() -> None:
