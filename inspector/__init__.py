@@ -96,6 +96,8 @@ def watch(model: Any, optimizer: Any = None, path: Path | str = "run.inspect", *
         options: every (record every n-th iteration; without it as many as `share` allows), share (of the wall time,
             0.02), cost ("light", "normal", "full"), modules (patterns of names such as "encoder.*"): see
             docs/watching.md.
+        path: a folder, or tcp://host:port/name of a listener on another machine (`inspector listen`), which shares
+            `secret=` with this one.
 
     Returns the Watcher: `log(loss=…, name=number)`, `note(text)`, `close()`; also a context manager. Raises ValueError,
     TypeError or CaptureError where an argument cannot be used.

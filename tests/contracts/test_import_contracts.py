@@ -47,13 +47,14 @@ LIBRARIES = {
     "registry": set(),
     "records": {"numpy"},
     "capture": {"numpy", "pyarrow", "xarray"},
-    "transport": {"click"},  # its echo writes to whatever stands in for a terminal
+    "transport": {"click", "numpy"},  # click: its echo writes to whatever stands in for a terminal
     "workspace": {"platformdirs"},
     "analysis": {"numpy", "scipy"},
     "diagnosis": {"numpy"},
     "gui": {"numpy", "scipy", "PySide6", "shiboken6", "pyqtgraph", "platformdirs"},
     "engine": {"numpy", "scipy", "torch", "safetensors", "soundfile", "distributed"},
     "cli": {"click", "tqdm"},
+    "integrations": {"lightning", "pytorch_lightning", "transformers", "accelerate"},
 }
 """What each package may import beside the standard library and inspector itself."""
 

@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "watching.md"
 
 
 def test_the_loop_of_the_docs_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    (code,) = re.findall(r"<!-- runs: watch -->\n```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "docs"}
     code = code.replace("inspector.watch(", "watcher = inspector.watch(")  # to close it before the program ends
