@@ -62,6 +62,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "inspector/engine/quantities/attention": (f"{QUANTITIES}/test_attention_quantities.py", "tests/engine/probes"),
     "inspector/engine/recurrent": ("tests/engine/recurrent", "tests/engine/probes"),
     "inspector/gui": ("tests/gui",),
+    "inspector/integrations": ("tests/oracles",),
     "inspector/records": ("tests/records", "tests/capture"),
     "inspector/registry.py": ("tests/test_registry.py", "tests/contracts"),
     "inspector/transport": ("tests/transport",),

@@ -43,9 +43,11 @@ class ModuleStack:
         ]
 
     def close(self) -> None:
-        """Remove the hooks."""
+        """Remove the hooks, with the entry that torch 2.13 forgets: `torch.compile` would warn of it afterwards."""
+        forgotten = getattr(torch_module, "_global_forward_hooks_with_kwargs", {})
         for handle in self._handles:
             handle.remove()
+            forgotten.pop(handle.id, None)
         self._handles.clear()
         self.modules.clear()
 

@@ -15,7 +15,7 @@ from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.shown import Made
 from inspector.gui.state.step_axes import places_along
-from inspector.gui.window.model_opening import ModelOpening, is_capture, may_have_weights
+from inspector.gui.window.model_opening import ModelOpening, is_capture
 from inspector.gui.window.showing import Showing
 from inspector.gui.window.states_choice import remembered_states
 from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, data_spec
@@ -114,10 +114,10 @@ class Asking(Showing):
     def _open_folder(self, path: str) -> None:
         """A folder that is no capture holds sequences, or the weights of a model."""
         weights = self.offered.weights_in(path)
-        if not weights and not may_have_weights(path) and is_log(path):
-            self.open_log(path)
-        elif self.session.catalog is None:
+        if self.session.catalog is None:  # which files are weights is not known yet
             self._wait_to_open(path)
+        elif not weights and is_log(path):
+            self.open_log(path)
         elif weights and len(weights) == 1 and not is_of_transformers(path):
             self.models.ask(self.session.subject or self.settings.text("subject"), weights[0])
         elif weights:

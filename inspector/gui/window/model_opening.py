@@ -17,7 +17,6 @@ from inspector.gui.state.offered import Offered, name_filter
 from inspector.records import CheckpointReport, Load
 
 INDEX = "index.sqlite"
-WEIGHTS = frozenset({".pt", ".pth", ".bin", ".safetensors", ".ckpt"})
 
 
 class ModelOpening(QObject):
@@ -124,8 +123,3 @@ def is_capture(path: str) -> bool:
     """Whether a path is the folder of a capture, by its name or by what is in it."""
     folder = Path(path)
     return folder.is_dir() and (folder.name.endswith(SUFFIX) or (folder / INDEX).is_file())
-
-
-def may_have_weights(path: str) -> bool:
-    """Whether a folder has files that look like weights, so that the worker is to be asked about it first."""
-    return any(one.suffix.lower() in WEIGHTS for one in Path(path).iterdir())

@@ -282,7 +282,7 @@ def test_what_is_too_long_is_refused_with_its_cost_and_what_is_done_is_announced
     item.lengths[0] = module.LONGEST + 1
     item.arriving = torch.zeros(module.LONGEST + 1, 1, 5, dtype=D)
     with pytest.raises(itemised.Unsupported, match="4,097"):
-        module.bptt.function(item, Emitter(Kept()), 0)
+        module.check_size(item, 0)
     told: list[str] = []
     emit = Emitter(Kept(), progress=lambda _done, _total, text: told.append(text))
     cell = LstmStep(*(torch.zeros(4 * 64, 64) for _ in range(2)), None, None)

@@ -61,6 +61,11 @@ def sometimes(model: Model, y: Tensor, state: State, t: int) -> State:
     return (0.4 * state[0] if t % 3 == 2 else state[0], *state[1:])
 
 
+def unchanged(change: Change, t: int) -> bool:
+    """Whether h is left as the module returned it, so that its output is the state (a mask of ones makes another)."""
+    return change is clamped or (change is sometimes and t % 3 != 2)
+
+
 class Model(nn.Module):
     def __init__(
         self, kind: type[nn.RNNBase], change: Change, layers: int, *, batch_first: bool, **options: Any
@@ -107,7 +112,7 @@ class Reference:
                 _Step(model), {f"model.{n}": w for n, w in weights.items()}, (self.x[:, t], state, t)
             )
             state = tuple(part + torch.zeros_like(part) for part in state)
-            y = state[0][-1] if torch.equal(y, state[0][-1]) else y  # the output is the state, where that is unchanged
+            y = state[0][-1] if unchanged(model.change, t) else y
             self.steps.append(SimpleNamespace(weights=weights, before=before, after=state))
             loss = state[0].pow(2).sum() + (0.3 * y.sin().sum() if t % 3 == 1 else 0)
             self.losses.append(loss)
