@@ -127,15 +127,9 @@ def _with_the_past(verdict: Verdict, reaches: tuple[float, float], past: Past) -
 def _of_curves(influence: Array, gradient: Array | None, reference: int, reaches: tuple[float, float]) -> Verdict:
     """The verdict on the curves alone."""
     far, flowing = reaches
-    if not influence[reference] > 0:
-        # lag 0 is measured wherever a loss is, other lags may have no pair of steps: NaN says nothing there
-        if math.isnan(influence[reference]) or math.isnan(influence[0]):
-            return Verdict("unknown", "not known whether the loss depends on the inputs: the influence is NaN")
-        return Verdict("independent", "the loss does not depend on the inputs at all")
-    if math.isnan(far):
-        unsure = "its standard error is half of it or more wherever it is a number"
-        why = "the influence is NaN" if math.isnan(influence[0]) else unsure
-        return Verdict("unknown", f"not known how far back the loss depends on the inputs: {why}")
+    without = _without_a_reach(influence, reference, far)
+    if without is not None:
+        return without
     at, lag = f"of lag {reference}", int(far)
     felt = influence / influence[reference]
     numbers = {"influence_reach": far, "gradient_reach": flowing}
@@ -166,6 +160,20 @@ def _of_curves(influence: Array, gradient: Array | None, reference: int, reaches
         f"the gradient reaches {int(flowing)} (≥ 10⁻³)"
     )
     return Verdict("natural", sentence, numbers)
+
+
+def _without_a_reach(influence: Array, reference: int, far: float) -> Verdict | None:
+    """The verdict where no reach of the influence is known, or the loss depends on nothing; else None."""
+    if not influence[reference] > 0:
+        # lag 0 is measured wherever a loss is, other lags may have no pair of steps: NaN says nothing there
+        if math.isnan(influence[reference]) or math.isnan(influence[0]):
+            return Verdict("unknown", "not known whether the loss depends on the inputs: the influence is NaN")
+        return Verdict("independent", "the loss does not depend on the inputs at all")
+    if math.isnan(far):
+        unsure = "its standard error is half of it or more wherever it is a number"
+        why = "the influence is NaN" if math.isnan(influence[0]) else unsure
+        return Verdict("unknown", f"not known how far back the loss depends on the inputs: {why}")
+    return None
 
 
 def _exploded(share: Array, felt: Array, at: str, numbers: dict[str, float]) -> Verdict:

@@ -45,13 +45,7 @@ def export(
         if sequences:
             written, lost = _sequences(capture, frame, to, damaged=damaged)
         elif channel is not None:
-            with opened_any(capture, run) as opened:
-                if isinstance(opened, LogView):
-                    channel = _curve(opened, channel)
-                else:
-                    _check_frame(opened, frame)
-                written = _export_channel(opened, channel, frame, to, damaged=damaged)
-                lost = summary(opened.damage_of(channel, frame))
+            written, lost = _numbers(capture, run, channel, frame, to, damaged=damaged)
         else:
             from inspector.gui.export.headless import export_panel, lacks
 
@@ -66,6 +60,17 @@ def export(
         raise Fault(f"{problem} With --damaged what is left is written.", 1) from None
     except (CaptureError, ValueError) as problem:
         raise Fault(str(problem)) from None
+
+
+def _numbers(path: str, run: str | None, channel: str, frame: int, to: str, *, damaged: bool) -> tuple[Path, str]:
+    """Write a channel of a capture, or a curve of a log: (the file, what it lacks)."""
+    with opened_any(path, run) as opened:
+        if isinstance(opened, LogView):
+            channel = _curve(opened, channel)
+        else:
+            _check_frame(opened, frame)
+        written = _export_channel(opened, channel, frame, to, damaged=damaged)
+        return written, summary(opened.damage_of(channel, frame))
 
 
 def _sequences(path: str, frame: int, to: str, *, damaged: bool) -> tuple[Path, str]:

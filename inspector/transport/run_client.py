@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,22 @@ class Outcome:
     finished: bool = False
 
 
+@contextmanager
+def _working(
+    first: Load | Sweep, output: Callable[[str, str], None], python: str | None
+) -> Iterator[tuple[WorkerProcess, queue.SimpleQueue[Any]]]:
+    """A worker that was sent its first request, and the queue of what it tells; closed at the end."""
+    events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    worker = WorkerProcess(events.put, lambda stream, text: output(stream, text) if text else None, events.put, python)
+    worker.start()
+    worker.send(first)
+    try:
+        yield worker, events
+    finally:
+        worker.close()
+        worker.drained()
+
+
 def run_and_wait(
     load: Load,
     run: Run,
@@ -57,13 +74,9 @@ def run_and_wait(
     answer within `PATIENCE` seconds, and stays readable in any case.
     `python`: the interpreter that the worker runs in (interpreter.py).
     """
-    events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    worker = WorkerProcess(events.put, lambda stream, text: output(stream, text) if text else None, events.put, python)
-    worker.start()
-    worker.send(load)
     outcome = Outcome()
     until: float | None = None
-    try:
+    with _working(load, output, python) as (worker, events):
         while True:
             try:
                 event = events.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
@@ -88,9 +101,6 @@ def run_and_wait(
                 progress(event)
             elif isinstance(event, (Failure, NeedsTrust, Finished, Exit)):
                 return _ended(outcome, event)
-    finally:
-        worker.close()
-        worker.drained()
 
 
 def sweep_and_wait(
@@ -105,12 +115,8 @@ def sweep_and_wait(
     An interrupt cancels it: finished frames are kept, and the code is 130 (0 where checkpoints were followed, which
     only ends so). A second one ends the worker at once.
     """
-    events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    worker = WorkerProcess(events.put, lambda stream, text: output(stream, text) if text else None, events.put, python)
-    worker.start()
-    worker.send(sweep)
     interrupted, outcome = False, Outcome()
-    try:
+    with _working(sweep, output, python) as (worker, events):
         while True:
             try:
                 event = events.get()
@@ -127,9 +133,6 @@ def sweep_and_wait(
             elif isinstance(event, (Failure, NeedsTrust, Finished, Exit)):
                 _ended(outcome, event)
                 break
-    finally:
-        worker.close()
-        worker.drained()
     if interrupted and (isinstance(event, Finished) or getattr(event, "kind", "") == "cancelled"):
         outcome.code = 0 if sweep.follow else INTERRUPTED
     return outcome

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Protocol
 
@@ -121,3 +121,12 @@ def folder_of(path: Path, root: Path) -> str:
     """The folder of a file below a root, with slashes; "" for the root itself."""
     found = path.parent.relative_to(root).as_posix() if path != root else ""
     return "" if found == "." else found
+
+
+def folder_or_name(path: Path, root: Path, usual: Collection[str]) -> str:
+    """The folder of a file, or its own name below that where the name says which run it is: where it is none of the
+    `usual` ones."""
+    folder = folder_of(path, root)
+    if path == root or path.stem.lower() in usual:
+        return folder
+    return f"{folder}/{path.stem}" if folder else path.stem

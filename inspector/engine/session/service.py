@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -167,15 +166,12 @@ class Service:
         )  # fmt: skip
         step = self.opened.report.step if self.opened.report is not None else None
         frame = Frame(index=0, label=request.frame_label or batch.title, step=step)
-        plan = (
-            plan_edits(subject, batch, request.edits, replace(options, keep=DEFAULTS.keep)) if request.edits else None
-        )
+        dry = replace(options, keep=DEFAULTS.keep)
+        plan = plan_edits(subject, batch, request.edits, dry) if request.edits else None
         room = told(subject, batch)
         if room:
-            self.send(Progress(done=0.0, total=0.0, text=room, note=True, generation=request.generation))
-        recording = record(
-            request.path, start, overwrite=request.overwrite
-        )  # a folder that cannot be used is bad input
+            self._note(request, room)
+        recording = record(request.path, start, overwrite=request.overwrite)  # what cannot be used is bad input
         recording.expect(chosen, 2 if plan is not None else 1)
         say_room(recording, room)
         self._perform(recording, lambda: perform_with_edits(subject, batch, recording, plan, options, frame))
@@ -194,7 +190,11 @@ class Service:
         wanted = {split_request(key)[0] for key in asked}
         costs = self._costs.estimate(keys, [trace])
         for text in announcement(costs, refused([key for key in keys if key in wanted], [trace])):
-            self.send(Progress(done=0.0, total=0.0, text=text, note=True, generation=request.generation))
+            self._note(request, text)
+
+    def _note(self, request: Run, text: str) -> None:
+        """A line about a run that stays."""
+        self.send(Progress(done=0.0, total=0.0, text=text, note=True, generation=request.generation))
 
     def _run_many(self, request: Run, options: RunOptions) -> None:
         """Run every sequence of a data set. Raises InputError where the source cannot be read."""
@@ -212,7 +212,7 @@ class Service:
     def _sweep(self, request: Sweep) -> None:
         """Run every checkpoint of a folder; the model that was open is closed."""
         self.close()
-        listener = Listener(self.cancelled, self._reporter(request.generation), self.send, _print)
+        listener = Listener(self.cancelled, self._reporter(request.generation), self.send)
         began = time.monotonic()
         outcome = Conductor(request, Maker(self.code), listener).run()
         stop = RunStop("cancelled" if outcome.cancelled else "done", outcome.sentence, time.monotonic() - began)
@@ -300,11 +300,6 @@ class Service:
         if done >= total or now - self._reported_at >= PROGRESS_SECONDS:
             self._reported_at = now
             self.send(Progress(done=done, total=total, text=text, generation=generation))
-
-
-def _print(stream: str, text: str) -> None:
-    """What a model prints in another process of a sweep."""
-    (sys.stdout if stream == "stdout" else sys.stderr).write(text)
 
 
 def describe(opened: Opened, load: Load) -> Loaded:

@@ -40,8 +40,6 @@ FLUSH_SECONDS = (0.5, 10.0)
 """A page of each table is written at least so many seconds after the one before: at first often, later a hundredth of
 the time since the beginning, so that a long run has thousands of pages and not millions."""
 
-Write = Callable[[Any], None]
-
 
 class Core:
     """What is watched, between the hooks of the user's program and the records that are written.

@@ -25,7 +25,6 @@ NON_FINITE = "parameters:gradient/non_finite"
 GLOBAL = "training:gradient_norm"
 SCALE = "training:gradient_scale"
 NORMS = "gradient norm"
-BEFORE, AFTER = "before clipping", "after clipping"
 
 _SEEN = (
     "exact, computed in float32 at least; read where the backward pass ended, divided by the factor of a GradScaler; "

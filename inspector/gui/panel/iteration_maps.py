@@ -24,8 +24,8 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
-NAMES_WIDTH, NUMBERS_WIDTH = 150, 58
-"""Pixels of the axis of names, and of one of numbers."""
+NAMES_WIDTH = 150
+"""Pixels of the axis of names."""
 LONGEST, AROUND = 22, 70
 """Characters of a name, and pixels of a title and an axis."""
 NAMED_PIXELS, ROW_PIXELS, LEAST_HEIGHT, MOST_HEIGHT = 13, 3, 200, 640

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any
 
 from inspector.capture import SUFFIX, CaptureError, Writer
-from inspector.records import Page, RunStart, RunStop
+from inspector.records import RunStart, RunStop
 from inspector.transport.network.content import Arrived, Hello
 from inspector.transport.network.wire import WireError
-
-MOST_DESCRIPTIONS = 100_000
-"""Records other than pages and events of one run."""
 
 
 class Receiving:
@@ -68,8 +64,3 @@ class Receiving:
                 writer.close()
             except CaptureError:
                 return
-
-
-def size_of(record: Any) -> int:
-    """Bytes that a record takes on the disk, about."""
-    return record.array.nbytes + 200 if isinstance(record, Page) else 500

@@ -45,7 +45,7 @@ class Sender:
     def __init__(self, address: Address, secret: bytes, start: RunStart) -> None:
         self.address, self._secret, self._start = address, secret, start
         self.path = Path(str(address))
-        self.dropped = self.resent = 0
+        self.dropped = 0
         self.error: CaptureError | None = None
         self._ring: deque[tuple[int, Any, int]] = deque()
         self._lasting: list[Any] = []
@@ -175,8 +175,7 @@ class Sender:
         told = json.loads(message.body)
         self._kept(int(told["next"]) - 1)
         with self._changed:
-            before, self._sent = self._sent, (self._ring[0][0] - 1 if self._ring else self._number)
-            self.resent += max(0, before - self._sent)
+            self._sent = self._ring[0][0] - 1 if self._ring else self._number
         return bool(told["fresh"])
 
     def _following(self) -> tuple[int, Any] | None:

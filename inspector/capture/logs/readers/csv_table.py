@@ -17,7 +17,7 @@ from inspector.capture.logs.csv_header import Columns, columns_of
 from inspector.capture.logs.flat_yaml import settings_beside
 from inspector.capture.logs.json_values import LITERALS
 from inspector.capture.logs.lines import UTF16, is_quiet, lines
-from inspector.capture.logs.reader import LOGS, Intake, OneFile, ReplacedError, folder_of
+from inspector.capture.logs.reader import LOGS, Intake, OneFile, ReplacedError, folder_or_name
 from inspector.capture.logs.rows import LONGEST_PHASE, note_time, seconds_of
 from inspector.capture.logs.run_log import EPOCH, NOTHING, TOKENS
 from inspector.capture.logs.tail import Tail
@@ -183,10 +183,7 @@ class Tables(OneFile):
 
     def run_of(self, path: Path, root: Path) -> str:
         """The folder, or the file where its name says which run it is."""
-        folder = folder_of(path, root)
-        if path == root or path.stem.lower() in USUAL:
-            return folder
-        return f"{folder}/{path.stem}" if folder else path.stem
+        return folder_or_name(path, root, USUAL)
 
 
 LOGS.register("csv")(Tables())

@@ -10,7 +10,7 @@ from inspector.capture.layout import CaptureError
 from inspector.capture.logs.document import Document
 from inspector.capture.logs.json_values import BadJsonError, parsed
 from inspector.capture.logs.lines import LONGEST, UTF16, lines
-from inspector.capture.logs.reader import LOGS, Intake, LogFile, OneFile, folder_of
+from inspector.capture.logs.reader import LOGS, Intake, LogFile, OneFile, folder_or_name
 from inspector.capture.logs.rows import put_row, run_word, step_name
 from inspector.capture.logs.tail import Tail
 from inspector.capture.regular import open_regular
@@ -138,10 +138,7 @@ class JsonLogs(OneFile):
 
     def run_of(self, path: Path, root: Path) -> str:
         """The folder, or the file where its name says which run it is."""
-        folder = folder_of(path, root)
-        if path == root or path.stem.lower() in USUAL:
-            return folder
-        return f"{folder}/{path.stem}" if folder else path.stem
+        return folder_or_name(path, root, USUAL)
 
 
 LOGS.register("json-lines")(JsonLogs())

@@ -22,7 +22,7 @@ from inspector.capture.logs.tfrecord import HEADER, LARGEST, Window, windows
 from inspector.capture.logs.wire import BadMessageError, double, fields, signed, single, text, varint
 from inspector.records.plain_text import plain_line
 
-WALL_TIME, STEP, FILE_VERSION, SUMMARY, SESSION = 1, 2, 3, 5, 7
+WALL_TIME, STEP, SUMMARY, SESSION = 1, 2, 5, 7
 TAG, SIMPLE, HISTOGRAM, TENSOR, METADATA = 1, 2, 5, 8, 9
 START_OF_SESSION = 1
 HPARAMS, DEEPEST = "hparams", 8

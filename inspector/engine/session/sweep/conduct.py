@@ -33,14 +33,19 @@ MOST_AHEAD = 64
 """Frames that are done and wait on the disk for a slow one before them."""
 
 
+def _print(stream: str, text: str) -> None:
+    (sys.stdout if stream == "stdout" else sys.stderr).write(text)
+
+
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Who is told: `cancelled` is asked, `progress` gets (done, total, text), `log` what happens, `output` prints."""
+    """Who is told: `cancelled` is asked, `progress` gets (done, total, text), `log` what happens, `output` what models
+    print in other processes."""
 
     cancelled: Callable[[], bool] = lambda: False
     progress: Callable[[float, float, str], None] = lambda _done, _total, _text: None
     log: Callable[[Log], None] = lambda _log: None
-    output: Output = lambda _stream, _text: None
+    output: Output = _print
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,9 +41,7 @@ def sweep_here(
     """
     paths = [checkpoints] if isinstance(checkpoints, (str, Path)) else list(checkpoints)
     folder = Path(out).absolute() if out is not None else temporary_capture()
-    spec = sequence if isinstance(sequence, InputSpec) else InputSpec(look_at=look_at)
-    if isinstance(sequence, str):
-        spec = InputSpec(kind="text", value=sequence, look_at=look_at)
+    spec = _spec_of(sequence, look_at)
     given = None if sequence is None or isinstance(sequence, (str, InputSpec)) else sequence
     bound = None
     if not isinstance(subject, str):
@@ -61,10 +58,13 @@ def sweep_here(
         ),
         workers=workers, threads=threads, scheduler=scheduler,
     )  # fmt: skip
-    Conductor(request, Maker(None, bound, given), Listener(progress=progress, output=_print)).run()
+    Conductor(request, Maker(None, bound, given), Listener(progress=progress)).run()
     return open_capture(folder)
 
 
-def _print(stream: str, text: str) -> None:
-    """What a model prints in a worker process."""
-    (sys.stdout if stream == "stdout" else sys.stderr).write(text)
+def _spec_of(sequence: Any, look_at: int) -> InputSpec:
+    if isinstance(sequence, InputSpec):
+        return sequence
+    if isinstance(sequence, str):
+        return InputSpec(kind="text", value=sequence, look_at=look_at)
+    return InputSpec(look_at=look_at)
