@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -49,3 +50,15 @@ def own_user_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyte
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "APPDATA", "LOCALAPPDATA"):
         monkeypatch.setenv(name, str(folder / name.lower()))
     yield folder
+
+
+@pytest.fixture(autouse=True)
+def no_module_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Models that a test wrote to a file, and what they import, are not found by the next test."""
+    before, path = frozenset(sys.modules), list(sys.path)
+    yield
+    sys.path[:] = path
+    written = str(tmp_path_factory.getbasetemp())
+    for name in sys.modules.keys() - before:
+        if (getattr(getattr(sys.modules[name], "__spec__", None), "origin", None) or "").startswith(written):
+            del sys.modules[name]

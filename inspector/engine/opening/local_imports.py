@@ -72,7 +72,7 @@ class LocalImports:
             tree = ast.parse(content)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return ()
-        names = dict.fromkeys(name for node in ast.walk(tree) for name in _names(node, found.package))
+        names = dict.fromkeys(name for node in ast.walk(tree) for name in imported_names(node, found.package))
         return [module for name in names for module in self._with_parents(name)]
 
     def _with_parents(self, name: str) -> list[Found]:
@@ -91,7 +91,7 @@ class LocalImports:
         return self._known[name]
 
 
-def _names(node: ast.AST, package: str) -> Iterator[str]:
+def imported_names(node: ast.AST, package: str) -> Iterator[str]:
     """The absolute names of the modules that a statement may import."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)

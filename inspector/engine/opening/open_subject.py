@@ -23,6 +23,7 @@ from inspector.engine.errors import InputError, ModelError, model_error
 from inspector.engine.model.subject import Subject, adopt
 from inspector.engine.model.training_mode import in_training
 from inspector.engine.model.uncompiled import unwrap_
+from inspector.engine.opening.beside import append_folder, require_own_modules
 from inspector.engine.opening.checkpoint_matching import fit
 from inspector.engine.opening.refused_formats import by_content, by_name
 from inspector.engine.opening.user_code import UserCode
@@ -139,7 +140,7 @@ def _named(load: Load, code: UserCode | None) -> Subject:
     if where.endswith(".py"):
         module = import_file(Path(where).expanduser(), code)
     else:
-        _append_to_path(str(Path.cwd()))
+        append_folder(str(Path.cwd()))
         module = _import_module(where, code)
     return _call(module, name, load.arguments, f"{Path(where).name}:{name}")
 
@@ -203,12 +204,6 @@ def _held(state: State) -> str:
     return f" ({counted(len(state.tensors), 'tensor')}, {count:,} numbers, {state.layout}: {first}{more})"
 
 
-def _append_to_path(folder: str) -> None:
-    """Behind everything else: a user's queue.py must not hide the standard one."""
-    if folder not in sys.path:
-        sys.path.append(folder)
-
-
 def _import_sample(sample: Sample, code: UserCode | None) -> ModuleType:
     """A sample of an installed package;
     this package's own are those in its folder, never others of that name somewhere else."""
@@ -248,9 +243,10 @@ def import_file(path: Path, code: UserCode | None = None) -> ModuleType:
     except OSError as problem:
         raise InputError(f"{path} cannot be read: {in_words(problem)}.") from None
     path = path.resolve()  # the file that is hashed is the file that runs, wherever a link points by then
-    _append_to_path(str(path.parent))
+    append_folder(str(path.parent))
     if code is not None:
         code.require_file(path)
+    require_own_modules(path)
     name = f"inspected_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
