@@ -11,7 +11,7 @@ import click
 from inspector.capture import CaptureError
 from inspector.cli.catalogue import catalogue
 from inspector.cli.demo import demo, no_qt
-from inspector.cli.diagnose import diagnose_
+from inspector.cli.diagnose import diagnose_, rules
 from inspector.cli.export import export
 from inspector.cli.fault import Fault
 from inspector.cli.listen import listen
@@ -24,7 +24,7 @@ from inspector.cli.watch import watch
 from inspector.transport.terminal import complain, say_details
 from inspector.version import __version__
 
-COMMANDS = (samples, run, sweep, watch, listen, list_, export, diagnose_, pack_, catalogue, demo)
+COMMANDS = (samples, run, sweep, watch, listen, list_, export, diagnose_, rules, pack_, catalogue, demo)
 
 
 class PathsAllowed(click.Group):

@@ -1,24 +1,29 @@
-"""`inspector diagnose`: what the rules find in a capture."""
+"""`inspector diagnose`: what the rules find in a capture or log; `inspector rules`: which rules there are."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
-from inspector.capture import not_computed, summary
-from inspector.cli.fault import Fault
-from inspector.cli.fault import opened as open_at
-from inspector.diagnosis import Diagnosis, diagnose
+from inspector.capture import LogView, not_computed, summary
+from inspector.cli.fault import Fault, opened_any
+from inspector.cli.sarif import sarif
+from inspector.diagnosis import RULES, Diagnosis, Settings, SettingsError, diagnose, project_file, read_settings
 from inspector.diagnosis.diagnose import SEVERITIES
-from inspector.records import Finding
+from inspector.records import Finding, counted
 from inspector.transport.terminal import complain, say
 
 
 @click.command("diagnose")
 @click.argument("capture")
+@click.option("--run", help="The run, where a log has several.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--sarif", "sarif_file", type=click.Path(dir_okay=False), help="Also write them to a file (SARIF 2.1.0).")
+@click.option("--project", type=click.Path(dir_okay=False), help="Settings; else the nearest inspector.toml.")
+@click.option("--muted", "with_muted", is_flag=True, help="Also tell of findings that the project mutes.")
 @click.option(
     "--fail-on",
     type=click.Choice(SEVERITIES),
@@ -26,12 +31,18 @@ from inspector.transport.terminal import complain, say
     help="End with 1 where a finding is as bad, or a rule failed.",
 )
 @click.option("--damaged", is_flag=True, help="Do not end with 1 because what rules read is damaged.")
-def diagnose_(capture: str, as_json: bool, fail_on: str | None, damaged: bool) -> None:
-    """Report what is wrong in a captured run: rule, place, steps, evidence, remedy."""
-    with open_at(capture) as opened:
-        found = diagnose(opened, opened.frames)
+def diagnose_(
+    capture: str, run: str | None, as_json: bool, sarif_file: str | None, project: str | None, with_muted: bool,
+    fail_on: str | None, damaged: bool,
+) -> None:  # fmt: skip
+    """Report what is wrong in a captured run, a training or a log: rule, place, steps, evidence, remedy."""
+    settings = Settings() if with_muted else _settings(project)
+    with opened_any(capture, run) as opened:
+        found = diagnose(opened, opened.frames, settings)
         labels = {frame.index: frame.label for frame in opened.frames}
-        lacking = not_computed(opened)
+        lacking = "" if isinstance(opened, LogView) else not_computed(opened)
+    if sarif_file is not None:
+        _write(Path(sarif_file), json.dumps(sarif(found, capture), indent=1, ensure_ascii=False))
     if as_json:
         click.echo(json.dumps(asdict(found), indent=1))
     else:
@@ -46,6 +57,47 @@ def diagnose_(capture: str, as_json: bool, fail_on: str | None, damaged: bool) -
     _end(found, fail_on, damaged=damaged)
 
 
+@click.command("rules")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def rules(as_json: bool) -> None:
+    """List the rules: number, key, why a finding can be believed, what they say, their limits with the sources."""
+    known = sorted(RULES.items(), key=lambda item: item[1].id)
+    if as_json:
+        words = ("id", "title", "summary", "trust", "scope", "reads", "needs", "reference")
+        told = [
+            {
+                "key": key,
+                **{word: getattr(rule, word) for word in words},
+                "limits": [asdict(one) for one in rule.limits],
+            }
+            for key, rule in known
+        ]
+        click.echo(json.dumps(told, indent=1))
+        return
+    for key, rule in known:
+        say(f"{rule.id}  {key} ({rule.trust}): {rule.summary}")
+        for limit in rule.limits:
+            say(f"  {key}.{limit.name} = {limit.value:g}{f' {limit.unit}' if limit.unit else ''}: {limit.source}")
+
+
+def _settings(project: str | None) -> Settings:
+    """Those of the file that was given, or of the nearest. Raises Fault."""
+    path = Path(project) if project is not None else project_file(Path.cwd())
+    if path is None:
+        return Settings()
+    try:
+        return read_settings(path)
+    except (SettingsError, OSError) as problem:
+        raise Fault(str(problem)) from None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise Fault(f"{path} cannot be written: {problem.strerror}.") from None
+
+
 def _end(found: Diagnosis, fail_on: str | None, *, damaged: bool) -> None:
     """Raises Fault, or SystemExit where all is said already, for what the command ends with 1."""
     worst = max((SEVERITIES.index(finding.severity) for finding in found.findings), default=-1)
@@ -58,16 +110,19 @@ def _end(found: Diagnosis, fail_on: str | None, *, damaged: bool) -> None:
 def _tell(found: Diagnosis, labels: dict[int, str]) -> None:
     lost = [damage for one in found.unjudged for damage in one.damage if not damage.anywhere]
     for finding in found.findings:
-        say(f"{finding.severity}: {_where(finding, labels)}{finding.message} [{finding.rule}]")
+        say(f"{finding.severity}: {_where(finding, labels)}{finding.message} [{finding.id} {finding.rule}]")
         names = [
             f"{name} (damaged)" if any(one.concerns(name, finding.frame) for one in lost) else name
             for name in finding.evidence
         ]
         say(f"  evidence: {', '.join(names) or 'none'}")
-        if finding.remedy:
-            say(f"  remedy: {finding.remedy}")
+        for word in ("sure", "unless", "remedy", "code", "reference"):
+            if text := getattr(finding, word):
+                say(f"  {word}: {text}")
     if not found.findings:
         say(f"Nothing was found by {', '.join(found.asked)}." if found.asked else "No rule has judged this capture.")
+    if found.muted:
+        say(f"{counted(len(found.muted), 'finding')} muted by the project's settings; --muted tells them.")
     if found.silent:
         say(f"Nothing to look at was captured for {', '.join(found.silent)}.")
 

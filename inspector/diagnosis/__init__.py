@@ -1,14 +1,17 @@
 """Diagnosis: rules that read a capture and write findings, with evidence and a remedy.
 
 A rule is one file in `rules/`, or in another package (entry-point group `inspector.rules`). It reads one frame of a
-capture as `rule.Run` (the protocol of `capture/view.py`, with the scalars) and the verdicts in `analysis/`, never torch
-and never Qt, so that a capture from a cluster can be diagnosed on a laptop. A rule returns `records.Finding`s:
-severity, place, steps, evidence as channel names, remedy.
+capture, or a training as a whole, as `rule.Run` (the protocol of `capture/view.py`, with the scalars), and the verdicts
+in `analysis/`, never torch and never Qt, so that a capture from a cluster can be diagnosed on a laptop. A rule returns
+`records.Finding`s: severity, place, steps or iterations, evidence as channel names, how sure it is and what would make
+it wrong, remedy.
 
 In: a capture. Out: findings, the worst first, one line for each rule that could not be run, and the damage to what
 others read: those have not judged.
 
-    rule        the protocol of a rule, and the registry
+    rule        the protocol of a rule, its limits, and the registry
+    series      curves and tables over training, as rules read them
+    settings    what a project mutes, and which limits it changes
     evidence    what a rule read, and what of that is damaged
     diagnose    every rule over every frame
     rules/      one file for each rule
@@ -17,6 +20,20 @@ Begin reading with `rule.py`.
 """
 
 from inspector.diagnosis.diagnose import Diagnosis, Unjudged, diagnose
-from inspector.diagnosis.rule import RULES, Rule, Run
+from inspector.diagnosis.rule import RULES, Captured, Limit, Rule, Run
+from inspector.diagnosis.settings import Settings, SettingsError, project_file, read_settings
 
-__all__ = ["RULES", "Diagnosis", "Rule", "Run", "Unjudged", "diagnose"]
+__all__ = [
+    "RULES",
+    "Captured",
+    "Diagnosis",
+    "Limit",
+    "Rule",
+    "Run",
+    "Settings",
+    "SettingsError",
+    "Unjudged",
+    "diagnose",
+    "project_file",
+    "read_settings",
+]

@@ -9,7 +9,8 @@ from typing import cast
 
 from inspector.capture.damage import Damage
 from inspector.diagnosis.evidence import Evidence
-from inspector.diagnosis.rule import RULES, Rule, Run
+from inspector.diagnosis.rule import RULES, Captured, Rule, Run
+from inspector.diagnosis.settings import Settings
 from inspector.records import Finding, Frame
 
 SEVERITIES = ("info", "warning", "error")
@@ -31,6 +32,7 @@ class Diagnosis:
         findings: the worst first, then by frame; also those of rules that could not judge everything.
         asked: keys of the rules that judged all that they look at: where these found nothing, there is nothing.
         silent: keys of those that had nothing to look at.
+        muted: findings that the project does not want to see.
         broken: one line for each rule that could not be imported or failed.
         unjudged: the rules of whose evidence something is damaged.
     """
@@ -40,19 +42,23 @@ class Diagnosis:
     silent: tuple[str, ...]
     broken: tuple[str, ...]
     unjudged: tuple[Unjudged, ...] = ()
+    muted: tuple[Finding, ...] = ()
 
 
-def diagnose(run: Run, frames: Sequence[Frame]) -> Diagnosis:
-    """Ask every rule about every frame. What a rule reads is noted, and damage to that means that it has not judged."""
-    answers = [_answer(key, rule, run, frames) for key, rule in RULES.items()]
+def diagnose(run: Captured, frames: Sequence[Frame], settings: Settings | None = None) -> Diagnosis:
+    """Ask every rule about every frame, or once about the training. What a rule reads is noted, and damage to that
+    means that it has not judged."""
+    settings = settings or Settings()
+    answers = [_answer(key, rule, run, frames, settings) for key, rule in RULES.items()]
     found = [finding for answer in answers for finding in answer.findings]
     found.sort(key=lambda finding: (-SEVERITIES.index(finding.severity), finding.frame))
     return Diagnosis(
-        findings=tuple(found),
+        findings=tuple(finding for finding in found if settings.mute_of(finding) is None),
         asked=tuple(one.key for one in answers if one.judged and one.something),
         silent=tuple(one.key for one in answers if one.judged and not one.something),
         broken=(*(f"{bad.origin}: {bad.reason}" for bad in RULES.broken), *(one.fault for one in answers if one.fault)),
         unjudged=tuple(Unjudged(one.key, one.damage) for one in answers if one.damage),
+        muted=tuple(finding for finding in found if settings.mute_of(finding) is not None),
     )
 
 
@@ -71,8 +77,8 @@ class _Answer:
         return not self.damage and not self.fault
 
 
-def _answer(key: str, rule: Rule, run: Run, frames: Sequence[Frame]) -> _Answer:
-    answer, evidence = _Answer(key), Evidence(run)
+def _answer(key: str, rule: Rule, run: Captured, frames: Sequence[Frame], settings: Settings) -> _Answer:
+    answer, evidence = _Answer(key), Evidence(run, lambda: _limits(key, rule, settings))
     if not rule.reads or {channel.kind for channel in run.channels.values()} & set(rule.reads):
         try:
             for finding in _of_rule(key, rule, cast(Run, evidence), frames):
@@ -84,9 +90,14 @@ def _answer(key: str, rule: Rule, run: Run, frames: Sequence[Frame]) -> _Answer:
     return answer
 
 
+def _limits(key: str, rule: Rule, settings: Settings) -> dict[str, float]:
+    return {one.name: settings.limits.get(f"{key}.{one.name}", one.value) for one in rule.limits}
+
+
 def _of_rule(key: str, rule: Rule, run: Run, frames: Sequence[Frame]) -> Iterator[Finding]:
-    for frame in frames:
-        for finding in rule.findings(run, frame.index):
+    for frame in [-1] if rule.scope == "training" else [one.index for one in frames]:
+        for finding in rule.findings(run, frame):
             if finding.severity not in SEVERITIES:
                 raise ValueError(f"a finding of severity {finding.severity!r}; expected {', '.join(SEVERITIES)}")
-            yield replace(finding, rule=key, frame=frame.index)
+            reference = finding.reference or rule.reference
+            yield replace(finding, rule=key, id=rule.id, frame=frame, reference=reference)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from inspector.capture.damage import Damage
-from inspector.diagnosis.rule import Rule, Run
+from inspector.diagnosis.rule import Captured, Rule
 
 NUMBERS = frozenset({"array", "block", "overview", "known", "holes", "extent", "channel"})
 """Methods of a run that tell of one channel in one frame."""
@@ -22,8 +22,9 @@ class Evidence:
         something: whether anything was there; else the rule had nothing to look at.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Captured, limits: Callable[[], Mapping[str, float]] = dict) -> None:
         self._run = run
+        self._limits = limits
         self._notes = False
         self.something = False
         self.read: set[tuple[str, int]] = set()
@@ -42,6 +43,18 @@ class Evidence:
             return found(name, frame, *more, **named)
 
         return asked
+
+    def limit(self, name: str) -> float:
+        """A limit of the rule that judges."""
+        return self._limits()[name]
+
+    def training(self) -> Mapping[str, Any]:
+        """What a watched run said of itself; empty where nothing was."""
+        said = self._run.start.meta.get("training")
+        if not isinstance(said, Mapping):
+            return {}
+        self._notes = self.something = True
+        return said
 
     def revision(self, name: str, frame: int = -1) -> int:
         """As the run says. A rule that asks passes over a channel without pages; they may have been lost."""

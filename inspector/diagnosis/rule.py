@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 from inspector.capture.damage import Damage
 from inspector.capture.view import View
 from inspector.records import Finding, Scalar
 from inspector.registry import Registry
 
+Trust = Literal["exact", "counterfactual", "statistical", "descriptive"]
+"""Why a finding can be believed, the best reason first: nothing was estimated; something was tried, and the outcome
+compared; a test over many iterations; a number beyond a limit that has a source."""
+Scope = Literal["frame", "training"]
 
-class Run(View, Protocol):
-    """The data of a rule: channels and their numbers, and the scalars of every frame. An open capture is one."""
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A number that decides, which a project may change.
+
+    Attributes:
+        name: in a project's file, after the rule's key: "updates-lost.share".
+        value, unit: what it is unless changed.
+        source: where it comes from; what it misses, or accuses wrongly.
+    """
+
+    name: str
+    value: float
+    source: str
+    unit: str = ""
+
+
+class Captured(View, Protocol):
+    """What is diagnosed: channels and their numbers, and the scalars of every frame. An open capture or log is one."""
 
     @property
     def scalars(self) -> Sequence[Scalar]:
@@ -23,21 +45,43 @@ class Run(View, Protocol):
         """What is known to be lost, or may be. `diagnose` looks at it for every rule."""
 
 
+class Run(Captured, Protocol):
+    """The data of a rule."""
+
+    def limit(self, name: str) -> float:
+        """The value of one of the rule's limits, as the project has it."""
+
+    def training(self) -> Mapping[str, Any]:
+        """What a watched run said of its optimizers and parameters; empty where nothing was."""
+
+
 class Rule(Protocol):
-    """One way in which a model can be wrong.
+    """One way in which a model or its training can be wrong.
 
     Attributes:
+        id: "IN101"; never given to another rule. The hundreds tell the trust: 1 exact, 2 counterfactual,
+            3 statistical, 4 descriptive. Rules of other packages begin with other letters.
         title: a short text for a list.
         summary: one sentence on what is wrong where this rule finds something.
+        trust: why a finding can be believed.
+        scope: whether it judges each frame, or the training as a whole (then it is asked once, with frame -1).
         reads: kinds of the channels that it reads; it is not applied to a run without any of them.
+        needs: quantities that have to be computed for it (`--with`); "" stands for none.
+        limits: the numbers that decide. reference: where the claim comes from.
     """
 
+    id: str
     title: str
     summary: str
+    trust: Trust
+    scope: Scope
     reads: tuple[str, ...]
+    needs: tuple[str, ...]
+    limits: tuple[Limit, ...]
+    reference: str
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
-        """What is wrong in one frame. Only what the numbers show: nothing where they do not suffice.
+        """What is wrong in one frame, or in the training. Only what the numbers show, else nothing.
 
         Cells that were not captured or are damaged are NaN, or masked in whole numbers; a rule that read what is
         damaged is told of as one that could not judge. Raises CaptureError.
@@ -47,7 +91,7 @@ class Rule(Protocol):
 RULES: Registry[Rule] = Registry("rules", "inspector.diagnosis.rules")
 
 
-def scalar(run: Run, name: str, frame: int) -> float:
+def scalar(run: Captured, name: str, frame: int) -> float:
     """The value of a scalar in a frame, NaN where there is none."""
     values = [one.value for one in run.scalars if one.name == name and one.frame == frame]
     return values[-1] if values else float("nan")

@@ -119,7 +119,17 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A diagnosis: rule, severity, place, steps, the evidence and the remedy."""
+    """What a rule found.
+
+    Attributes:
+        rule, id: its key, and its number that never changes ("IN101"); `diagnose` fills both in.
+        place: the module, parameter or input that it is about; "" for the model as a whole.
+        message: the verdict, with its numbers.
+        evidence: channels; a reader opens the first at `frame` (-1 for a training as a whole), `steps` or `iterations`.
+        sure: how sure it is, in words; an estimate has its spread. unless: what would make it wrong.
+        remedy, code: what to change, in words and as a line of code. reference: where the claim comes from.
+        steps, iterations: where it shows, the first one first.
+    """
 
     rule: str
     severity: Severity
@@ -129,6 +139,12 @@ class Finding:
     remedy: str = ""
     steps: tuple[int, ...] = ()
     frame: int = -1
+    id: str = ""
+    iterations: tuple[int, ...] = ()
+    sure: str = ""
+    unless: str = ""
+    code: str = ""
+    reference: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ def test_the_panel_is_drawn_and_the_rule_is_asked(site: Path, shell: Shell) -> N
         "quiet.inspect",
     )
     out = shell("diagnose", "quiet.inspect").stdout
-    assert "info: rnn.l0: the largest entry of all steps is" in out and "[quiet-state]" in out
+    assert "info: rnn.l0: the largest entry of all steps is" in out and "[QS401 quiet-state]" in out
     assert shell("diagnose", "quiet.inspect", "--fail-on", "info", expect=1).stderr
 
 

@@ -59,8 +59,13 @@ def judged(path: Path) -> Diagnosis:
 
 
 def unjudged(found: Diagnosis) -> dict[str, tuple[str, ...]]:
-    """What each rule that could not judge lacks, by channel."""
-    return {one.rule: tuple(damage.channel for damage in one.damage) for one in found.unjudged}
+    """What each rule about frames that could not judge lacks, by channel; the others have nothing to look at here."""
+    damaged = [one for one in found.unjudged if RULES[one.rule].scope == "frame"]
+    return {one.rule: tuple(damage.channel for damage in one.damage) for one in damaged}
+
+
+def silent(found: Diagnosis) -> set[str]:
+    return {rule for rule in found.silent if RULES[rule].scope == "frame"}
 
 
 def test_a_rule_of_whose_pages_one_is_damaged_has_not_judged(tmp_path: Path) -> None:
@@ -69,7 +74,7 @@ def test_a_rule_of_whose_pages_one_is_damaged_has_not_judged(tmp_path: Path) -> 
     assert set(whole.asked) == set(BOTH) and not whole.unjudged and not whole.findings
     flip(path, 1)
     found = judged(path)
-    assert found.asked == ("gradient-reach",) and not found.silent and not found.broken
+    assert found.asked == ("gradient-reach",) and not silent(found) and not found.broken
     assert unjudged(found) == {"nonfinite": ("x:health/h",)}
     assert "x:health/h" in found.unjudged[0].damage[0].sentence
 
@@ -132,6 +137,7 @@ def test_a_lost_frame_is_one_that_was_not_judged(tmp_path: Path) -> None:
 def test_a_rule_that_fails_has_not_judged_either(tmp_path: Path) -> None:
     class Fails:
         title, summary, reads = "t", "s", ("state",)
+        id, trust, scope, needs, limits, reference = "XX401", "descriptive", "frame", (), (), "a test"
 
         def findings(self, run: Run, frame: int) -> Iterable[Finding]:
             yield Finding(rule="fails", severity="info", place="x", message=str(run.array("x:h", frame)[0]))
@@ -161,7 +167,7 @@ def test_a_rule_that_read_nothing_had_nothing_to_look_at(tmp_path: Path) -> None
         )
         writer.write(RunStop("done"))
     found = judged(tmp_path / "a.inspect")
-    assert not found.asked and set(found.silent) == set(BOTH) and not found.unjudged
+    assert not found.asked and silent(found) == set(BOTH) and not found.unjudged
 
 
 def test_with_fail_on_a_rule_that_failed_is_no_success(
@@ -169,6 +175,7 @@ def test_with_fail_on_a_rule_that_failed_is_no_success(
 ) -> None:
     class Fails:
         title, summary, reads = "t", "s", ("state",)
+        id, trust, scope, needs, limits, reference = "XX401", "descriptive", "frame", (), (), "a test"
 
         def findings(self, run: Run, frame: int) -> Iterable[Finding]:
             found = float(run.array("x:h", frame)[0])

@@ -71,7 +71,7 @@ def test_nan_is_found_with_its_first_step_and_masked_scores_are_not(tmp_path: Pa
         ("rnn.l0", "error", "nonfinite", (5,), 0), ("x", "error", "nonfinite", (3,), 0),
     ]  # fmt: skip
     assert found.findings[0].message == "h: 2 NaN and 1 infinite of 10 values, first at step 5"
-    assert found.asked == ("nonfinite",) and found.silent == ("gradient-reach",) and not found.broken
+    assert found.asked == ("nonfinite",) and "gradient-reach" in found.silent and not found.broken
 
 
 def test_gradients_of_parameters_are_found_once_and_have_no_step(tmp_path: Path) -> None:
@@ -106,6 +106,7 @@ def test_a_gradient_that_does_not_reach_what_the_loss_depends_on(
 def test_a_rule_that_fails_is_one_line_and_takes_no_other_along(tmp_path: Path, rules: None) -> None:
     class Fails:
         title, summary, reads = "t", "s", ()
+        id, trust, scope, needs, limits, reference = "XX401", "descriptive", "frame", (), (), "a test"
 
         def __init__(self, severity: str) -> None:
             self.severity = severity

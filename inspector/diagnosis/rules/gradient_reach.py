@@ -13,7 +13,7 @@ from typing import Any
 import numpy.typing as npt
 
 from inspector.analysis.influence import Past, influence_verdict
-from inspector.diagnosis.rule import RULES, Run, scalar
+from inspector.diagnosis.rule import RULES, Run, Scope, Trust, scalar
 from inspector.records import Finding
 
 INFLUENCE, GRADIENT = "input:influence/loss", "input:gradient/lag"
@@ -28,9 +28,15 @@ REMEDIES = {
 class GradientReach:
     """Reads influence and gradient by lag, and the verdict that the panel Influence shows."""
 
+    id = "IN201"
     title = "Gradients do not reach what the loss depends on"
     summary = "The loss depends on inputs at lags at which its gradient has vanished or exploded."
+    trust: Trust = "counterfactual"
+    scope: Scope = "frame"
     reads = ("influence",)
+    needs = ("influence",)
+    limits = ()
+    reference = "Pascanu, Mikolov & Bengio 2013, arXiv 1211.5063; Hochreiter & Schmidhuber 1997"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one, for the whole model."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.diagnosis.rule import RULES, Run
+from inspector.diagnosis.rule import RULES, Run, Scope, Trust
 from inspector.records import Channel, Finding
 
 SCORES = "health/scores"
@@ -23,9 +23,15 @@ class NonFinite:
     Scores of −∞ are not an error: they exclude a class.
     """
 
+    id = "IN101"
     title = "Values that are not finite"
     summary = "A tensor holds NaN or infinity."
+    trust: Trust = "exact"
+    scope: Scope = "frame"
     reads = ("health",)
+    needs = ()
+    limits = ()
+    reference = "IEEE 754: NaN passes through every further operation"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each tensor, with the first step at which it happens."""

@@ -147,7 +147,9 @@ class Watcher:
         about = described(self._core.optimizers, known.names, known.column, known.of_model)
         about["ties"] = known.ties
         about["training"] = model.training
-        about["in_evaluation_mode"] = [name for name, part in model.named_modules() if name and not part.training]
+        still = {name: type(part).__name__ for name, part in model.named_modules() if name and not part.training}
+        about["in_evaluation_mode"], about["classes"] = list(still), still
+        about["frozen"] = [n for n, one in zip(known.names, known.tensors, strict=True) if not one.requires_grad]
         about["watch"] = self._settings.described()
         about["processes"] = dist.get_world_size() if several() else 1
         start = replace(start, title=f"{start.title}: training", meta={**start.meta, "training": about})

@@ -1,0 +1,64 @@
+"""Jumps of the loss that cost something: rolling median and median absolute deviation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from inspector.analysis.loss_trend import WINDOW, Jump, jumps_of
+from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.series import Line, line_of
+from inspector.records import Finding, counted
+
+
+class LossSpike:
+    """Reads the training loss. Nets that learn well spike too, so only a jump that lasts is a warning.
+
+    Counter-example: a single hard batch, which is told as information.
+    """
+
+    id = "IN301"
+    title = "Spikes of the loss"
+    summary = "The loss jumps far above its usual spread."
+    trust: Trust = "statistical"
+    scope: Scope = "training"
+    reads = ("series", "training")
+    needs = ()
+    limits = (
+        Limit("distance", 10, "Median absolute deviations above the median of 50: 6 and 10 are trainspotter's."),
+        Limit("recovery", 20, "Points until the median before is reached again; fewer are a bad batch.", "points"),
+        Limit("share", 0.1, "A tenth of what had been gained since the beginning; below it a loss near 0 is restless."),
+    )
+    reference = "Chowdhery et al. 2022 (PaLM), section 5.1: spikes, and skipping their batches"
+
+    def findings(self, run: Run, frame: int) -> Iterable[Finding]:
+        """At most one, the worst jump first among its iterations."""
+        loss = line_of(run, "loss")
+        jumps = jumps_of(loss.x, loss.y, run.limit("distance")) if loss is not None else []
+        if loss is None or not jumps:
+            return
+        slow = [one for one in jumps if self._lasts(run, one, loss)]
+        worst = max(slow or jumps, key=lambda one: one.distance)
+        back = (
+            f"{counted(worst.recovered, 'point')} later it was back" if worst.recovered >= 0 else "it did not come back"
+        )
+        more = f"; {len(jumps)} spikes in all" if len(jumps) > 1 else ""
+        yield Finding(
+            rule="loss-spike", severity="warning" if slow else "info", place="",
+            message=f"the loss jumped from {worst.before:.3g} to {worst.value:.3g} at iteration {worst.x:g} "
+            f"({worst.distance:.0f} median absolute deviations), and {back}{more}",
+            evidence=(loss.channel,), iterations=(int(worst.x), *(int(one.x) for one in jumps if one is not worst)),
+            sure="a comparison with the 50 points before", unless="another loss or other data began there",
+            remedy="Open the spike: its batch, which parameter moved first. Lower the learning rate or β₂, clip by "
+            "norm, leave out the batch.",
+        )  # fmt: skip
+
+    def _lasts(self, run: Run, jump: Jump, loss: Line) -> bool:
+        """Whether it took long to come back, and not for want of points, and was large beside what had been gained."""
+        missing = jump.recovered if jump.recovered >= 0 else len(loss.y) - 1 - jump.index
+        gained = float(np.nanmedian(loss.y[:WINDOW])) - jump.before
+        return missing > run.limit("recovery") and jump.value - jump.before > run.limit("share") * gained
+
+
+RULES.register("loss-spike")(LossSpike())

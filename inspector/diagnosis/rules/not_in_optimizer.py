@@ -1,0 +1,46 @@
+"""A trainable parameter that no optimizer has: exact, no threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from inspector.diagnosis.rule import RULES, Run, Scope, Trust
+from inspector.diagnosis.series import listed
+from inspector.records import Finding
+
+NORMS = "parameters:gradient/norm"
+
+
+class NotInOptimizer:
+    """Reads the groups of the optimizers. Usual cause: the optimizer was made before the model was moved, wrapped or
+    extended."""
+
+    id = "IN110"
+    title = "Parameters that no optimizer has"
+    summary = "A parameter that requires a gradient is never updated."
+    trust: Trust = "exact"
+    scope: Scope = "training"
+    reads = ("series",)
+    needs = ()
+    limits = ()
+    reference = "huggingface/accelerate#2665: parameters replaced after the optimizer was made"
+
+    def findings(self, run: Run, frame: int) -> Iterable[Finding]:
+        """At most one, for all such parameters."""
+        said = run.training()
+        frozen = set(said.get("frozen", ()))
+        names = [str(name) for name in said.get("without_optimizer", ()) if name not in frozen]
+        if names:
+            yield Finding(
+                rule="not-in-optimizer", severity="warning", place=names[0] if len(names) == 1 else "",
+                message=f"no optimizer has {listed(names)}, though "
+                f"{'they require' if len(names) > 1 else 'it requires'} a gradient",
+                evidence=(NORMS,) if NORMS in run.channels else (), sure="exact, when watching began",
+                unless="they were added to a group later, or are updated by hand",
+                remedy="Make the optimizer after the model is complete, moved and wrapped, from all of its parameters; "
+                "what is meant to stay gets requires_grad_(False).",
+                code="optimizer = torch.optim.AdamW(model.parameters(), lr)",
+            )  # fmt: skip
+
+
+RULES.register("not-in-optimizer")(NotInOptimizer())

@@ -1,0 +1,61 @@
+"""The same batch again and again: exact, by a hash of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.series import table_of
+from inspector.records import Finding
+
+HASHES = "training:batch_hash"
+
+
+class RepeatedBatch:
+    """Reads the hash of each recorded batch.
+
+    Counter-example: full-batch training, and a test whether one batch can be learned; both mean to do this.
+    """
+
+    id = "IN115"
+    title = "The same batch every time"
+    summary = "All recorded iterations saw the same data, or neighbouring ones did."
+    trust: Trust = "exact"
+    scope: Scope = "training"
+    reads = ("series",)
+    needs = ()
+    limits = (
+        Limit("iterations", 10, "Fewer may be a beginning."),
+        Limit("share", 0.1, "Share of neighbours that are equal: a shuffled set of 100 batches has about 0.01."),
+    )
+    reference = "Karpathy 2019, A recipe for training neural networks (look at the data)"
+
+    def findings(self, run: Run, frame: int) -> Iterable[Finding]:
+        """At most one."""
+        table = table_of(run, HASHES)
+        if table is None:
+            return
+        hashes = table.values[:, 0]
+        known = np.isfinite(hashes)
+        hashes, at = hashes[known], table.iterations[known]
+        if len(hashes) < run.limit("iterations"):
+            return
+        equal = hashes[1:] == hashes[:-1]
+        if not equal.any() or equal.mean() <= run.limit("share"):
+            return
+        every = bool(equal.all())
+        yield Finding(
+            rule="repeated-batch", severity="warning" if every else "info", place="",
+            message=f"all {len(hashes)} recorded iterations saw the same batch" if every
+            else f"{int(equal.sum())} of {len(equal)} recorded iterations saw the batch of the one before",
+            evidence=(HASHES,), iterations=tuple(int(one) for one in at[1:][equal][:3]),
+            sure="exact but for equal hashes of different data (53 bits)",
+            unless="it is meant: the whole data set in one batch, or a test whether one batch can be learned",
+            remedy="Look for a loader that is made anew in each iteration (next(iter(loader))), a generator with a "
+            "fixed seed, or data loaded once before the loop.",
+        )  # fmt: skip
+
+
+RULES.register("repeated-batch")(RepeatedBatch())

@@ -1,0 +1,70 @@
+"""Series over training as rules read them, of a watched run as of any log: tables by parameter, and the loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.capture.curves import column_dim, curves_of, names_of_columns, points_of, positions
+from inspector.capture.logs.roles import Role
+from inspector.diagnosis.rule import Captured
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A series of several columns (or one): `values` (n, m), NaN where nothing was recorded; `iterations` (n,); the
+    name of each column."""
+
+    channel: str
+    iterations: Floats
+    names: tuple[str, ...]
+    values: Floats
+
+
+def table_of(run: Captured, name: str) -> Table | None:
+    """A series by the name of its channel; None where there is none."""
+    if name not in run.channels or not run.revision(name):
+        return None
+    channel = run.channel(name)
+    values = np.ma.filled(np.ma.asarray(run.array(name)).astype(np.float64), np.nan)
+    names = names_of_columns(run, channel)
+    values = values.reshape(len(values), -1)
+    wanted = run.labels(channel.domain(column)) if (column := column_dim(channel)) is not None else ()
+    if len(wanted) > len(names):  # columns at the end that never had a number
+        values = np.pad(values, ((0, 0), (0, len(wanted) - len(names))), constant_values=np.nan)
+        names = (*names, *wanted[len(names) :])
+    at = positions(run, channel.domain("iteration"))
+    iterations = np.arange(len(values), dtype=np.float64) if at is None else at[: len(values)]
+    return Table(name, iterations, names or (channel.title,), values[: len(iterations)])
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A curve: where it is, its x and y (n,), only points that were logged (a NaN may be) and are undamaged."""
+
+    channel: str
+    name: str
+    x: Floats
+    y: Floats
+
+
+def line_of(run: Captured, role: Role) -> Line | None:
+    """The longest curve of a role; None where there is none."""
+    found = [curve for curve in curves_of(run) if curve.role == role]
+    lines = []
+    for curve in found:
+        points = points_of(run, curve)
+        kept = points.known & np.isfinite(points.x)
+        lines.append(Line(curve.channel.name, curve.name, points.x[kept], points.y[kept]))
+    return max(lines, key=lambda line: len(line.x), default=None)
+
+
+def listed(names: list[str] | tuple[str, ...], most: int = 4) -> str:
+    """Names in a sentence: "a, b and 3 more"."""
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"

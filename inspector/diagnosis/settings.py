@@ -1,0 +1,117 @@
+"""What a project says of its diagnosis: findings that are muted, and limits that are changed.
+
+It stands in `inspector.toml`, in the working directory or one above it:
+
+    [diagnosis]
+    mute = ["IN403", { rule = "no-gradient", place = "extra.*", reason = "frozen on purpose" }]
+
+    [diagnosis.limits]
+    "updates-lost.share" = 0.3
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from inspector.diagnosis.rule import RULES
+from inspector.records import Finding
+from inspector.registry import instead
+
+FILE = "inspector.toml"
+LARGEST = 1 << 20
+"""Bytes of such a file."""
+
+
+class SettingsError(ValueError):
+    """A project's file that cannot be used; the message is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """Findings that are not shown: of a rule (its key or id), at places that match a pattern."""
+
+    rule: str
+    place: str = "*"
+    reason: str = ""
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether it is about a finding."""
+        return self.rule in (finding.rule, finding.id) and fnmatchcase(finding.place, self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A project's wishes; without any, every rule is asked with its own limits."""
+
+    muted: tuple[Mute, ...] = ()
+    limits: Mapping[str, float] = field(default_factory=dict)
+    file: str = ""
+
+    def mute_of(self, finding: Finding) -> Mute | None:
+        """What mutes a finding, if anything."""
+        return next((mute for mute in self.muted if mute.covers(finding)), None)
+
+
+def project_file(folder: Path) -> Path | None:
+    """The nearest `inspector.toml`, from a folder upwards."""
+    return next((place / FILE for place in (folder, *folder.parents) if (place / FILE).is_file()), None)
+
+
+def read_settings(path: Path) -> Settings:
+    """Raises SettingsError, OSError."""
+    with path.open("rb") as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise SettingsError(f"{path} has more than {LARGEST:,} bytes; expected a short file of settings.")
+    try:
+        table = tomllib.loads(content.decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise SettingsError(f"{path} is not TOML: {problem}.") from None
+    diagnosis = _table(table.get("diagnosis", {}), "diagnosis", path)
+    mutes = diagnosis.get("mute", [])
+    if not isinstance(mutes, list):
+        raise SettingsError(f"{path}: diagnosis.mute is {mutes!r}; expected a list of rules.")
+    limits = _table(diagnosis.get("limits", {}), "diagnosis.limits", path)
+    return Settings(
+        tuple(_mute(one, path) for one in mutes),
+        {name: _limit(name, value, path) for name, value in limits.items()},
+        str(path),
+    )
+
+
+def known_limits() -> dict[str, float]:
+    """{"rule.limit": value} of every rule."""
+    return {f"{key}.{limit.name}": limit.value for key, rule in RULES.items() for limit in rule.limits}
+
+
+def _table(value: Any, name: str, path: Path) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise SettingsError(f"{path}: {name} is {value!r}; expected a table.")
+    return value
+
+
+def _mute(value: Any, path: Path) -> Mute:
+    parts = {"rule": value} if isinstance(value, str) else value
+    if not isinstance(parts, dict) or "rule" not in parts or not parts.keys() <= {"rule", "place", "reason"}:
+        raise SettingsError(f'{path}: {value!r} in diagnosis.mute; expected "RULE" or a table of rule, place, reason.')
+    if not all(isinstance(part, str) for part in parts.values()):
+        raise SettingsError(f"{path}: {value!r} in diagnosis.mute; expected texts.")
+    known = {name for key, rule in RULES.items() for name in (key, rule.id)}
+    if parts["rule"] not in known:
+        raise SettingsError(f"{path}: there is no rule {parts['rule']!r}; {instead(parts['rule'], known)}.")
+    return Mute(**parts)
+
+
+def _limit(name: str, value: Any, path: Path) -> float:
+    known = known_limits()
+    if name not in known:
+        raise SettingsError(f"{path}: there is no limit {name!r}; {instead(name, known)}.")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise SettingsError(f"{path}: {name} is {value!r}; expected a number.")
+    return float(value)

@@ -1,0 +1,151 @@
+"""A project's settings: what is muted, which limits are changed, and what is said of a file that cannot be used."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import call
+
+from inspector.capture import Writer
+from inspector.diagnosis import RULES, SettingsError, project_file, read_settings
+from inspector.records import Channel, Labels, Page, RunStart, RunStop
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "inspector.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_nearest_file_counts(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    outer = written(tmp_path, "")
+    assert project_file(tmp_path / "a" / "b") == outer
+    inner = written(tmp_path / "a", "")
+    assert project_file(tmp_path / "a" / "b") == inner
+
+
+def test_mutes_and_limits(tmp_path: Path) -> None:
+    settings = read_settings(
+        written(
+            tmp_path,
+            '[diagnosis]\nmute = ["IN403", {rule = "no-gradient", place = "extra.*", reason = "frozen"}]\n'
+            '[diagnosis.limits]\n"updates-lost.share" = 1\n',
+        )
+    )
+    assert settings.limits == {"updates-lost.share": 1.0}
+    assert [(mute.rule, mute.place) for mute in settings.muted] == [("IN403", "*"), ("no-gradient", "extra.*")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[diagnosis", "is not TOML"),
+        ("diagnosis = 3", "expected a table"),
+        ("[diagnosis]\nmute = 'IN101'", "expected a list"),
+        ("[diagnosis]\nmute = [3]", 'expected "RULE" or a table'),
+        ("[diagnosis]\nmute = [{rule = 'IN101', when = 'never'}]", 'expected "RULE" or a table'),
+        ("[diagnosis]\nmute = [{rule = 4}]", "expected texts"),
+        ("[diagnosis]\nmute = ['IN999']", "there is no rule 'IN999'"),
+        ("[diagnosis.limits]\n'updates-lost.chare' = 1", "close to it is updates-lost.share"),
+        ("[diagnosis.limits]\n'updates-lost.share' = 'much'", "expected a number"),
+        ("[diagnosis.limits]\n'updates-lost.share' = nan", "expected a number"),
+        ("#" * (1 << 20) + "\n", "more than 1,048,576 bytes"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_one_sentence(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=r"inspector\.toml") as problem:
+        read_settings(written(tmp_path, text))
+    assert said in str(problem.value) and len(str(problem.value).splitlines()) == 1
+
+
+def test_numbers_are_never_given_twice_and_tell_the_trust() -> None:
+    assert len({rule.id for _, rule in RULES.items()}) == len(RULES)
+    hundreds = {"exact": "IN1", "counterfactual": "IN2", "statistical": "IN3", "descriptive": "IN4"}
+    for key, rule in RULES.items():
+        assert rule.id.startswith(hundreds[rule.trust]) and len(rule.id) == 5, key
+        assert rule.title and rule.summary.endswith(".") and rule.reference
+        assert all(limit.source.endswith(".") for limit in rule.limits)
+        assert rule.trust != "descriptive" or rule.limits, "a description has a limit with a source"
+
+
+@pytest.fixture
+def lost(tmp_path: Path) -> Path:
+    """A capture in which updates of two parameters are lost to rounding."""
+    name = "parameters:update/lost"
+    with Writer(tmp_path / "t.inspect", RunStart(run="r", title="t")) as writer:
+        writer.write(
+            Channel(name=name, kind="series", dims=("iteration", "parameter"), shape=(None, None), dtype="float64")
+        )
+        writer.write(Page(name, 0, (0, 0), np.full((30, 2), 0.9)))
+        writer.write(Labels("parameter", ("a", "b\x1b[31m")))
+        writer.write(RunStop("done"))
+    return tmp_path
+
+
+def test_on_the_command_line(lost: Path) -> None:
+    told = call("diagnose", "t.inspect", cwd=lost).stdout
+    assert "[IN113 updates-lost]" in told and "\x1b" not in told
+    for word in (
+        "evidence: parameters:update/lost",
+        "sure: exact",
+        "unless: ",
+        "remedy: ",
+        "code: with torch",
+        "reference: ",
+    ):
+        assert f"  {word}" in told
+    written(lost, '[diagnosis]\nmute = ["updates-lost"]\n')
+    told = call("diagnose", "t.inspect", "--fail-on", "warning", cwd=lost).stdout
+    assert "IN113" not in told and "1 finding muted by the project's settings" in told
+    assert "IN113" in call("diagnose", "t.inspect", "--muted", "--fail-on", "warning", cwd=lost, expect=1).stdout
+    (lost / "other.toml").write_text('[diagnosis.limits]\n"updates-lost.share" = 0.95\n')
+    assert "IN113" not in call("diagnose", "t.inspect", "--project", "other.toml", cwd=lost).stdout
+    (lost / "other.toml").write_text("[diagnosis]\nmute = 1\n")
+    assert "expected a list" in call("diagnose", "t.inspect", "--project", "other.toml", cwd=lost, expect=2).stderr
+
+
+def test_sarif_has_every_finding_and_says_which_are_suppressed(lost: Path) -> None:
+    call("diagnose", "t.inspect", "--sarif", "t.sarif", cwd=lost)
+    (run,) = json.loads((lost / "t.sarif").read_text())["runs"]
+    known = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
+    (result,) = run["results"]
+    assert result["ruleId"] == "IN113" and result["level"] == "warning" and known["IN113"]["name"] == "updates-lost"
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "t.inspect"
+    assert list(known) == sorted(rule.id for _, rule in RULES.items())
+    written(lost, '[diagnosis]\nmute = ["IN113"]\n')
+    call("diagnose", "t.inspect", "--sarif", "t.sarif", cwd=lost)
+    (run,) = json.loads((lost / "t.sarif").read_text())["runs"]
+    assert [one["suppressions"] for one in run["results"]] == [[{"kind": "external"}]]
+    refused = call("diagnose", "t.inspect", "--sarif", f"no{os.sep}t.sarif", cwd=lost, expect=2).stderr
+    assert "cannot be written" in refused
+
+
+def test_the_rules_are_listed_with_their_limits(tmp_path: Path) -> None:
+    told = call("rules", cwd=tmp_path).stdout
+    assert "IN113  updates-lost (exact): " in told and "  updates-lost.share = 0.5: Half of the entries" in told
+    listed = json.loads(call("rules", "--json", cwd=tmp_path).stdout)
+    assert [one["id"] for one in listed] == sorted(rule.id for _, rule in RULES.items())
+
+
+def test_a_log_of_another_tool_is_judged_by_what_it_has(tmp_path: Path) -> None:
+    lines = [json.dumps({"step": n, "loss": 2.0 if n < 300 else float("nan")}) for n in range(400)]
+    (tmp_path / "log.jsonl").write_text("\n".join(lines))
+    told = call("diagnose", "log.jsonl", "--fail-on", "error", cwd=tmp_path, expect=1).stdout
+    assert "the loss is not finite first at iteration 300" in told and "[IN102 nonfinite-training]" in told
+    assert "Nothing to look at was captured for" in told and "no-gradient" in told
+
+
+def test_the_documents_name_every_rule_with_its_limits() -> None:
+    rows = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text().splitlines()
+    told = {row.split()[1]: row for row in rows if row.startswith("| IN")}
+    assert list(told) == sorted(rule.id for _, rule in RULES.items())
+    for key, rule in RULES.items():
+        limits = ", ".join(f"`{limit.name}` {limit.value:g}" for limit in rule.limits)
+        assert told[rule.id].startswith(f"| {rule.id} {key} |") and told[rule.id].endswith(
+            f"| {limits} |".replace("|  |", "| |")
+        )
