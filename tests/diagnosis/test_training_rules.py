@@ -248,7 +248,7 @@ def test_a_spike_that_lasts_is_a_warning(tmp_path: Path) -> None:
     late = falling()
     late[395:] += 2.0
     found = one(judged(tmp_path / "d.inspect", late), "loss-spike")
-    assert found.severity == "info" and "it has not come back in the 4 points since" in found.message
+    assert found.severity == "info" and "it was not back in the 4 points since" in found.message
     steady = falling(noise=0.0)
     assert not of(judged(tmp_path / "b.inspect", steady), "loss-spike")
 

@@ -40,8 +40,10 @@ class LossSpike:
             return
         slow = [one for one in jumps if self._lasts(run, one, loss)]
         worst = max(slow or jumps, key=lambda one: one.distance)
+        left = counted(len(loss.y) - 1 - worst.index, "point")
+        came = worst.recovered >= 0
         back = (
-            f"{counted(worst.recovered, 'point')} later it was back" if worst.recovered >= 0 else "it did not come back"
+            f"{counted(worst.recovered, 'point')} later it was back" if came else f"it was not back in the {left} since"
         )
         more = f"; {len(jumps)} spikes in all" if len(jumps) > 1 else ""
         yield Finding(
