@@ -1,45 +1,112 @@
-"""Two processes that train together, as tests start them: `python processes.py CASE RANK PORT FOLDER`."""
+"""Two processes that train together, as tests start them: each case they are asked for begins and ends a group.
+
+A process of torch begins with seconds of imports, so the same two take one case after the other.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import queue
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 WORLD = 2
+SECONDS = 120.0
 
 
-def together(case: str, folder: Path, port_file: Path, seconds: float = 120.0) -> list[dict[str, Any]]:
-    """Run a case in two processes; what each reported. Fails where one fails, or waits for ever."""
-    command = [sys.executable, __file__, case]
-    running = [
-        subprocess.Popen(
-            [*command, str(rank), str(port_file), str(folder)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(WORLD)
-    ]
-    try:
-        done = [one.communicate(timeout=seconds) for one in running]
-    finally:
-        for one in running:
+class Together:
+    """Two processes of this file; those that fail or wait for ever are ended, and the next case has new ones."""
+
+    def __init__(self) -> None:
+        self._running: list[subprocess.Popen[str]] = []
+        self._said: list[queue.SimpleQueue[str]] = []
+        self._plain: dict[str, list[str]] = {}
+        self._meetings = 0
+
+    def run(self, case: str, folder: Path) -> list[dict[str, Any]]:
+        """Run a case in both processes; what each reported. Fails where one fails, or waits for ever."""
+        if not self._running:
+            self._start()
+        self._meetings += 1
+        asked = json.dumps({"case": case, "folder": str(folder), "port_file": str(folder / f"meet-{self._meetings}")})
+        with self._ended_by_faults():
+            for one in self._running:
+                assert one.stdin is not None
+                one.stdin.write(asked + "\n")
+                one.stdin.flush()
+            reports = [json.loads(said.get(timeout=SECONDS)) for said in self._said]
+            faults = [report["fault"] for report in reports if "fault" in report]
+            assert not faults, faults
+        return reports
+
+    def plain(self, kind: str, folder: Path) -> list[str]:
+        """What the parameters of a kind are after the same training that nobody watches, of each process."""
+        if kind not in self._plain:
+            self._plain[kind] = [one["bits"] for one in self.run(f"{kind} plain", folder)]
+        return self._plain[kind]
+
+    def close(self) -> None:
+        """End both."""
+        for one in self._running:
             one.kill()
-    for one, (_, err) in zip(running, done, strict=True):
-        assert one.returncode == 0, err[-3000:]
-    return [{**json.loads(out.splitlines()[-1]), "stderr": err} for out, err in done]
+            one.communicate()
+        self._running, self._said = [], []
+
+    def _start(self) -> None:
+        for rank in range(WORLD):
+            command = [sys.executable, __file__, str(rank)]
+            one = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            said: queue.SimpleQueue[str] = queue.SimpleQueue()
+            threading.Thread(target=_listen, args=(one, said), daemon=True).start()
+            self._running.append(one)
+            self._said.append(said)
+
+    @contextlib.contextmanager
+    def _ended_by_faults(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
 
-def _main(case: str, rank: int, port_file: str, folder: str) -> None:
+def _listen(one: subprocess.Popen[str], said: queue.SimpleQueue[str]) -> None:
+    assert one.stdout is not None
+    with contextlib.suppress(ValueError):  # closed meanwhile
+        for line in one.stdout:
+            said.put(line)
+    said.put(json.dumps({"fault": "the process ended"}))
+
+
+def _main(rank: int) -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the libraries print is no answer
+    for line in sys.stdin:
+        asked = json.loads(line)
+        errors = Path(asked["folder"]) / f"stderr-{asked['case']}-{rank}"
+        with errors.open("w") as file:
+            os.dup2(file.fileno(), 2)
+        try:
+            report = _train(asked["case"], rank, asked["port_file"], asked["folder"])
+        except Exception as fault:  # noqa: BLE001 - told to the test, which fails
+            report = {"fault": f"{type(fault).__name__}: {fault}\n{errors.read_text()[-3000:]}"}
+        sys.stderr.flush()
+        answers.write(json.dumps({**report, "stderr": errors.read_text()}) + "\n")
+        answers.flush()
+
+
+def _train(case: str, rank: int, port_file: str, folder: str) -> dict[str, Any]:
     import hashlib
 
     import torch
     import torch.distributed as dist
     from torch import nn
-    from torch.distributed.fsdp import fully_shard
 
     import inspector
 
@@ -48,6 +115,8 @@ def _main(case: str, rank: int, port_file: str, folder: str) -> None:
     torch.manual_seed(0)
     model: Any = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3), nn.Linear(3, 1))
     if "fsdp" in case:
+        from torch.distributed.fsdp import fully_shard
+
         fully_shard(model)
     else:
         model = nn.parallel.DistributedDataParallel(model)
@@ -77,8 +146,8 @@ def _main(case: str, rank: int, port_file: str, folder: str) -> None:
         report |= {"error": watcher.error, "collectives": ranks.collectives, "path": str(watcher.path)}
     dist.barrier()
     dist.destroy_process_group()
-    sys.stdout.write(json.dumps(report) + "\n")
+    return report
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4])
+    _main(int(sys.argv[1]))

@@ -9,8 +9,9 @@ those of the one process.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.distributed as dist
@@ -24,7 +25,9 @@ from inspector.engine.watch.parameters import WRAPPERS, Parameters, local
 
 _HEAD = 4
 """Numbers before the tables: processes that end, iterations to the next recorded one, sum of losses, their count."""
-_watchers = 0
+_watchers: MutableMapping[Any, int] = WeakKeyDictionary()
+"""Store of a process group → how many watchers of this process have met in it; those of an earlier group do not count,
+which only one process may have had."""
 
 
 class Ranks:
@@ -48,16 +51,16 @@ class Together(Ranks):
     """This process among others that train the same model."""
 
     def __init__(self, parameters: Parameters, summed: Sequence[str]) -> None:
-        global _watchers
         self.rank, self._world = dist.get_rank(), dist.get_world_size()
         self._weights = [share_of(one) for one in parameters.tensors]
         self._tables = list(summed)
         self._columns = [c for c, weight in enumerate(self._weights) if weight is not None]
         self.sharded = bool(self._columns)
         self._device = next((local(one).device for one in parameters.tensors), torch.device("cpu"))
-        self._key = f"inspector/watch/{_watchers}"
-        _watchers += 1
         self._store: Any = dist.distributed_c10d._get_default_store()
+        number = _watchers.get(self._store, 0)
+        self._key = f"inspector/watch/{number}"
+        _watchers[self._store] = number + 1
         self._store.set(f"{self._key}/here/{self.rank}", "1")
         self._agreed: bool | None = None
 

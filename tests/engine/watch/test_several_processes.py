@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from processes import WORLD, together
+from processes import WORLD, Together
 from torch import nn
 
 import inspector
+
+
+@pytest.fixture(scope="module")
+def together() -> Iterator[Together]:
+    both = Together()
+    yield both
+    both.close()
 
 
 def alone(folder: Path, clip: bool) -> inspector.capture.Capture:  # type: ignore[name-defined]
@@ -30,10 +38,9 @@ def alone(folder: Path, clip: bool) -> inspector.capture.Capture:  # type: ignor
 
 
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
-def test_norms_are_those_of_the_whole_model(kind: str, tmp_path: Path) -> None:
-    plain = together(f"{kind} plain", tmp_path, tmp_path / "meet-0")
-    watched = together(kind, tmp_path, tmp_path / "meet-1")
-    assert [one["bits"] for one in watched] == [one["bits"] for one in plain]
+def test_norms_are_those_of_the_whole_model(together: Together, kind: str, tmp_path: Path) -> None:
+    watched = together.run(kind, tmp_path)
+    assert [one["bits"] for one in watched] == together.plain(kind, tmp_path)
     assert [one["error"] for one in watched] == [None, None]
     assert [one["path"] for one in watched] == [str(tmp_path / "run.inspect"), "None"]
     with inspector.open_capture(tmp_path / "run.inspect") as capture, alone(tmp_path, kind == "ddp") as whole:
@@ -50,11 +57,9 @@ def test_norms_are_those_of_the_whole_model(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", ["ddp time", "ddp one", "fsdp one", "ddp fails", "fsdp fails", "ddp closes"])
-def test_nobody_waits_for_ever(case: str, tmp_path: Path) -> None:
-    kind = case.split()[0]
-    plain = together(f"{kind} plain", tmp_path, tmp_path / "meet-0")
-    watched = together(case, tmp_path, tmp_path / "meet-1")
-    assert [one["bits"] for one in watched] == [one["bits"] for one in plain]
+def test_nobody_waits_for_ever(together: Together, case: str, tmp_path: Path) -> None:
+    watched = together.run(case, tmp_path)
+    assert [one["bits"] for one in watched] == together.plain(case.split()[0], tmp_path)
     first, second = watched
     if "one" in case:
         assert first["collectives"] == 0 and first["error"] is None
