@@ -234,7 +234,7 @@ def all_samples(recurrence: Recurrence, budget: int = 64 << 20) -> Iterator[tupl
     size = max(1, budget // max(1, b * s * recurrence.states.element_size() * 8))
     for start in range(0, t - 1, size):
         stop = min(start + size, t - 1)
-        yield recurrence.block(start, stop), torch.arange(start, stop)[:, None] < recurrence.lengths
+        yield recurrence.all_samples(start, stop), torch.arange(start, stop)[:, None] < recurrence.lengths
 
 
 def rows_per_page(length: int, row_bytes: int) -> int:

@@ -125,6 +125,18 @@ class Recurrence:
             tuple(values[start:stop, samples] for values in self.known),
         )
 
+    def all_samples(self, start: int, stop: int) -> StepBlock:
+        """Steps start … stop-1 of every sample; that of all steps is kept where it is small, for who asks again."""
+        if (start, stop) != (0, self.steps) or self.states.shape[1] == 1:
+            return self.block(start, stop)
+        key = (-1, start, stop)
+        found = self._blocks.get(key)
+        if found is None:
+            found = self.block(start, stop)
+            if self.states.nbytes * KEPT_VALUES <= KEPT_BYTES:
+                self._blocks[key] = found
+        return found
+
     def blocks(self, sample: int, size: int) -> Iterator[tuple[int, StepBlock]]:
         """The real steps of one sample in blocks of `size`: (first processing step, block of one sample).
 
