@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from counted_work import NOMINAL
 from kept import Kept
 from models import OnlyOutput
 from torch import nn
@@ -65,19 +66,23 @@ def test_declared_work_is_positive_and_grows_with_the_run() -> None:
     short, long = recorded("lstm", 24).trace, recorded("lstm", 96).trace
     for key, entry in QUANTITIES.items():
         if entry.work is not None:
-            assert entry.work(run_size(short)) > 0, key
-            assert entry.work(run_size(short)) <= entry.work(run_size(long)), key
+            less, more = (NOMINAL.seconds(entry.work(run_size(trace))) for trace in (short, long))
+            assert 0 < less <= more, key
 
 
-def test_an_estimate_is_the_work_over_the_speed_that_was_seen() -> None:
+def test_an_estimate_is_corrected_by_what_was_seen() -> None:
     short, long = recorded("lstm", 24).trace, recorded("lstm", 96).trace
-    costs, entry = Costs(), QUANTITIES["jacobian/lag"]
-    assert entry.work is not None and costs.estimate(["jacobian/lag"], [short])["jacobian/lag"] > 0
+    costs = Costs(NOMINAL)
+
+    def counted(key: str, trace: Trace) -> float:
+        return NOMINAL.seconds(QUANTITIES[key].work(run_size(trace)))  # type: ignore[misc]
+
+    assert costs.estimate(["jacobian/lag"], [short])["jacobian/lag"] == pytest.approx(counted("jacobian/lag", short))
     costs.learn({"jacobian/lag": 2.0}, [short])
-    grown = entry.work(run_size(long)) / entry.work(run_size(short))
+    grown = counted("jacobian/lag", long) / counted("jacobian/lag", short)
     told = costs.estimate(["jacobian/lag", "states"], [long])
     assert told == {"jacobian/lag": pytest.approx(2.0 * grown)}, "what is cheap has no estimate"
     other = costs.estimate(["lyapunov"], [short])["lyapunov"]
-    expected = QUANTITIES["lyapunov"].work(run_size(short)) / entry.work(run_size(short)) * 2.0  # type: ignore[misc]
+    expected = counted("lyapunov", short) / counted("jacobian/lag", short) * 2.0
     assert other == pytest.approx(expected), "of another quantity by the speed of those that were computed"
     assert sum(costs.estimate(["lyapunov"], list[Trace]()).values()) == 0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inspector.engine.analyses.directions import SeenSpread
 from inspector.engine.errors import Unsupported
+from inspector.engine.trace.work import Size, Work
 
 LONGEST = 512
 LAG_BUDGET, PATH_BUDGET = 3e10, 4e9
@@ -77,3 +79,22 @@ class PathBudget:
         affordable = PATH_BUDGET / (2.0 * s * s * directions * lags) if whole else RETENTION_BUDGET / (s * lags)
         count = max(1, min(t - 1, MOST, max(fewest, int(affordable))))
         return cls(lags, tuple(spaced(count, t)), directions, whole)
+
+
+def walk_work(size: Size) -> Work:
+    """Of one walk over the steps for both products by lag; a step without a direct path takes half of it."""
+    t, s = size.steps, size.state
+    if t < 2 or s > LARGEST:
+        return Work()
+    lags, paths = LagBudget(t, s), PathBudget.of(t, s)
+    rows = lags.directions * _pairs(lags.starts, lags.lags, t)
+    if lags.directions == s or paths.directions == s:  # else both are found from the same products
+        rows += paths.directions * _pairs(paths.starts, paths.lags, t)
+    push, passes = (size.entries, 9) if lags.directions == s or size.built else (size.push, 18)
+    copied = 4 * t * size.entries if size.built else 0.0
+    return Work(rows * push, numbers=passes * rows * s + copied, calls=62.0 * t)
+
+
+def _pairs(starts: Sequence[int], lags: int, t: int) -> float:
+    """Starts and lags within t steps."""
+    return float(sum(min(lags, t - 1 - start) for start in starts))

@@ -11,6 +11,8 @@ from inspector.engine.cells.base import Cell, StepBlock
 from inspector.engine.cells.gate_info import ACTIVATION
 
 LOW, HIGH, FLAT = 0.1, 0.9, 0.97
+FEW = 128
+"""Steps whose values of at most 1 are summed in float32: relative errors stay below 10⁻⁵."""
 GATE = "gate/"
 
 
@@ -38,11 +40,20 @@ def saturated(values: Tensor, signal: str, real: Tensor) -> Saturated:
     whole = bool(real.all())
     there = values if whole else torch.where(real[..., None].to(values.device), values, torch.zeros_like(values))
     counted = values.dtype if values.dtype.itemsize >= 4 else torch.float32
-    left, right = (there < low).to(counted), (there > high).to(counted)  # sums of truth values are ten times slower
+    left, right = torch.empty_like(there, dtype=counted), torch.empty_like(there, dtype=counted)
+    torch.lt(there, low, out=left)  # truth values as numbers: their sums are ten times as fast
+    torch.gt(there, high, out=right)
     if not whole:
         left *= real[..., None].to(left)
-    by_sample = (left + right).sum((0, 2))
-    total, squares = there.sum((0, 1), dtype=torch.float64), (there * there).sum((0, 1), dtype=torch.float64)
-    graded = 4 * (total - squares) if gate else int(real.sum()) - squares
-    by_unit = torch.stack((left.sum((0, 1)).double(), right.sum((0, 1)).double(), graded))
+    left, right = left.sum(0), right.sum(0)
+    by_sample = (left + right).sum(1)
+    squares = _over_steps(there * there)
+    graded = 4 * (_over_steps(there) - squares) if gate else int(real.sum()) - squares
+    by_unit = torch.stack((left.sum(0).double(), right.sum(0).double(), graded))
     return Saturated(by_unit.cpu(), by_sample.double().cpu(), real.sum(0).cpu() * values.shape[-1])
+
+
+def _over_steps(values: Tensor) -> Tensor:
+    """Sums (h,) float64 of (t, b, h); a few steps first in their own dtype, which is ten times as fast."""
+    few = values.dtype == torch.float32 and len(values) <= FEW
+    return (values.sum(0) if few else values).flatten(0, -2).sum(0, dtype=torch.float64)

@@ -298,6 +298,10 @@ class StepBlock(ABC):
         """What `frobenius` gives, once for all quantities that are made of it: (t, b)."""
         return self.frobenius()
 
+    def add_vjp_(self, before: Tensor, u: Tensor, at: int) -> None:
+        """Add Jᵀ u of one step to the gradients at the state before it: both (b, s), of all samples."""
+        before += self.vjp(u[None, :, :, None], slice(at, at + 1))[0, :, :, 0]
+
     @abstractmethod
     def input_vjp(self, u: Tensor) -> Tensor:
         """(∂s_t/∂x_t)ᵀ u for u (t, b, s, p) → (t, b, i, p): the gradient that reaches the step's input."""

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from inspector.engine.cells.base import Cell
+from inspector.engine.cells.base import StepBlock
 
 
-def sweep(cell: Cell, x: Tensor, states: Tensor, arriving: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Total gradients of one layer in one direction.
+def sweep(block: StepBlock, arriving: Tensor, *, inputs: bool = True) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Total gradients of one layer in one direction, from all its steps.
 
-    Shapes: x (t, b, i), states (t + 1, b, s), arriving (t, b, s), zero beyond a sample's end; t is 1 at least.
-    Returns δ (t, b, s), the gradient of the inputs (t, b, i), and of the initial state (b, s).
+    arriving is (t, b, s), zero beyond a sample's end; t is 1 at least.
+    Returns δ (t, b, s), the gradient of the inputs (t, b, i) or None without `inputs`, and of the initial state (b, s).
     """
-    block = cell.block(x, states[:-1], states[1:])
     delta = arriving.clone()
     for t in range(delta.shape[0] - 1, 0, -1):
-        delta[t - 1] += block.vjp(delta[t : t + 1, :, :, None], slice(t, t + 1))[0, :, :, 0]
+        block.add_vjp_(delta[t - 1], delta[t], t)
     first = block.vjp(delta[:1, :, :, None], slice(0, 1))[0, :, :, 0]
-    return delta, block.input_vjp(delta[..., None])[..., 0], first
+    return delta, block.input_vjp(delta[..., None])[..., 0] if inputs else None, first

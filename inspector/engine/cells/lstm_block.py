@@ -67,16 +67,20 @@ class LstmBlock(SpreadBlock):
         return torch.stack((g * i * (1 - i), before * f * (1 - f), i * (1 - g * g)), dim=2)
 
     @cached_property
+    def squashed(self) -> Tensor:
+        """tanh c', (t, b, h)."""
+        return torch.tanh(self.part("c", self.following))
+
+    @cached_property
     def to_output(self) -> Tensor:
         """Row factor of U_o in ∂(o tanh c')/∂h, c' held fixed: (t, b, h)."""
         o = self.gates["gate/output"]
-        return torch.tanh(self.part("c", self.following)) * o * (1 - o)
+        return self.squashed * o * (1 - o)
 
     @cached_property
     def leak(self) -> Tensor:
         """k = o (1 − tanh² c'), how a change of c' reaches o tanh(c'): (t, b, h)."""
-        squashed = torch.tanh(self.part("c", self.following))
-        return self.gates["gate/output"] * (1 - squashed * squashed)
+        return self.gates["gate/output"] * (1 - self.squashed * self.squashed)
 
     @property
     def forget(self) -> Tensor:
@@ -108,6 +112,19 @@ class LstmBlock(SpreadBlock):
         gates, uc = self._back(u, at)
         before = linear(gates.flatten(0, 2), self.w_back).view(*gates.shape[:3], -1)
         return torch.cat((before, self.forget[at][:, :, None] * uc), dim=3).transpose(2, 3)
+
+    def add_vjp_(self, before: Tensor, u: Tensor, at: int) -> None:
+        """The same products as `vjp`, without putting the parts side by side."""
+        if self.cell.w_hr is not None:
+            super().add_vjp_(before, u, at)
+            return
+        h, c = self.cell.parts["h"], self.cell.parts["c"]
+        uh, uc = u[:, h], torch.addcmul(u[:, c], self.leak[at], u[:, h])
+        gates = u.new_empty(len(u), 4, self.cell.hidden)
+        torch.mul(uc[:, None], self.to_cell[at], out=gates[:, :3])
+        torch.mul(uh, self.to_output[at], out=gates[:, 3])
+        before[:, h] += linear(gates.flatten(1), self.w_back)
+        before[:, c] += uc.mul_(self.forget[at])
 
     def input_vjp(self, u: Tensor) -> Tensor:
         """W_ihᵀ times the gradient at the pre-activations."""

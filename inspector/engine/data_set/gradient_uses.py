@@ -7,12 +7,13 @@ uses the parameter: for y = a Wᵀ the gradient of sequence b is the sum over it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import GradientEdge
 
 from inspector.engine.devices.present import has_float64
 from inspector.engine.errors import Unsupported
@@ -54,15 +55,24 @@ class Use:
 
 @dataclass(slots=True)
 class Uses:
-    """Every use of some parameters in one graph, with hooks that store the gradients there; `release` removes them."""
+    """Every use of some parameters in one graph, by the node of the graph; `release` lets go of the nodes."""
 
     found: list[Use] = field(default_factory=list)
-    handles: list[Any] = field(default_factory=list)
+    nodes: dict[Any, list[Use]] = field(default_factory=dict)
+
+    def edges(self) -> list[GradientEdge]:
+        """Where the gradients are to be had, one for each node."""
+        return [GradientEdge(node, 0) for node in self.nodes]
+
+    def take(self, gradients: Sequence[Tensor | None]) -> None:
+        """The gradients there, None where no loss depends on it."""
+        for uses, gradient in zip(self.nodes.values(), gradients, strict=True):
+            for use in uses:
+                use.delta = gradient
 
     def release(self) -> None:
-        """Remove the hooks, and release the graph."""
-        while self.handles:
-            self.handles.pop().remove()
+        """Release the graph."""
+        self.nodes.clear()
 
     def names(self) -> list[str]:
         """The parameters that are used."""
@@ -133,10 +143,7 @@ def _add(uses: Uses, node: Any, edge: int, name: str, path: tuple[str, ...], axe
     use.group = (kind, edge, path)
     use.whole = axes > 1 and use.read is None and kind == "AddBackward0"
 
-    def keep(gradients: tuple[Tensor | None, ...]) -> None:
-        use.delta = gradients[0]
-
-    uses.handles.append(node.register_prehook(keep))
+    uses.nodes.setdefault(node, []).append(use)
     uses.found.append(use)
 
 

@@ -20,6 +20,8 @@ from inspector.engine.trace.trace import Recurrence, Trace
 LONGEST, DIRECTIONS, EXACT = 512, 2, 4
 """Lags up to which a product of Jacobians is followed, the directions in which, and entries of a state of which all are
 followed."""
+LOOKED_AT = 16
+"""Steps whose norms are looked at together, so that calls for few numbers are few too."""
 VANISHED, EXPLODED = 1e-3, 1e3
 WHOLE_RUN = "sequences"
 """The place of numbers that are not of one layer."""
@@ -179,16 +181,24 @@ def horizon(recurrence: Recurrence, whole: StepBlock | None = None) -> Tensor:
     carried = start.expand(1, len(lengths), *start.shape).contiguous()
     logs = torch.zeros(len(lengths), dtype=torch.float64)
     equal = bool((lengths == t).all())
-    for at in range(t - 1, first - 1, -1):
-        begun = lengths > at
-        moved = block.vjp(carried, slice(at - first, at - first + 1))
-        norms = frobenius_norms(moved[0], (1, 2)).cpu() / start.shape[1] ** 0.5
-        scale = torch.where((norms > 0) & norms.isfinite() & begun, norms, 1.0).to(moved)[None, :, None, None]
-        moved = moved / scale
-        carried = moved if equal else torch.where(begun[None, :, None, None].to(moved.device), moved, carried)
-        logs = torch.where(begun, logs + norms.log(), logs)
-        passed = begun & ((logs < math.log(VANISHED)) | (logs > math.log(EXPLODED))) & found.isnan()
-        found = torch.where(passed, (lengths - at).double(), found)
+    for last in range(t, first, -LOOKED_AT):
+        steps = range(last - 1, max(first, last - LOOKED_AT) - 1, -1)
+        rows = []
+        for at in steps:
+            begun = lengths > at
+            moved = block.vjp(carried, slice(at - first, at - first + 1))
+            norms = frobenius_norms(moved[0], (1, 2)).cpu() / start.shape[1] ** 0.5
+            scale = torch.where((norms > 0) & norms.isfinite() & begun, norms, 1.0).to(moved)[None, :, None, None]
+            moved = moved / scale
+            carried = moved if equal else torch.where(begun[None, :, None, None].to(moved.device), moved, carried)
+            rows.append(norms)
+        numbers = torch.tensor(list(steps))[:, None]
+        grown = torch.where(lengths > numbers, torch.stack(rows).log(), 0.0)
+        sums = torch.cat((logs[None], grown)).cumsum(0)[1:]
+        logs = sums[-1]
+        passed = (lengths > numbers) & ((sums < math.log(VANISHED)) | (sums > math.log(EXPLODED)))
+        which = passed.to(torch.int8).argmax(0)
+        found = torch.where(passed.any(0) & found.isnan(), (lengths - numbers[which, 0]).double(), found)
         if not bool(found.isnan().any()):
             break
     return found

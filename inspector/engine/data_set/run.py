@@ -14,6 +14,7 @@ from inspector.engine.data_set.gradient_uses import LAYOUTS, FusedKernelError, L
 from inspector.engine.data_set.joining import joined, most_together, shape_key
 from inspector.engine.data_set.numbers import Numbers, numbers_of
 from inspector.engine.data_set.pooled import Pooled
+from inspector.engine.data_set.remaining import Remaining
 from inspector.engine.data_set.table import SequenceTable
 from inspector.engine.errors import CancelledError, InputError, ModelError, Unsupported
 from inspector.engine.model.subject import Batch, Subject, to_device
@@ -65,14 +66,19 @@ class _Runner:
         self.together: bool | None = None
         """Whether sequences are run in batches; None until a first batch was checked."""
         self.total = total_of(subject, spec)
+        self.remaining = Remaining(self.total)
 
     def run(self) -> int:
         try:
             for numbers, batches in self._groups():
                 self._check_cancelled()
+                decided, before = self.together, self._done()
                 self._run_group(numbers, batches)
+                alike = decided == self.together and (decided is not None or before >= CHECKED)
+                self.remaining.ran(self._done(), alike=alike)
+                self._tell()
                 self._flush()
-                done = self.table.done + len(self.table.problems)
+                done = self._done()
                 self.options.progress(done, self.total or 0, f"{counted(done, 'sequence', ',')}")
         finally:
             with self.clock.of(WRITE):
@@ -85,6 +91,14 @@ class _Runner:
             first = next(iter(self.table.problems.values()))
             raise ModelError(f"None of {counted(len(self.table.names), 'sequence')} could be run. The first: {first}")
         return self.table.done
+
+    def _done(self) -> int:
+        return self.table.done + len(self.table.problems)
+
+    def _tell(self) -> None:
+        words = self.remaining.words()
+        if words:
+            self.options.note(words)
 
     def _flush(self) -> None:
         with self.clock.of(WRITE):

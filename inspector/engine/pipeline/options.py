@@ -16,6 +16,10 @@ def _nothing(_done: float, _total: float, _text: str) -> None:
     """Ignore progress."""
 
 
+def _no_note(_text: str) -> None:
+    """Nobody reads what is told."""
+
+
 def _let_go(_kept: KeptTrace) -> None:
     """Do not store the trace for later analysis."""
 
@@ -47,6 +51,7 @@ class RunOptions:
         cancelled: called between pages; progress: called with (done, total, text).
         announce: called with the trace of the first frame and the requests that will be computed in the run, once the
             model has run and before they are.
+        note: called with a sentence about the run that stays: of many sequences, about how long they will take.
         room: whether the trace of a frame will be stored for later analysis; asked only where something is left.
         keep: called with the trace of every frame that was run to its end, for later analysis.
     """
@@ -63,6 +68,7 @@ class RunOptions:
     cancelled: Callable[[], bool] = lambda: False
     progress: Progress = _nothing
     announce: Callable[[Trace, Sequence[str]], None] = _not_said
+    note: Callable[[str], None] = _no_note
     room: Callable[[Trace], bool] = _no_room
     keep: Callable[[KeptTrace], None] = _let_go
 

@@ -154,6 +154,7 @@ class Service:
             also=request.also, only=request.only, now=request.now, seed=request.seed, states=request.states,
             cancelled=self.cancelled, progress=self._reporter(request.generation), room=self._kept.room,
             keep=frames.append, announce=lambda trace, keys: self._announce(request, trace, keys),
+            note=lambda text: self._note(request, text),
         )  # fmt: skip
         chosen = chosen_quantities(options)
         if is_data_set(request.input):

@@ -42,7 +42,9 @@ class Quantity:
         options: what can be set.
         function: the decorated function.
         parameter_gradients: whether the one backward pass also gives the gradients of all parameters.
-        work: its work in multiplications, counted before it is done (see work.py); None where it is not known.
+        work: its work, counted before it is done (see work.py); None where it is not known.
+        jacobians: whether it needs all step Jacobians, which are built row by row where there is no closed form.
+        found_with: the key of a quantity that finds it too: the work of both is done once.
         limit: why the quantity can only be refused for a trace, known from sizes before anything is computed; "" where
             it may be given, for one recurrence at least.
     """
@@ -57,6 +59,8 @@ class Quantity:
     function: Callable[..., Any] | None = None
     parameter_gradients: bool = False
     work: OfRun | None = None
+    jacobians: bool = False
+    found_with: str = ""
     limit: Callable[[Trace], str] = lambda _trace: ""
 
     @property
@@ -106,6 +110,7 @@ def per_step(
     cost: str = "",
     options: tuple[Option, ...] = (),
     work: OfRecurrence | None = None,
+    jacobians: bool = False,
 ) -> Callable[[Callable[..., Tensor]], Quantity]:
     """A quantity `f(block, **options) -> (t, b)`: one number a step, of every recurrence, for the selected sample.
 
@@ -128,7 +133,7 @@ def per_step(
 
         return Quantity(
             summary=summary, order=order, default=default, needs=(RECURRENCE, *needs), cost=cost, options=options,
-            function=function, work=over_each(work), run=_each_recurrence(signal, one),
+            function=function, work=over_each(work), jacobians=jacobians, run=_each_recurrence(signal, one),
         )  # fmt: skip
 
     return wrap
@@ -151,6 +156,8 @@ def per_recurrence(
     options: tuple[Option, ...] = (),
     parameter_gradients: bool = False,
     work: OfRecurrence | None = None,
+    jacobians: bool = False,
+    found_with: str = "",
     limit: Limit | None = None,
 ) -> Callable[[Callable[..., None]], Quantity]:
     """A quantity `f(recurrence, emit, sample, **options)` that declares and writes its own channels.
@@ -166,8 +173,8 @@ def per_recurrence(
 
         return Quantity(
             summary=summary, order=order, default=default, needs=(RECURRENCE, *needs), cost=cost, options=options,
-            function=function, parameter_gradients=parameter_gradients, work=over_each(work),
-            run=_each_recurrence(signal, checked), limit=limit_of(limit),
+            function=function, parameter_gradients=parameter_gradients, work=over_each(work), jacobians=jacobians,
+            found_with=found_with, run=_each_recurrence(signal, checked), limit=limit_of(limit),
         )  # fmt: skip
 
     return wrap
@@ -227,7 +234,7 @@ def all_samples(recurrence: Recurrence, budget: int = 64 << 20) -> Iterator[tupl
     size = max(1, budget // max(1, b * s * recurrence.states.element_size() * 8))
     for start in range(0, t - 1, size):
         stop = min(start + size, t - 1)
-        yield recurrence.block(start, stop), torch.arange(start, stop)[:, None] < recurrence.lengths
+        yield recurrence.all_samples(start, stop), torch.arange(start, stop)[:, None] < recurrence.lengths
 
 
 def rows_per_page(length: int, row_bytes: int) -> int:

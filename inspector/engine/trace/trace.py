@@ -12,13 +12,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import GradientEdge, get_gradient_edge
-from torch.utils.hooks import RemovableHandle
 
 from inspector.engine.cells.base import Cell, Check, StepBlock
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.findings import Findings
+from inspector.engine.trace.gradient_requests import GradientRequest, PartRequest
 from inspector.engine.trace.reads import Reads
 from inspector.engine.trace.run_gradients import RunGradients, Weights
 from inspector.records import STEP_DOMAIN
@@ -126,6 +125,18 @@ class Recurrence:
             tuple(values[start:stop, samples] for values in self.known),
         )
 
+    def all_samples(self, start: int, stop: int) -> StepBlock:
+        """Steps start … stop-1 of every sample; that of all steps is kept where it is small, for who asks again."""
+        if (start, stop) != (0, self.steps) or self.states.shape[1] == 1:
+            return self.block(start, stop)
+        key = (-1, start, stop)
+        found = self._blocks.get(key)
+        if found is None:
+            found = self.block(start, stop)
+            if self.states.nbytes * KEPT_VALUES <= KEPT_BYTES:
+                self._blocks[key] = found
+        return found
+
     def blocks(self, sample: int, size: int) -> Iterator[tuple[int, StepBlock]]:
         """The real steps of one sample in blocks of `size`: (first processing step, block of one sample).
 
@@ -133,10 +144,7 @@ class Recurrence:
         them.
         """
         length, index = self.length(sample), sample - self.base
-        keep = (
-            size == KEPT_STEPS
-            and length * self.cell.state_size * self.states.element_size() * KEPT_VALUES <= KEPT_BYTES
-        )
+        keep = size == KEPT_STEPS and self.keeps(sample)
         for start in range(0, length, size):
             stop = min(start + size, length)
             found = self._blocks.get((index, start, stop))
@@ -144,6 +152,16 @@ class Recurrence:
             if keep:
                 self._blocks[index, start, stop] = block
             yield start, block
+
+    def keeps(self, sample: int) -> bool:
+        """Whether the blocks of one sample are small enough together to be kept."""
+        numbers = self.length(sample) * self.cell.state_size * KEPT_VALUES
+        return numbers * self.states.element_size() <= KEPT_BYTES
+
+    def built(self, sample: int) -> bool:
+        """Whether Jacobians that no closed form gives were built for this sample and kept."""
+        kept = self._blocks.get((sample - self.base, 0, min(KEPT_STEPS, self.length(sample))))
+        return kept is not None and "matrices" in vars(kept)
 
     def again(self, cell: Cell, t: int, state: Tensor, index: int) -> Tensor:
         """Processing step t of one sample from another state, (s,) from (s,), by `cell` instead of its own."""
@@ -222,56 +240,6 @@ class Attention:
             return True
         own = (STEP_DOMAIN, "position")
         return self.queries_from == self.keys_from or (self.queries_from in own and self.keys_from in own)
-
-
-class GradientRequest:
-    """A value in the graph whose gradient is requested: a hook on it stores the gradient.
-
-    The hook is in autograd's graph and refers to this object, which refers to the graph: only `let_go` frees them.
-    """
-
-    __slots__ = ("_handle", "edge", "gradient", "take")
-
-    def __init__(self, value: Tensor, take: Callable[[Tensor | None], None]) -> None:
-        self.take = take
-        self.gradient: Tensor | None = None
-        with torch._C.DisableTorchFunction():  # a probe may be recording every torch function
-            self.edge: GradientEdge | None = get_gradient_edge(value)
-            self._handle: RemovableHandle = value.register_hook(self._arrived)
-
-    def _arrived(self, gradient: Tensor) -> None:
-        """Called by autograd; it returns nothing, so the gradient is not changed."""
-        with torch._C.DisableTorchFunction():
-            self.gradient = gradient if self.gradient is None else self.gradient + gradient
-
-    def let_go(self) -> None:
-        """Remove the hook, and release the graph."""
-        self._handle.remove()
-        self.edge = None
-
-
-class PartRequest:
-    """One of the gradients that a node of autograd's graph sends on, which is requested: a hook on the node stores it.
-
-    Its value has a GradientRequest of its own, which makes autograd go there.
-    """
-
-    __slots__ = ("_handle", "edge", "gradient", "take")
-
-    def __init__(self, node: Any, number: int, take: Callable[[Tensor | None], None]) -> None:
-        self.take = take
-        self.gradient: Tensor | None = None
-        self.edge: GradientEdge | None = None
-        self._handle: RemovableHandle = node.register_hook(lambda sent, _given: self._arrived(sent[number]))
-
-    def _arrived(self, gradient: Tensor | None) -> None:
-        with torch._C.DisableTorchFunction():
-            if gradient is not None:
-                self.gradient = gradient if self.gradient is None else self.gradient + gradient
-
-    def let_go(self) -> None:
-        """Remove the hook."""
-        self._handle.remove()
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, limit_of, over_recurrences, per_run
 from inspector.engine.trace.trace import Recurrence, Trace
-from inspector.engine.trace.work import CALL, over_each
+from inspector.engine.trace.work import Work, over_each
 from inspector.records.catalogue import RECURRENCE
 
 LARGEST, STARTS, FEWEST = 512, 64, 4
@@ -45,7 +45,7 @@ def check_size(recurrence: Recurrence, _sample: int) -> None:
 @per_run(
     summary="fixed and slow points at a constant input (mean, zero, frequent inputs), and their stability", order=90,
     default=False, needs=(RECURRENCE,), cost="a search from some 64 states for each constant input: seconds",
-    work=over_each(lambda size: 200 * min(STARTS * float(size.state) ** 3, BUDGET) + 4000 * CALL),
+    work=over_each(lambda size: Work(200 * min(STARTS * float(size.state) ** 3, BUDGET), calls=20000.0)),
     limit=limit_of(check_size),
 )  # fmt: skip
 def fixed_points(trace: Trace, emit: Emitter) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
+from inspector.engine.cells.base import StepBlock
 from inspector.engine.cells.linear_maps import LinearMaps
 from inspector.engine.cells.lyapunov import EVERY, Directions, advance, entropy_rate, kaplan_yorke
-from inspector.engine.cells.lyapunov_spread import SEEDS, STATISTICS, Spread
+from inspector.engine.cells.lyapunov_spread import LEADING, SEEDS, STATISTICS, Spread
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
-from inspector.engine.trace.work import CALL
+from inspector.engine.trace.work import Size, Work
 
 BUDGET, MOST_COST = 5e9, 2e11
 """Multiplications (steps × S² × exponents) spent on one layer, a few seconds; and the number above which a layer is
@@ -32,7 +34,7 @@ FORMULA = (
 @QUANTITIES.register("lyapunov")
 @per_recurrence(
     signal="lyapunov", summary="Lyapunov exponents by QR, with their convergence", order=75,
-    work=lambda size: 4 * min(BUDGET, size.steps * float(size.state) ** 3) + 20 * CALL * size.steps,
+    work=lambda size: counted(size), jacobians=True,
     limit=lambda recurrence, sample: ExponentBudget(recurrence.length(sample), recurrence.cell.state_size),
 )  # fmt: skip
 def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
@@ -81,10 +83,20 @@ def _running(recurrence: Recurrence, plan: ExponentBudget, emit: Emitter, sample
     name, shape = f"{recurrence.place}:lyapunov/running", (plan.length, len(shown))
     emit.channel(about.channel(name, ("step", "exponent"), shape, "float64", module=recurrence.module))
     estimate = Estimate(plan)
-    for start, block in recurrence.blocks(sample, plan.block_steps):
+    for start, block in _pieces(recurrence, sample, plan.block_steps):
         rows = estimate.add(start, block.maps())[:, shown]
         emit.page(name, (recurrence.sequence_offset(start, len(rows), sample), 0), recurrence.in_order(rows, sample))
     return estimate
+
+
+def _pieces(recurrence: Recurrence, sample: int, steps: int) -> Iterator[tuple[int, StepBlock]]:
+    """Blocks of at most so many steps; where Jacobians are built, pieces of those blocks that keep them."""
+    if not recurrence.cell.method or steps == BLOCK_STEPS:
+        yield from recurrence.blocks(sample, steps)
+        return
+    for start, block in recurrence.blocks(sample, BLOCK_STEPS):
+        for piece in torch.arange(block.shape[0]).split(steps):
+            yield start + int(piece[0]), block.only(piece)
 
 
 def _numbers(plan: ExponentBudget, estimate: Estimate) -> dict[str, float]:
@@ -104,6 +116,18 @@ def _numbers(plan: ExponentBudget, estimate: Estimate) -> dict[str, float]:
     if complete and math.isfinite(error):
         numbers["determinant_error"] = error
     return numbers
+
+
+def counted(size: Size) -> Work:
+    """Products of all bases with every Jacobian in float64, and orthonormalisations: every fourth step. They may be
+    every eighth, or every second one where directions grow apart fast."""
+    count = min(size.state, max(FEWEST, int(BUDGET / (size.steps * size.entries))))
+    others, settled = len(SEEDS) * min(LEADING, count), size.steps / 4
+    work = Work(
+        wide=size.steps * size.dense * (count + others), numbers=4 * size.steps * size.entries, calls=50.0 * size.steps,
+        factors={("triangular", round((size.state * float(count) ** 2) ** (1 / 3))): settled},
+    )  # fmt: skip
+    return work + size.matrices("solved", size.steps, 0.0) if count == size.state else work
 
 
 class ExponentBudget:

@@ -11,6 +11,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.engine.trace.work import Work, total
 
 LARGEST = 1024
 """Units up to which spectra are computed: eigenvalues of 1,024 × 1,024 take about two seconds."""
@@ -33,10 +34,17 @@ def check_size(recurrence: Recurrence, _sample: int) -> None:
         )
 
 
+def counted(units: tuple[int, ...]) -> Work:
+    """Both spectra of matrices of so many units."""
+    return total(
+        Work(wide=n**3, numbers=10 * n**2, calls=40, factors={("singular", n): 1, ("eigenvalues", n): 1}) for n in units
+    )
+
+
 @QUANTITIES.register("weight/spectrum")
 @per_recurrence(
     signal="weight", summary="singular values and eigenvalues of every recurrent weight, ‖WᵀW − I‖, non-normality",
-    order=30, work=lambda size: 60.0 * min(size.row * size.state, BUDGET), limit=check_size,
+    order=30, work=lambda size: counted(size.weights), limit=check_size,
 )  # fmt: skip
 def weight_spectra(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write, for every matrix, `weight/NAME/singular_values` (rank,) and `weight/NAME/eigenvalues` (eigenvalue, part).

@@ -27,7 +27,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
-from inspector.engine.trace.work import CALL
+from inspector.engine.trace.work import Work
 from inspector.records import LOSS_UNIT
 from inspector.records.catalogue import LOSS
 
@@ -62,7 +62,7 @@ def check_size(recurrence: Recurrence, sample: int) -> None:
     parameter_gradients=True,
     needs=(LOSS,),
     cost="time and memory grow with the square of the steps; up to 4,096 steps",
-    work=lambda size: size.steps * (27.0 * size.steps * size.row + 20 * CALL) if size.steps <= LONGEST else 0.0,
+    work=lambda size: Work(27.0 * size.steps**2 * size.row, calls=100.0 * size.steps),
     limit=check_size,
 )
 def bptt(recurrence: Recurrence, emit: Emitter, sample: int) -> None:

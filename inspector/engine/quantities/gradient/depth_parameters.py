@@ -34,7 +34,7 @@ _LAYER = re.compile(r"_l(\d+)(_reverse)?$")
 @per_run(
     summary="gradients of the parameters, module by module in depth order", order=85, default=False,
     needs=(LOSS,), cost="a second forward and backward pass",
-    work=lambda run: 3 * run.call,
+    work=lambda run: run.call * 3,
 )  # fmt: skip
 def depth_parameters(trace: Trace, emit: Emitter) -> None:
     """Write `layers:parameter/gradient`, (statistic, module). Without a loss there is nothing to write."""

@@ -9,6 +9,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.engine.trace.work import Work
 from inspector.records import LOSS_UNIT, Option
 from inspector.records.catalogue import LOSS
 
@@ -20,7 +21,7 @@ Bounds = tuple[int | None, int | None]
 @per_recurrence(
     signal="gradient/h", summary="∂L/∂hₜ and ∂L/∂cₜ, entry by entry, at chosen steps", order=84, default=False,
     needs=(LOSS,), cost="no further pass; as many numbers as the states of those steps have", options=(STEPS,),
-    work=lambda size: float(size.steps * size.state),
+    work=lambda size: Work(numbers=float(size.steps * size.state)),
 )  # fmt: skip
 def gradient_vectors(recurrence: Recurrence, emit: Emitter, sample: int, steps: Bounds = (None, None)) -> None:
     """Write `gradient/h` (step, unit), for an LSTM `gradient/c` too: δ[t, h] = ∂L/∂s_t[h], L = Σ_t ℓ_t of the sample.

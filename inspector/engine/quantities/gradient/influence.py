@@ -54,7 +54,7 @@ def refused(trace: Trace) -> str:
 @per_run(
     summary="natural or vanished: how the loss depends on inputs by lag, beside its gradient", order=90, default=False,
     cost="the model runs again for every step that is replaced, some 20 s of a small LSTM",
-    work=lambda run: 80 * run.call,
+    work=lambda run: run.call * 80,
     limit=refused,
     options=(
         Option(name="draws", type="int", default=DRAWS, low=1, high=64, help="Replacements drawn for each step."),

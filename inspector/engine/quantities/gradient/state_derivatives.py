@@ -11,7 +11,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
-from inspector.engine.trace.work import CALL
+from inspector.engine.trace.work import Work
 from inspector.records import Option
 
 MOST = 16
@@ -39,7 +39,7 @@ def check_size(recurrence: Recurrence, sample: int) -> None:
     default=False,
     cost="for each chosen step t as many gradients back through t steps as there are units",
     options=(STEPS,),
-    work=lambda size: size.steps * (2.0 * size.state * size.row + 20 * CALL),
+    work=lambda size: Work(2.0 * size.steps * size.state * size.row, calls=100.0 * size.steps),
     limit=check_size,
 )
 def derivatives(recurrence: Recurrence, emit: Emitter, sample: int, steps: Bounds = (None, None)) -> None:

@@ -28,7 +28,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
-from inspector.engine.trace.work import CALL
+from inspector.engine.trace.work import Work
 from inspector.records.catalogue import LOSS
 
 BAND_BYTES = 256 << 20
@@ -61,7 +61,7 @@ def check_size(recurrence: Recurrence, sample: int) -> None:
 @per_recurrence(
     signal="truncation", summary="truncated backpropagation: error, cosine and cost by K", order=91, default=False,
     needs=(LOSS,), parameter_gradients=True, cost="a backward sweep for each K that is tried, up to some 20 s",
-    work=lambda size: min(size.steps * (75.0 * size.steps * size.row + 20 * CALL), 8e11), limit=check_size,
+    work=lambda size: Work(min(75.0 * size.steps**2 * size.row, 8e11), calls=100.0 * size.steps), limit=check_size,
 )  # fmt: skip
 def truncation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `truncation/θ` and `truncation/all`, (statistic, truncation), their scalars, and `truncation/adaptive`.

@@ -24,7 +24,7 @@ ABOUT = Describe(
 
 
 @QUANTITIES.register(SIGNAL)
-@per_recurrence(signal=SIGNAL, summary="spectral norm of the c → c block of an LSTM", order=42)
+@per_recurrence(signal=SIGNAL, summary="spectral norm of the c → c block of an LSTM", order=42, jacobians=True)
 def carousel_norm(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `jacobian/carousel_norm` (step,) for an LSTM, and for a step whose memory lies beside another part of its
     state and is carried over by a gate, whatever its variables are called."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.spaced_steps import EIGENVALUE_BUDGET, eigenvalue_stride, spaced_blocks, write_spaced
+from inspector.engine.analyses.spaced_steps import eigenvalue_stride, spaced_blocks, write_spaced
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
-from inspector.engine.trace.work import CALL
 
 LARGEST = 1024
 
@@ -26,7 +25,8 @@ def check_size(recurrence: Recurrence, _sample: int) -> None:
 @QUANTITIES.register("jacobian/eigenvalues")
 @per_recurrence(
     signal="jacobian/eigenvalues", summary="eigenvalues of the step Jacobian, complex", order=64,
-    work=lambda size: 80 * min(size.steps * float(size.state) ** 3, EIGENVALUE_BUDGET) + 2 * CALL * size.steps,
+    work=lambda size: size.matrices("eigenvalues", size.steps / eigenvalue_stride(size.steps, size.state), calls=120.0),
+    jacobians=True,
     limit=check_size,
 )  # fmt: skip
 def eigenvalues(recurrence: Recurrence, emit: Emitter, sample: int) -> None:

@@ -15,7 +15,7 @@ SOURCE = "Pennington, Schoenholz & Ganguli 2017; Chen et al. 2018"
 @per_step(
     Describe(kind="jacobian", compare="ratio",
     title="Frobenius norm", formula="‖∂s_t/∂s_{t−1}‖_F", source=SOURCE, scale="log"),
-    signal="jacobian/frobenius_norm", summary="Frobenius norm of the step Jacobian", order=40,
+    signal="jacobian/frobenius_norm", summary="Frobenius norm of the step Jacobian", order=40, jacobians=True,
 )  # fmt: skip
 def frobenius_norm(block: StepBlock) -> Tensor:
     """‖J[t, b]‖_F of J[t, b, s, r] = ∂s_t[b, s]/∂s_{t−1}[b, r], the state (h, c) of an LSTM whole. → (t, b)."""
@@ -30,6 +30,7 @@ def frobenius_norm(block: StepBlock) -> Tensor:
         source=SOURCE, scale="log",
     ),
     signal="jacobian/frobenius_norm_scaled", summary="root mean square singular value of the step Jacobian", order=41,
+    jacobians=True,
 )  # fmt: skip
 def frobenius_norm_scaled(block: StepBlock) -> Tensor:
     """‖J[t, b]‖_F / √S with S state entries: root mean square of the singular values, 1 for an isometry. → (t, b)."""

@@ -17,6 +17,7 @@ from inspector.engine.trace.quantity import Describe, per_step
         source="Pennington, Schoenholz & Ganguli 2017; Chen, Pennington & Schoenholz 2018",
     ),
     signal="jacobian/isometry", summary="mean squared singular value of the step Jacobian (target 1)", order=42,
+    jacobians=True,
 )  # fmt: skip
 def isometry(block: StepBlock) -> Tensor:
     """‖J[t, b]‖²_F / S, S the number of state entries. → (t, b)."""

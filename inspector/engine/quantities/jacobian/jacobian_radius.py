@@ -16,7 +16,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
-from inspector.engine.trace.work import CALL
+from inspector.engine.trace.work import Size, Work
 
 SMALL, LARGEST = 64, 2048
 """State entries up to which all eigenvalues cost no more than Arnoldi's method; and the limit."""
@@ -39,7 +39,7 @@ def check_size(recurrence: Recurrence, _sample: int) -> None:
 @QUANTITIES.register("jacobian/spectral_radius")
 @per_recurrence(
     signal="jacobian/spectral_radius", summary="largest eigenvalue modulus of the step Jacobian", order=60,
-    work=lambda size: size.jacobians + counted(size.steps, size.state, size.row), limit=check_size,
+    work=lambda size: counted(size), limit=check_size, jacobians=True,
 )  # fmt: skip
 def spectral_radius(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `jacobian/spectral_radius` (step,), max |λ(J_t)|; NaN where J holds a NaN or infinity.
@@ -69,10 +69,18 @@ def stride(length: int, s: int) -> int:
     return max(1, math.ceil(cost))
 
 
-def counted(length: int, s: int, row: int) -> float:
-    """Multiplications of all eigenvalues of small Jacobians, of Arnoldi's products with larger ones."""
-    one = 60 * float(s) ** 3 + 5 * CALL if s <= SMALL else 280 * row + 22 * CALL
-    return length / stride(length, s) * one
+def counted(size: Size) -> Work:
+    """All eigenvalues of small Jacobians; of larger ones some 60 products of Arnoldi's method, and what is done with
+    its small matrices of about 37 rows. Where few steps converge at once it takes twice as long."""
+    count = size.steps / stride(size.steps, size.state)
+    if size.state <= SMALL:
+        return size.matrices("eigenvalues", count, calls=40.0)
+    many = TOGETHER_BUILT if size.built else together(size.state)
+    numbers = 760 * size.state + (70 * size.entries if size.built else 0)
+    return Work(
+        0 if size.built else 64 * count * size.push, numbers=count * numbers, calls=4500.0 * math.ceil(count / many),
+        factors={("eigenvalues", 37): 1.6 * count, ("solved", 37): 6 * count},
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

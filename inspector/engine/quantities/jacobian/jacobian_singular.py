@@ -7,14 +7,14 @@ import math
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.spaced_steps import SINGULAR_BUDGET, singular_stride, spaced_blocks, write_spaced
+from inspector.engine.analyses.spaced_steps import singular_stride, spaced_blocks, write_spaced
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.cells.spectral import ACCEPTED, largest
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, per_recurrence
 from inspector.engine.trace.trace import Recurrence
-from inspector.engine.trace.work import CALL
+from inspector.engine.trace.work import Size, Work
 
 FULL = 1024
 """State entries up to which all singular values are computed, of evenly spaced steps where they are large; beyond, only
@@ -28,7 +28,7 @@ SOURCE = "Pennington, Schoenholz & Ganguli 2017; Chen, Pennington & Schoenholz 2
 @QUANTITIES.register("jacobian/singular_values")
 @per_recurrence(
     signal="jacobian/singular_values", summary="singular values of the step Jacobian, largest to smallest", order=62,
-    work=lambda size: 20 * min(size.steps * float(size.state) ** 3, SINGULAR_BUDGET) + 2 * CALL * size.steps,
+    work=lambda size: counted(size), jacobians=True,
 )  # fmt: skip
 def singular_values(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `jacobian/singular_values`, (step, rank): σ₁ first. Labels of `rank` are the ranks that are written.
@@ -55,6 +55,14 @@ def singular_values(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
             about.channel(name, ("step", "rank"), (length, len(ranks)), dtype_name(values), module=recurrence.module)
         )
         write_spaced(recurrence, emit, sample, name, steps, values)
+
+
+def counted(size: Size) -> Work:
+    """All singular values of the steps that fit the budget; of large states 60 iterations of evenly spaced steps."""
+    if size.state <= FULL:
+        return size.matrices("singular", size.steps / singular_stride(size.steps, size.state))
+    count = size.steps / max(1, math.ceil(size.steps * size.entries / BUDGET))
+    return Work(130 * count * size.push, numbers=9000 * count * size.state, calls=4000.0 * size.blocks())
 
 
 def written_ranks(s: int) -> list[int]:

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from inspector.engine.cells.base import StepBlock
-from inspector.engine.cells.spectral import ACCEPTED, spectral_norms, together
+from inspector.engine.cells.spectral import ACCEPTED, SMALL, spectral_norms, together
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.quantity import Describe, per_step
-from inspector.engine.trace.work import CALL
+from inspector.engine.trace.work import Size, Work
 
 
 @QUANTITIES.register("jacobian/spectral_norm")
@@ -21,7 +21,7 @@ from inspector.engine.trace.work import CALL
         method="full SVD up to 48 entries; else 20 to 60 steps of Golub–Kahan–Lanczos, residual ≤ 1e-3 (or NaN)",
     ),
     signal="jacobian/spectral_norm", summary="spectral norm of the step Jacobian", order=50, closed_steps=together,
-    work=lambda size: size.jacobians + size.steps * (110 * size.row + 8 * CALL),
+    work=lambda size: counted(size), jacobians=True,
 )  # fmt: skip
 def spectral_norm(block: StepBlock) -> Tensor:
     """σ₁(J[t, b]), largest singular value of J[t, b, s, r] = ∂s_t[b, s]/∂s_{t−1}[b, r]. → (t, b).
@@ -30,3 +30,15 @@ def spectral_norm(block: StepBlock) -> Tensor:
     """
     value, residual = spectral_norms(block)
     return torch.where(residual <= ACCEPTED, value, value.new_full((), torch.nan))
+
+
+def counted(size: Size) -> Work:
+    """Full SVDs of small states; of others 20 iterations, with small matrices of 20 rows, and more at some steps."""
+    if size.state <= SMALL:
+        return size.matrices("singular", size.steps)
+    numbers = 650 * size.state + (52 * size.entries if size.built else 0)
+    return Work(
+        0 if size.built else 52 * size.steps * size.push, numbers=size.steps * numbers,
+        calls=4500.0 * size.blocks(*() if size.built else (together(size.state),)),
+        factors={("symmetric", 20): 2.5 * size.steps, ("singular", 20): 0.2 * size.steps},
+    )  # fmt: skip

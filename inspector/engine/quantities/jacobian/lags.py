@@ -7,14 +7,13 @@ import math
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.lag_budgets import LAG_BUDGET, LONGEST, LagBudget
+from inspector.engine.analyses.lag_budgets import LagBudget, walk_work
 from inspector.engine.analyses.lag_statistics import OVER_STARTS, STATISTICS, by_lag, dead_share, reaching
 from inspector.engine.analyses.path_products import lag_products
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
-from inspector.engine.trace.work import CALL, every_product
 
 VANISHED, EXPLODED = 1e-3, 1e3
 SOURCE = "Pascanu, Mikolov & Bengio 2013; Bengio, Simard & Frasconi 1994"
@@ -24,7 +23,7 @@ FORMULA = "‖∂s_{k+ℓ}/∂s_k‖_F / √S = ‖J_{k+ℓ} … J_{k+1}‖_F / 
 @QUANTITIES.register("jacobian/lag")
 @per_recurrence(
     signal="jacobian/lag", summary="norms of the products of Jacobians by lag, with the horizon", order=70,
-    work=lambda size: size.jacobians + min(LAG_BUDGET / 2, every_product(size, LONGEST)) + 15 * CALL * size.steps,
+    work=walk_work, jacobians=True,
     limit=lambda recurrence, sample: LagBudget(recurrence.length(sample), recurrence.cell.state_size),
 )  # fmt: skip
 def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:

@@ -45,7 +45,9 @@ BY_LAG = {
 
 
 @QUANTITIES.register("masks")
-@per_recurrence(signal="mask", summary="active units of a ReLU recurrence, and the paths that stay open", order=45)
+@per_recurrence(
+    signal="mask", summary="active units of a ReLU recurrence, and the paths that stay open", order=45, jacobians=True
+)
 def masks(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `mask` (step, unit), `mask/open_share` (step,), and by lag, (lag,): see BY_LAG."""
     cell = recurrence.cell

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.lag_budgets import LONGEST, PATH_BUDGET
+from inspector.engine.analyses.lag_budgets import walk_work
 from inspector.engine.analyses.lag_statistics import OVER_STARTS, STATISTICS
 from inspector.engine.analyses.path_products import CURVES, PathProducts, path_products
 from inspector.engine.errors import NotApplicable
@@ -13,7 +13,6 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_recurrence
 from inspector.engine.trace.trace import Recurrence
-from inspector.engine.trace.work import CALL, every_product
 
 SOURCE = "Hochreiter & Schmidhuber 1997; Pascanu, Mikolov & Bengio 2013"
 TITLES = {
@@ -30,7 +29,7 @@ TITLES = {
 @QUANTITIES.register("paths/lag")
 @per_recurrence(
     signal="path/lag", summary="the carousel's products by lag against those of all paths", order=72,
-    work=lambda size: size.jacobians + min(4 * PATH_BUDGET, every_product(size, LONGEST)) + 40 * CALL * size.steps,
+    work=walk_work, jacobians=True, found_with="jacobian/lag",
 )  # fmt: skip
 def path_lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `path/lag_direct`, `path/lag_whole`, `path/lag_difference` (statistic, lag), and the retention by unit.

@@ -29,7 +29,12 @@ ABOUT = {
 
 
 @QUANTITIES.register("paths")
-@per_recurrence(signal="path", summary="the direct path of each step against the one through nonlinearities", order=44)
+@per_recurrence(
+    signal="path",
+    summary="the direct path of each step against the one through nonlinearities",
+    order=44,
+    jacobians=True,
+)
 def paths(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `path/direct_norm`, `path/through_norm` and `path/direct_share`, (step,), exact. Plain RNNs have none."""
     size = recurrence.cell.state_size**0.5

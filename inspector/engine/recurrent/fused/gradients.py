@@ -65,14 +65,17 @@ def spread(
             for one, part in zip(every[layer], from_above.chunk(len(layers[layer]), dim=-1), strict=True):
                 item = one.item
                 arriving, past = _arriving(one, part, plain.ran, segment)
-                to_input, first, pair = _one_segment(one, arriving, segment, plain.ran, column)
+                to_input, first, pair = _one_segment(one, arriving, segment, plain.ran, column, below=layer > 0)
                 pairs.append(pair)
                 _store(item, arriving, segment, flowing.get(item.place))
                 flowing[item.place] = _passed_on(item, first, segment)
-                to_input = to_input if past is None else to_input + past
-                totals.append(flip_each(to_input, plain.ran) if item.reverse else to_input)
+                if to_input is not None:
+                    to_input = to_input if past is None else to_input + past
+                    totals.append(flip_each(to_input, plain.ran) if item.reverse else to_input)
+            if not layer:
+                break  # nothing of this module lies below
             from_above = torch.stack(totals).sum(0)
-            if plain.masks and layer:
+            if plain.masks:
                 from_above = from_above * plain.masks[layer - 1][segment.start : segment.stop].to(from_above.dtype)
     worst = judge(pairs)
     return worst.error, worst.allowed
@@ -112,13 +115,17 @@ def _arriving(one: _Layer, given: Tensor, ran: Tensor, segment: Segment) -> tupl
 
 
 def _one_segment(
-    one: _Layer, arriving: Tensor, segment: Segment, ran: Tensor, column: int | None
-) -> tuple[Tensor, Tensor, tuple[float, float]]:
-    """Sweep one call: its part of δ is stored; (input gradient, initial state gradient, (error, allowed))."""
+    one: _Layer, arriving: Tensor, segment: Segment, ran: Tensor, column: int | None, *, below: bool
+) -> tuple[Tensor | None, Tensor, tuple[float, float]]:
+    """Sweep one call: its part of δ is stored; (input gradient, initial state gradient, (error, allowed)).
+
+    The input gradient is None where neither a layer `below` nor the comparison with autograd needs it.
+    """
     item = one.item
     x = item.x[segment.start : segment.stop]
     states = item.states[segment.start : segment.stop + 1]
-    delta, to_input, first = sweep(item.cell, x, states, arriving)
+    block = item.all_samples(segment.start, segment.stop)
+    delta, to_input, first = sweep(block, arriving, inputs=below or column is not None)
     assert item.delta is not None
     item.delta[segment.start : segment.stop] = delta
     if column is None:
@@ -128,6 +135,7 @@ def _one_segment(
     if not steps:
         return to_input, first, (0.0, 1.0)
     here = slice(0, steps)
+    assert to_input is not None
     swept = (delta[here, only], to_input[here, only], first[only])
     error, moved = _against_autograd(one, x[here, only], states[: steps + 1, only], arriving[here, only], swept)
     return to_input, first, (error, 64 * steps**0.5 * max(one.unit, moved))

@@ -91,7 +91,7 @@ def test_an_lstm_in_an_inline_loop_equals_the_fused_one(b: int) -> None:
     from inspector.engine.cells.bptt_sweep import sweep
 
     assert e.arriving is not None
-    expected = sweep(e.cell, e.x, e.states, e.arriving)[0]
+    expected = sweep(e.block(0, e.steps), e.arriving)[0]
     torch.testing.assert_close(a.delta, expected, rtol=1e-8, atol=1e-10)  # ∂L/∂c_t with h_t held fixed (trap 11)
 
 

@@ -27,8 +27,9 @@ from inspector.engine.recurrent.traced.program.state_layout import Layout, Part,
 from inspector.engine.recurrent.traced.program.state_matrices import Piecewise
 from inspector.engine.trace.trace import Recurrence
 
-CHUNK = 64
-"""Steps whose Jacobians are computed together: of 256 entries they take 16 MB, and intermediate values more."""
+CHUNK, FEWEST, CHUNK_BYTES = 64, 8, 8 << 20
+"""Steps that are differentiated together: at most, at least, and memory for their Jacobians. Intermediate values take
+more, and several times as long where they do not fit the processor's cache."""
 AGAIN = 256
 """Steps that are run again together: few enough that their values stay in the processor's cache."""
 LARGEST = 4096
@@ -239,7 +240,9 @@ class ReplayBlock(MatrixBlock):
         state, whole, axes = self.whole[rows, column], self.whole[rows], list(group.axes)
         with torch.enable_grad():
             if not group.program.writes:
-                batched = vmap(one, in_dims=(0, 0, [0] * len(along), axes), chunk_size=CHUNK)
+                batched = vmap(
+                    one, in_dims=(0, 0, [0] * len(along), axes), chunk_size=chunk(0 if along else len(state[0]))
+                )
                 found: Tensor = batched(state, whole, list(along), outside)
                 return found.detach()
             every = [
@@ -289,6 +292,11 @@ class ReplayBlock(MatrixBlock):
     def input_vjp(self, u: Tensor) -> Tensor:
         """Not asked of recorded steps: autograd has followed their inputs already."""
         raise Unsupported("The gradient at a recorded step's inputs is autograd's own.")
+
+
+def chunk(s: int) -> int:
+    """Steps whose Jacobians (s, s) are built together."""
+    return max(FEWEST, min(CHUNK, CHUNK_BYTES // max(1, 4 * s * s)))
 
 
 def _jacobian(step: Callable[[Tensor], Tensor], state: Tensor) -> Tensor:
