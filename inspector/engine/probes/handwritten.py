@@ -45,6 +45,7 @@ from inspector.engine.recurrent.traced.program.paths_beside import acting_beside
 from inspector.engine.recurrent.traced.reads.of_loops import LoopRead, cells_read, record_reads
 from inspector.engine.recurrent.traced.reads.tracking import FollowedLoop
 from inspector.engine.recurrent.traced.record.buffers import resolved
+from inspector.engine.recurrent.traced.record.growing_tensors import with_lists
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Call
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
@@ -190,6 +191,7 @@ class Handwritten:
             emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
         written = self._recorder.table()
         table, lost = resolved(written)
+        table = table if trace.editing else with_lists(table)
         self._made = _Origins(table, trace)
         if trace.editing:
             recorded = trace.findings.of(RecordedLoops)

@@ -139,6 +139,17 @@ class Table:
         random = {kept[n]: state for n, state in self._random.items() if n in kept}
         return Table(calls, random, {kept[n] for n in self._quiet if n in kept}, self.owners)
 
+    def with_calls(self, instead: Mapping[int, Call], before: Mapping[int, Sequence[Call]]) -> Table:
+        """All calls, some replaced by others that return the same, and some with others just before them."""
+        calls: list[Call] = []
+        at: dict[int, int] = {}
+        for n, call in enumerate(self.calls):
+            calls += before.get(n, ())
+            at[n] = len(calls)
+            calls.append(instead.get(n, call))
+        random = {at[n]: state for n, state in self._random.items()}
+        return Table(calls, random, {at[n] for n in self._quiet}, self.owners)
+
     def plain(self, numbers: Numbers) -> bool:
         """True where none of these calls drew random numbers or ran inside a function of the user's own."""
         if not self._random and not self._quiet:
