@@ -150,7 +150,7 @@ def _slots(flow: Flow) -> list[Slot]:
     starts = [(found[variable], given) for variable, given in begun.items() if found[variable].index >= 0]
     part_starts(twins, starts, lambda label, n: _slot_read(found, variables, label, n))
     _measure_lags(flow, found, variables)
-    take_early(twins, lambda label, n: _slot_read(found, variables, label, n))
+    take_early(twins, lambda label, n: _slot_read(found, variables, label, n), variables.lists)
     return slots
 
 
@@ -247,7 +247,7 @@ def _measure_lags(flow: Flow, found: dict[Item, Slot], variables: Variables) -> 
                 if slot is None or slot.index < 0 or j not in leading:
                     continue
                 given, own = flow.twins.given(members, j, n), held[id(slot)]
-                listed = (label, n) in variables.listed
+                listed = any((label, n) in sites for sites in variables.lists)
                 for m in np.nonzero((given != own[members]) & (listed | (given != own[0])))[0]:
                     if slot.index not in newest:
                         newest[slot.index] = _places(own)

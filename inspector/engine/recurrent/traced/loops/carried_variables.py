@@ -23,11 +23,12 @@ class Variables:
     A group is identified by its representative.
 
     Attributes:
-        listed: places that read an entry of a list of past values: there the first value is one of them, and no reset.
+        lists: for each list of past values the places that read its entries: there the first value is one of them, and
+            no reset.
     """
 
     def __init__(self) -> None:
-        self.listed: set[Site] = set()
+        self.lists: list[set[Site]] = []
         self._items: dict[Item, Item] = {}
         self._parent: dict[Item, Item] = {}
 
@@ -117,7 +118,7 @@ def _take_lists(loop: Loop, twins: Twins, variables: Variables) -> None:
             if given.shape in shapes:
                 for site in places:
                     variables.join_read(variable, site)
-        variables.listed |= {site for site in sites if variables.read(*site) is not None}
+        variables.lists.append({site for site in sites if variables.read(*site) is not None})
 
 
 def _from_outside(loop: Loop, twins: Twins, sites: Set[Site]) -> dict[int, tuple[Tensor, set[Site]]]:

@@ -151,7 +151,8 @@ def _give(
     call = changes.instead.get(n, table.calls[n])
     leaves, spec = tree_flatten((call[1], call[2] or {}))
     at = [number for number, leaf in enumerate(leaves) if isinstance(leaf, Tensor)][k]
-    own = leaves[at].detach()
+    with torch.enable_grad():  # a result without a gradient would count as a place where the model stops it
+        own = leaves[at].view_as(leaves[at])
     changes.before[n].append(_joined(table, (*call[:3], own, *call[4:]), entries, axis, views=views))
     leaves[at] = own
     args, kwargs = tree_unflatten(leaves, spec)
