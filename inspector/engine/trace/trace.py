@@ -69,6 +69,8 @@ class Recurrence:
     """What the steps are given, or begin with, needs a gradient: parameters may act on the states through it."""
     beside: frozenset[str] = frozenset()
     """Names of parameters that act on the states through other values that their loop carries from step to step."""
+    ahead: str = ""
+    """Which parameters have no items because the steps read only what was computed from them before the loop."""
     domain: str = STEP_DOMAIN
     """The axis of these steps: the input's, another input's, the output's, or the layers of a stack."""
     names: tuple[str, ...] = ()
