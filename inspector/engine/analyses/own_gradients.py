@@ -31,6 +31,7 @@ is really 130,000 times smaller than the largest one is not compared; both its s
 PARTIAL = "only the selected sequence was recorded, and the model's gradient is that of all {} sequences"
 FROZEN = "the weight is frozen, so the model's backward pass gives no gradient of it to compare with"
 LARGE = "its gradient did not fit into the memory for the comparison with the model's own backward pass"
+HOOKED = "a hook (register_hook) changed the gradient of {}, and what single steps contribute does not have that change"
 FAILED = "its gradient could not be compared with the model's own ({})"
 BESIDE = "it also acts on this state through other values that the loop carries from step to step"
 EARLIER = "{} uses it too, and may act on this state"
@@ -146,6 +147,9 @@ def _judge(run: RunGradients, all_sums: Mapping[int, _Sums], own: _Sums, name: s
         using = [sums for sums in all_sums.values() if number in sums.found]
         broken = next((sums.reason for sums in all_sums.values() if sums.reason), "")
         truth = run.of(parameter)
+        if number in run.hooked:
+            result.reason = HOOKED.format(run.name(parameter))
+            continue
         if truth is None or broken:
             result.reason = broken or (LARGE if number in run.missing else FROZEN)
             continue

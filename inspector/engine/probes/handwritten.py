@@ -27,6 +27,7 @@ from inspector.engine.recurrent.traced.as_ran import as_it_ran
 from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, corrected, place_of_step, recurrence_of
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
+from inspector.engine.recurrent.traced.cells.hooked import refuse_hooked
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.cells.unchanged import UnchangedStates
 from inspector.engine.recurrent.traced.layer_names import is_regular, layer_names, may_be_a_stack, within
@@ -48,6 +49,7 @@ from inspector.engine.recurrent.traced.reads.of_loops import LoopRead, cells_rea
 from inspector.engine.recurrent.traced.reads.tracking import FollowedLoop
 from inspector.engine.recurrent.traced.record.buffers import resolved
 from inspector.engine.recurrent.traced.record.growing_tensors import with_lists
+from inspector.engine.recurrent.traced.record.hook_copies import without_copies
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Call
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
@@ -55,7 +57,6 @@ from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, Recor
 from inspector.engine.recurrent.verification import NO_GRADIENT
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
-from inspector.engine.trace.gradient_hooks import refuse_items
 from inspector.engine.trace.own_axes import BACKWARD
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
@@ -118,7 +119,7 @@ class Handwritten:
         }  # fmt: skip
         self._parameters = {id(value): name for name, value in model.named_parameters()}
         self._recorder = OperationRecorder(trace.editor)
-        trace.hooks = self._recorder.hooks
+        trace.hooks, trace.node_hooks = self._recorder.hooks, self._recorder.node_hooks
         self._recorder.begin(following=trace.may_have_gradients)
         trace.after_forward.append(lambda: self._look(trace, emit))
 
@@ -157,8 +158,7 @@ class Handwritten:
                 emit.refuse(f"{recurrence.place}:gradient", str(problem))
             if recurrence.unfollowed is not None:
                 emit.sink.write(Log(NO_GRADIENT.format(recurrence.place), "warning", "engine"))
-            if wanted.hooked(recorder.hooks):
-                refuse_items(recurrence, emit)
+            refuse_hooked(recurrence, wanted, recorder.hooks, recorder.node_hooks, emit)
             trace.recurrences.append(recurrence)
         for place, reason in self._refused.items():
             emit.refuse(f"{place}:h", reason)
@@ -191,7 +191,7 @@ class Handwritten:
         assert self._recorder is not None
         if len(self._recorder) > MANY:
             emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
-        written = self._recorder.table()
+        written = without_copies(self._recorder.table())
         table, lost = resolved(written)
         table = table if trace.editing else with_lists(table)
         self._made = Origins(table, trace)

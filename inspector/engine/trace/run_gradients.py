@@ -37,6 +37,8 @@ class RunGradients:
     wanted: bool = True
     """Whether something that was asked for needs them. They are not free: the backward pass then makes one more product
     for every weight, which doubles its cost for a GRU."""
+    hooked: set[int] = field(default_factory=set)
+    """The parameters, by id, whose gradient a hook of the user's changed."""
     compared: Any = None
     """What `analyses/own_gradients.py` found, once for all quantities."""
     _every: Mapping[str, Tensor] | None = None

@@ -12,15 +12,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import GradientEdge, get_gradient_edge
-from torch.utils.hooks import RemovableHandle
 
 from inspector.engine.cells.base import Cell, Check, StepBlock
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.findings import Findings
+from inspector.engine.trace.gradient_requests import GradientRequest, PartRequest
 from inspector.engine.trace.reads import Reads
 from inspector.engine.trace.run_gradients import RunGradients, Weights
+from inspector.engine.trace.user_hooks import UserHooks
 from inspector.records import STEP_DOMAIN
 
 KEPT_BYTES = 256 << 20
@@ -226,56 +226,6 @@ class Attention:
         return self.queries_from == self.keys_from or (self.queries_from in own and self.keys_from in own)
 
 
-class GradientRequest:
-    """A value in the graph whose gradient is requested: a hook on it stores the gradient.
-
-    The hook is in autograd's graph and refers to this object, which refers to the graph: only `let_go` frees them.
-    """
-
-    __slots__ = ("_handle", "edge", "gradient", "take")
-
-    def __init__(self, value: Tensor, take: Callable[[Tensor | None], None]) -> None:
-        self.take = take
-        self.gradient: Tensor | None = None
-        with torch._C.DisableTorchFunction():  # a probe may be recording every torch function
-            self.edge: GradientEdge | None = get_gradient_edge(value)
-            self._handle: RemovableHandle = value.register_hook(self._arrived)
-
-    def _arrived(self, gradient: Tensor) -> None:
-        """Called by autograd; it returns nothing, so the gradient is not changed."""
-        with torch._C.DisableTorchFunction():
-            self.gradient = gradient if self.gradient is None else self.gradient + gradient
-
-    def let_go(self) -> None:
-        """Remove the hook, and release the graph."""
-        self._handle.remove()
-        self.edge = None
-
-
-class PartRequest:
-    """One of the gradients that a node of autograd's graph sends on, which is requested: a hook on the node stores it.
-
-    Its value has a GradientRequest of its own, which makes autograd go there.
-    """
-
-    __slots__ = ("_handle", "edge", "gradient", "take")
-
-    def __init__(self, node: Any, number: int, take: Callable[[Tensor | None], None]) -> None:
-        self.take = take
-        self.gradient: Tensor | None = None
-        self.edge: GradientEdge | None = None
-        self._handle: RemovableHandle = node.register_hook(lambda sent, _given: self._arrived(sent[number]))
-
-    def _arrived(self, gradient: Tensor | None) -> None:
-        with torch._C.DisableTorchFunction():
-            if gradient is not None:
-                self.gradient = gradient if self.gradient is None else self.gradient + gradient
-
-    def let_go(self) -> None:
-        """Remove the hook."""
-        self._handle.remove()
-
-
 @dataclass(slots=True)
 class Trace:
     """One run of a subject on a batch.
@@ -343,6 +293,10 @@ class Trace:
 
     hooks: list[Any] = field(default_factory=list)
     """The user's hooks on tensors of this run (trace/gradient_hooks.py)."""
+    user_hooks: UserHooks = field(default_factory=UserHooks)
+    """The user's hooks on modules and parameters, which were there before the run."""
+    node_hooks: list[tuple[str, Tensor]] = field(default_factory=list)
+    """(function and line, tensor) where the user's code may hook the node of autograd's graph that made a tensor."""
 
     def want_gradient(self, value: Tensor, take: Callable[[Tensor | None], None]) -> None:
         """Have `take` called after the run with the gradient of the loss at `value`, None where none reached it.
@@ -394,6 +348,8 @@ class Trace:
         for hook in self.hooks:
             hook.let_go()
         self.hooks.clear()
+        self.user_hooks.let_go()
+        self.node_hooks.clear()
         self.after_forward.clear()
 
     @property

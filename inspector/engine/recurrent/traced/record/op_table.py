@@ -160,6 +160,10 @@ class Table:
             return True
         return not any(n in self._random or (n in self._quiet and self._custom(n)) for n in numbers.tolist())
 
+    def off(self, n: int) -> bool:
+        """Whether autograd was off at a call although it was on when the run began."""
+        return n in self._quiet
+
     def without_gradient(self, n: int) -> bool:
         """Whether a call ran with autograd off, outside of a function of the user's own."""
         return n in self._quiet and not self._custom(n)
