@@ -59,6 +59,12 @@ def begin(recurrence: Recurrence, sample: int) -> Tensor:
     return recurrence.arriving[: recurrence.length(sample), sample - recurrence.base]
 
 
+def say_ahead(recurrence: Recurrence, signal: str, emit: Emitter) -> None:
+    """Say which parameters have no items because the steps read what was computed from them before the loop."""
+    if recurrence.ahead:
+        emit.refuse(f"{recurrence.place}:{signal}/computed_ahead", recurrence.ahead)
+
+
 def pairs(length: int, window: int) -> int:
     """Rows that a sweep carries: Σ_k min(t − k, w + 1), t (t + 1) / 2 where the window is the whole sequence."""
     short = min(window + 1, length)

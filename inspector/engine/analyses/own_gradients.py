@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,6 +31,7 @@ is really 130,000 times smaller than the largest one is not compared; both its s
 PARTIAL = "only the selected sequence was recorded, and the model's gradient is that of all {} sequences"
 FROZEN = "the weight is frozen, so the model's backward pass gives no gradient of it to compare with"
 LARGE = "its gradient did not fit into the memory for the comparison with the model's own backward pass"
+HOOKED = "a hook (register_hook) changed the gradient of {}, and what single steps contribute does not have that change"
 FAILED = "its gradient could not be compared with the model's own ({})"
 BESIDE = "it also acts on this state through other values that the loop carries from step to step"
 EARLIER = "{} uses it too, and may act on this state"
@@ -145,6 +147,9 @@ def _judge(run: RunGradients, all_sums: Mapping[int, _Sums], own: _Sums, name: s
         using = [sums for sums in all_sums.values() if number in sums.found]
         broken = next((sums.reason for sums in all_sums.values() if sums.reason), "")
         truth = run.of(parameter)
+        if number in run.hooked:
+            result.reason = HOOKED.format(run.name(parameter))
+            continue
         if truth is None or broken:
             result.reason = broken or (LARGE if number in run.missing else FROZEN)
             continue
@@ -202,25 +207,27 @@ def _fill(sums: _Sums, recurrence: Recurrence, sample: int) -> None:
 def _to_parameters(run: RunGradients, value: Tensor, gradient: Tensor) -> list[tuple[Tensor, Tensor]]:
     """(parameter of the model, its gradient) from the gradient of a weight that is made of parameters.
 
-    A weight may be the parameter itself, the sum of two biases, or what a parametrisation computes.
+    A weight may be the parameter itself, the sum of two biases, or what a parametrisation computes. One that the model
+    computed before the run used it (dropout of a weight) counts as a parameter.
     """
-    if value.is_leaf:
+    made = run.made()
+    if value.is_leaf or value.grad_fn in made:
         return [(run.parameter_of(value), gradient.reshape(value.shape))]
-    leaves = _leaves(value)
+    leaves = _leaves(value, made)
     with torch.enable_grad():
         found = torch.autograd.grad(value, leaves, gradient.reshape(value.shape).to(value), allow_unused=True)
     return [(leaf, one.cpu()) for leaf, one in zip(leaves, found, strict=True) if one is not None]
 
 
-def _leaves(value: Tensor) -> list[Tensor]:
-    """The leaf tensors from which autograd's graph computes a value."""
+def _leaves(value: Tensor, made: Mapping[Any, Tensor]) -> list[Tensor]:
+    """The leaf tensors from which autograd's graph computes a value; weights that the model `made` count as such."""
     waiting, seen, found = [value.grad_fn], set(), []
     while waiting:
         node = waiting.pop()
         if node is None or node in seen:
             continue
         seen.add(node)
-        leaf = getattr(node, "variable", None)
+        leaf = made.get(node, getattr(node, "variable", None))
         found += [] if leaf is None else [leaf]
-        waiting += [before for before, _ in node.next_functions]
+        waiting += [] if node in made else [before for before, _ in node.next_functions]
     return found

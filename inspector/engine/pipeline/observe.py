@@ -21,7 +21,7 @@ from inspector.engine.model.subject import to_device
 from inspector.engine.model.uncompiled import original, uncompiled
 from inspector.engine.pipeline.analyse import refuse_failed
 from inspector.engine.trace.emitter import Emitter
-from inspector.engine.trace.gradient_hooks import refuse_changed
+from inspector.engine.trace.hooked_gradients import refuse_changed
 from inspector.engine.trace.missing_gradients import say_why
 from inspector.engine.trace.target_steps import settle
 from inspector.engine.trace.trace import Trace
@@ -50,9 +50,11 @@ class Observation:
         """What the model returned, where the whole model was called."""
         self._root: RemovableHandle | None = None
         self._uncompiled = uncompiled(model)
+        self._hooks = trace.user_hooks.watched(self.model)
 
     def __enter__(self) -> Observation:
         names = self._uncompiled.__enter__()
+        self._hooks.__enter__()
         if names:
             self.emit.sink.write(Log(UNCOMPILED.format(", ".join(names[:MOST_NAMES])), "info", "engine"))
         try:
@@ -101,6 +103,7 @@ class Observation:
             self._root = None
         for probe in self.probes:
             probe.detach()
+        self._hooks.__exit__(None, None, None)
         self._uncompiled.__exit__(None, None, None)
 
     def finish(self, early: Callable[[], None] = lambda: None) -> None:

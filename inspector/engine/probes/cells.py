@@ -124,6 +124,7 @@ class _Recorder(CallRecorder):
         ]
         cell = family.from_module(module, family.weights(module))
         self.trace.parameter_gradients.ask(self.trace.want_gradient, module.parameters())
+        self.trace.parameter_gradients.ask_made(self.trace.want_gradient, vars(module).values())
         chain = CellCallChain(
             f"{place}#{len(chains) + 1}" if chains else place, module, cell,
             partial(model_weights, family, module), weights,

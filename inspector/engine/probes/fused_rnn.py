@@ -86,6 +86,7 @@ class _Recorder(CallRecorder):
             self.open.pop(place, None)
             return
         self.trace.parameter_gradients.ask(self.trace.want_gradient, module.parameters())
+        self.trace.parameter_gradients.ask_made(self.trace.want_gradient, vars(module).values())
         for name, tensor in call.returned():
             if tensor.requires_grad:
                 self.trace.want_gradient(tensor, call.receiver(name))

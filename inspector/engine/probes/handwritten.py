@@ -9,7 +9,7 @@ family.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from types import CodeType
@@ -27,6 +27,7 @@ from inspector.engine.recurrent.traced.as_ran import as_it_ran
 from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, corrected, place_of_step, recurrence_of
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
+from inspector.engine.recurrent.traced.cells.hooked import refuse_hooked
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.cells.unchanged import UnchangedStates
 from inspector.engine.recurrent.traced.layer_names import is_regular, layer_names, may_be_a_stack, within
@@ -38,13 +39,17 @@ from inspector.engine.recurrent.traced.loops.sequences import is_sequence
 from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.loops.unshown import unshown
 from inspector.engine.recurrent.traced.loops.written_out import is_written_out, place_of_sequence, written_out
+from inspector.engine.recurrent.traced.origins import Origins, inputs_of
 from inspector.engine.recurrent.traced.program.gates import leading_to, steps_of
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, fused_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.program.inner_reads import kept_tensors
+from inspector.engine.recurrent.traced.program.made_ahead import BESIDE, made_ahead, weights_ahead
 from inspector.engine.recurrent.traced.program.paths_beside import acting_beside
 from inspector.engine.recurrent.traced.reads.of_loops import LoopRead, cells_read, record_reads
 from inspector.engine.recurrent.traced.reads.tracking import FollowedLoop
 from inspector.engine.recurrent.traced.record.buffers import resolved
+from inspector.engine.recurrent.traced.record.growing_tensors import with_lists
+from inspector.engine.recurrent.traced.record.hook_copies import without_copies
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Call
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
@@ -52,7 +57,6 @@ from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, Recor
 from inspector.engine.recurrent.verification import NO_GRADIENT
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
-from inspector.engine.trace.gradient_hooks import refuse_items
 from inspector.engine.trace.own_axes import BACKWARD
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
@@ -115,7 +119,7 @@ class Handwritten:
         }  # fmt: skip
         self._parameters = {id(value): name for name, value in model.named_parameters()}
         self._recorder = OperationRecorder(trace.editor)
-        trace.hooks = self._recorder.hooks
+        trace.hooks, trace.node_hooks = self._recorder.hooks, self._recorder.node_hooks
         self._recorder.begin(following=trace.may_have_gradients)
         trace.after_forward.append(lambda: self._look(trace, emit))
 
@@ -154,8 +158,7 @@ class Handwritten:
                 emit.refuse(f"{recurrence.place}:gradient", str(problem))
             if recurrence.unfollowed is not None:
                 emit.sink.write(Log(NO_GRADIENT.format(recurrence.place), "warning", "engine"))
-            if wanted.hooked(recorder.hooks):
-                refuse_items(recurrence, emit)
+            refuse_hooked(recurrence, wanted, recorder.hooks, recorder.node_hooks, emit)
             trace.recurrences.append(recurrence)
         for place, reason in self._refused.items():
             emit.refuse(f"{place}:h", reason)
@@ -188,9 +191,10 @@ class Handwritten:
         assert self._recorder is not None
         if len(self._recorder) > MANY:
             emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
-        written = self._recorder.table()
+        written = without_copies(self._recorder.table())
         table, lost = resolved(written)
-        self._made = _Origins(table, trace)
+        table = table if trace.editing else with_lists(table)
+        self._made = Origins(table, trace)
         if trace.editing:
             recorded = trace.findings.of(RecordedLoops)
             recorded.operations, recorded.owners = table.ops(), table.owners
@@ -288,18 +292,22 @@ class Handwritten:
         state = corrected(flow, state, trace.states.get(place, ()))
         trace.cells_within |= cells | within  # also where it is refused: alone they are not what the step computes
         trace.calls_within |= fused_within(flow, state)
+        trained = {**self._parameters, **weights_ahead(flow, state, self._parameters, inputs_of(trace))}
         try:
-            recurrence, cut = recurrence_of(flow, state, trace.batch, place, self._made, self._parameters)
+            recurrence, cut = recurrence_of(flow, state, trace.batch, place, self._made, trained)
         except Unsupported as reason:
             what = f"stack of {len(loop.iterations)} layers" if loop.depth else "recurrence"
             self._refused[place] = f"The {what} in {place} is not shown: {reason}."
             return True
         recurrence.beside = acting_beside(flow, state, self._parameters)
+        recurrence.ahead = made_ahead(flow, state, trained, BESIDE)
         recurrence.cuts = dict.fromkeys(cut_steps(flow, state), torch.zeros(recurrence.cell.state_size))
         recurrence.partly_cut = isinstance(recurrence.cell, ReplayStep) and recurrence.cell.cut_apart(recurrence.cuts)
         trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
-        self._ask_weights(flow, recurrence, trace)  # first: the gradients as the model ran are of these weights
-        self._found.append((recurrence, self._wanted(flow, state, recurrence, trace, cut=cut)))
+        self._ask_weights(
+            flow, recurrence, trace, trained
+        )  # first: the gradients as the model ran are of these weights
+        self._found.append((recurrence, self._wanted(flow, state, recurrence, trace, trained, cut=cut)))
         self._keep(flow, state, recurrence, trace, emit)
         return True
 
@@ -327,21 +335,31 @@ class Handwritten:
         if trace.editing:
             trace.findings.of(RecordedLoops).loops.append(RecordedLoop(place, flow, state, size))
 
-    def _ask_weights(self, flow: Flow, recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace) -> None:
-        """Request the gradients of the parameters that the loop reads, by which sums over steps are checked."""
-        read = flow.twins.used(self._parameters.keys())
-        recurrence.weights = partial(dict, {self._parameters[id(one)]: one for one in read})
+    def _ask_weights(
+        self, flow: Flow, recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace, trained: Mapping[int, str]
+    ) -> None:
+        """Request the gradients of the weights that the loop reads, by which sums over steps are checked."""
+        read = flow.twins.used(trained.keys())
+        recurrence.weights = partial(dict, {trained[id(one)]: one for one in read})
         trace.parameter_gradients.ask(trace.want_gradient, read)
+        trace.parameter_gradients.ask_made(trace.want_gradient, read)
 
     def _wanted(
-        self, flow: Flow, state: list[Slot], recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace, *, cut: bool
+        self,
+        flow: Flow,
+        state: list[Slot],
+        recurrence: ReplayRecurrence | GraphRecurrence,
+        trace: Trace,
+        trained: Mapping[int, str],
+        *,
+        cut: bool,
     ) -> Wanted:
         """Request the gradients at the states, and at values inside the steps that something else reads."""
         if not trace.may_have_gradients:
             return Wanted(flow, state, cut)
         kept = kept_tensors(trace.subject.model, trace.returned)
         flow, state = as_made(flow, state)
-        graph = as_it_ran(flow, state, recurrence, self._made, self._parameters, kept, cut=cut)
+        graph = as_it_ran(flow, state, recurrence, self._made, trained, kept, cut=cut)
         wanted = Wanted(flow, state, cut, graph.stops)
         wanted.read = graph.read
         unchanged = UnchangedStates(flow, state, graph.inside)
@@ -380,17 +398,3 @@ class Handwritten:
         taken = [*(r.place for r, _ in self._found), *(r.place for r in trace.recurrences), *self._refused]
         count = sum(name == place or name.startswith(f"{place}#") for name in taken)
         return place if not count else f"{place}#{count + 1}"
-
-
-class _Origins(Container[int]):
-    """Ids of the tensors whose origin is known: results of recorded functions, inputs, parameters, buffers."""
-
-    def __init__(self, table: Table, trace: Trace) -> None:
-        model = trace.subject.model
-        batch = trace.batch
-        given = [tensor for name, one in batch.named.items() for tensor in (one.tensor, batch[name], one.lengths)]
-        self._given = frozenset(map(id, (*given, *model.parameters(), *model.buffers())))
-        self._knows = table.knows
-
-    def __contains__(self, number: object) -> bool:
-        return number in self._given or (isinstance(number, int) and self._knows(number))

@@ -1,4 +1,4 @@
-"""Gradients of one run that probes request: hooks on values and on nodes of autograd's graph."""
+"""Gradients that probes request before the backward pass: hooks on values and on nodes of autograd's graph."""
 
 from __future__ import annotations
 

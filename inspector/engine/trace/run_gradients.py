@@ -37,6 +37,8 @@ class RunGradients:
     wanted: bool = True
     """Whether something that was asked for needs them. They are not free: the backward pass then makes one more product
     for every weight, which doubles its cost for a GRU."""
+    hooked: set[int] = field(default_factory=set)
+    """The parameters, by id, whose gradient a hook of the user's changed."""
     compared: Any = None
     """What `analyses/own_gradients.py` found, once for all quantities."""
     _every: Mapping[str, Tensor] | None = None
@@ -55,6 +57,15 @@ class RunGradients:
                 continue
             self._bytes += one.nbytes
             self._add(want, one)
+
+    def ask_made(self, want: Callable[[Tensor, Take], None], weights: Iterable[Any]) -> None:
+        """Request those of weights that the model computed before it used them (dropout of a weight). Others are
+        skipped."""
+        for one in weights if self.wanted else ():
+            made = isinstance(one, Tensor) and one.requires_grad and not one.is_leaf
+            if made and id(one) not in self._asked and self._bytes + one.nbytes <= MOST_BYTES:
+                self._bytes += one.nbytes
+                self._add(want, one)
 
     def ask_all(self, want: Callable[[Tensor, Take], None], parameters: Mapping[str, Tensor]) -> None:
         """Request those of all parameters by name, however large they are."""
@@ -78,6 +89,10 @@ class RunGradients:
                 self._found[number] = gradient.detach().cpu()
 
         return take
+
+    def made(self) -> dict[Any, Tensor]:
+        """Node of autograd's graph → the requested weight that it made."""
+        return {one.grad_fn: one for one in self._asked.values() if one.grad_fn is not None}
 
     def of(self, parameter: Tensor) -> Tensor | None:
         """∂L/∂θ; zeros where the backward pass did not reach it; None where it was not requested."""

@@ -20,6 +20,7 @@ from inspector.engine.trace.findings import Findings
 from inspector.engine.trace.gradient_requests import GradientRequest, PartRequest
 from inspector.engine.trace.reads import Reads
 from inspector.engine.trace.run_gradients import RunGradients, Weights
+from inspector.engine.trace.user_hooks import UserHooks
 from inspector.records import STEP_DOMAIN
 
 KEPT_BYTES = 256 << 20
@@ -68,6 +69,8 @@ class Recurrence:
     """What the steps are given, or begin with, needs a gradient: parameters may act on the states through it."""
     beside: frozenset[str] = frozenset()
     """Names of parameters that act on the states through other values that their loop carries from step to step."""
+    ahead: str = ""
+    """Which parameters have no items because the steps read only what was computed from them before the loop."""
     domain: str = STEP_DOMAIN
     """The axis of these steps: the input's, another input's, the output's, or the layers of a stack."""
     names: tuple[str, ...] = ()
@@ -309,6 +312,10 @@ class Trace:
 
     hooks: list[Any] = field(default_factory=list)
     """The user's hooks on tensors of this run (trace/gradient_hooks.py)."""
+    user_hooks: UserHooks = field(default_factory=UserHooks)
+    """The user's hooks on modules and parameters, which were there before the run."""
+    node_hooks: list[tuple[str, Tensor]] = field(default_factory=list)
+    """(function and line, tensor) where the user's code may hook the node of autograd's graph that made a tensor."""
 
     def want_gradient(self, value: Tensor, take: Callable[[Tensor | None], None]) -> None:
         """Have `take` called after the run with the gradient of the loss at `value`, None where none reached it.
@@ -360,6 +367,8 @@ class Trace:
         for hook in self.hooks:
             hook.let_go()
         self.hooks.clear()
+        self.user_hooks.let_go()
+        self.node_hooks.clear()
         self.after_forward.clear()
 
     @property

@@ -17,6 +17,7 @@ from inspector.engine.analyses.itemised_bptt import (
     confirmed,
     references,
     row_norms,
+    say_ahead,
     signals,
     sweep_cost,
 )
@@ -72,8 +73,9 @@ def bptt(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     `total_norm`, `immediate_norm` (lag 0 alone) and `immediate_cosine` (of the two). A parameter is rejected where the
     sum is not that gradient.
     """
-    recurrence = as_ran(recurrence)
+    known, recurrence = recurrence, as_ran(recurrence)
     arriving = begin(recurrence, sample)
+    say_ahead(known, "bptt", emit)
     text = announce(recurrence, len(arriving), len(arriving), "Itemised gradient", emit)
     items = itemised(recurrence, sample, emit, text)
     expected = references(recurrence, sample, emit)

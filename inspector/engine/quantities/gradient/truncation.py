@@ -16,6 +16,7 @@ from inspector.engine.analyses.itemised_bptt import (
     confirmed,
     pairs,
     references,
+    say_ahead,
     seconds,
     signals,
     sweep,
@@ -69,8 +70,9 @@ def truncation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     Scalars: `smallest_k_10_percent` and `smallest_k_1_percent`, the smallest K tried whose relative error is
     within 10 % or 1 %; NaN where there is none.
     """
-    recurrence = as_ran(recurrence)
+    known, recurrence = recurrence, as_ran(recurrence)
     arriving = begin(recurrence, sample)
+    say_ahead(known, "truncation", emit)
     ks = lengths_tried(recurrence, len(arriving))
     window = int(ks[-1])
     text = announce(recurrence, len(arriving), window, "Truncated gradients", emit)

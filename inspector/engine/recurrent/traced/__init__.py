@@ -7,7 +7,8 @@ The probe (engine/probes/handwritten.py, `_search`) calls these passes in this o
    and the module that was called (`owners`)
 2. record/op_table: the calls → columns: the inputs and outputs of each, by the number of each value (`values`); what an
    operator does is defined in `operator_traits`, for this pass and all that follow
-3. record/buffers: the table → one in which states that lie in one preallocated tensor are values of their own
+3. record/buffers: the table → one in which states that lie in one preallocated tensor are values of their own;
+   record/growing_tensors: and so are those in a tensor that grows
 4. loops/detection: the table → loops: repeated code of one frame, cut into iterations with labelled operations
    (`bytecode`); a loop inside a loop over layers is a loop of each layer (`nesting`, `weights`)
 5. loops/iteration_classes: a loop → which iterations ran the same operations, so that one of them is analysed for all

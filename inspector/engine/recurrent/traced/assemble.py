@@ -87,7 +87,9 @@ def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
     inner = [_inner_name(flow, slot, alone=alone) for slot in state]
     chosen = [_variable_of(flow, slot, n, inner, alone=alone) for n, slot in enumerate(state)]
     taken: set[str] = set()
-    for slot, name in zip(state, without_containers([name for name, _ in chosen]), strict=True):
+    first = "state0" if "h" in [name for name, _ in chosen] else "h"
+    for n, (slot, own) in enumerate(zip(state, without_containers([name for name, _ in chosen]), strict=True)):
+        name = own or (f"state{n}" if n else first)
         while name in taken:
             name += "'"
         taken.add(name)
@@ -98,7 +100,7 @@ def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
 
 
 def _variable_of(flow: Flow, slot: Slot, n: int, inner: Sequence[str], *, alone: bool) -> tuple[str, bool]:
-    """(the name of slot n's variable with the containers that it is in, whether the user's code gives it a name).
+    """(the name of slot n's variable with the containers that it is in, or "", whether the user's code gives it one).
 
     `inner`: by which statements the values of all slots are made; `alone`: the step is nothing but a torch cell.
     """
@@ -109,7 +111,7 @@ def _variable_of(flow: Flow, slot: Slot, n: int, inner: Sequence[str], *, alone:
     numbered_place = any(part.isdigit() for part in held.split("."))  # states[0][1]
     if numbered_place and inner.count(own) > 1:  # st[0] = …; st[1] = …
         own = ""
-    name = (own or held if numbered_place else held or own) or collected or ("h" if n == 0 else f"state{n}")
+    name = (own or held if numbered_place else held or own) or collected
     return name, bool((held and not numbered_place) or _inner_name(flow, slot, stored=False))
 
 
@@ -150,6 +152,10 @@ def _inner_name(flow: Flow, slot: Slot, *, stored: bool = True, alone: bool = Tr
     return names[0] if whole and len(names) == 1 else ""
 
 
+FILLED = (
+    "its steps read what earlier steps wrote into a tensor that the loop fills, which is not followed; a list of "
+    "states (torch.stack), or torch.cat, is"
+)
 NO_PARAMETER = "The steps use no parameter of the model, so there is no gradient to itemise."
 
 
@@ -243,8 +249,9 @@ def recurrence_of(
     """
     size = int(batch.lengths.numel())
     _check_shapes(state)
-    _check_kept(flow, state)
     name_slots(flow, state)
+    _check_kept(flow, state)
+    _check_filled(flow, state)
     parts = parts_of(flow, state, size)
     states = states_of(parts, state)
     steps = len(flow.loop.iterations)
@@ -296,6 +303,30 @@ def _check_shapes(state: Sequence[Slot]) -> None:
         if slot.shapes:
             shapes = ", ".join(map(str, slot.shapes[:MOST_NAMED])) + (", …" if len(slot.shapes) > MOST_NAMED else "")
             raise Unsupported(f"its state changes its shape: {shapes}")
+
+
+def _check_filled(flow: Flow, state: Sequence[Slot]) -> None:
+    """Raises Unsupported where a step reads, in a tensor that the loop fills, what earlier steps made of the state."""
+    bits = sum(1 << slot.index for slot in state)
+    if not flow.changed:
+        return
+    filled = {
+        storage: first for storage, places in flow.changed.items()
+        if (first := min((i for i, j in places if flow.reach[i][j] & bits), default=-1)) >= 0
+    }  # fmt: skip
+    own = {number for held in flow.held for number in held.tolist()}
+    for i in range(min(filled.values(), default=len(flow.loop.iterations)), len(flow.loop.iterations)):
+        for j in leading_to(flow, state, i):
+            op = flow.op((i, j))
+            for given in () if op.traits.forgets or op.in_place else op.inputs:
+                if id(given) not in own and filled.get(storage_of(given), i) < i and not _begun_in(flow, given, i):
+                    raise Unsupported(FILLED)
+
+
+def _begun_in(flow: Flow, tensor: Tensor, i: int) -> bool:
+    """Whether iteration i writes every entry of a tensor's memory anew before it does anything else with it."""
+    writes = [place for place in flow.changed[storage_of(tensor)] if place[0] == i]
+    return bool(writes) and flow.op(writes[0]).replaces
 
 
 def _check_kept(flow: Flow, state: Sequence[Slot]) -> None:

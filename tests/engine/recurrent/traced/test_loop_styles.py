@@ -518,10 +518,10 @@ def test_attention_over_all_states_so_far() -> None:
     model, x = Looking().to(D), torch.randn(1, T, X, dtype=D)
     (found,), kept, _ = seen(model, x)
     assert not kept.reasons() and found.check is not None and found.check.passed
-    assert list(found.cell.parts) == ["h", *(f"h[t-{lag}]" for lag in range(1, T - 1))]
+    assert list(found.cell.parts) == ["h", *(f"h[t-{lag}]" for lag in range(1, T))]
     states = [found.states[t, 0, :H] for t in range(T + 1)]
     jacobians = found.block(0, T).jacobian()[:, 0, :H]
-    for t in range(T - 1):
+    for t in range(T):
         exact = torch.autograd.functional.jacobian(
             lambda *older, t=t: model.step(x[0, t], list(older)), tuple(states[: t + 1])
         )

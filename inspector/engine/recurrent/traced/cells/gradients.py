@@ -23,7 +23,7 @@ from inspector.engine.recurrent.traced.cells.unchanged import SPREAD, UnchangedS
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.cell_functions import memory_of
 from inspector.engine.recurrent.traced.program.slicing import Slicer
-from inspector.engine.trace.gradient_hooks import WatchedHook
+from inspector.engine.trace.gradient_hooks import without_hooks
 from inspector.engine.trace.trace import Trace
 
 BLOCK, BUILT = 1024, 64
@@ -87,9 +87,9 @@ class Wanted:
         if gradient is not None:
             self.found[slot, i] = gradient.detach()
 
-    def hooked(self, hooks: Sequence[WatchedHook]) -> bool:
-        """Whether a hook of the user's changed the gradient at a state, or at a value that the loop made."""
-        changed = {id(one.tensor) for one in hooks if one.changed}
+    def hooked(self, tensors: Sequence[Tensor | None]) -> bool:
+        """Whether one of these tensors is a state, or a value that the loop made."""
+        changed = set(map(id, tensors))
         states = {id(value) for slot in self.state for value in slot.values}
         return any(number in states or number in self.flow.source for number in changed)
 
@@ -342,7 +342,7 @@ def _on_the_graph(value: Tensor, later: Sequence[Slot], known: dict[int, Tensor]
     outputs = [other.values[i + 1] for other in later]
     given = [known[other.index] for other in later]
     try:
-        with torch.enable_grad():
+        with torch.enable_grad(), without_hooks():
             found = torch.autograd.grad(outputs, [value], given, retain_graph=True, allow_unused=True)[0]
     except RuntimeError as problem:
         raise no_way_back(problem) from None

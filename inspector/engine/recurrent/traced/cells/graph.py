@@ -21,6 +21,7 @@ from inspector.engine.recurrent.traced.cells.base import RecordedStep
 from inspector.engine.recurrent.traced.cells.replayed import LARGEST
 from inspector.engine.recurrent.traced.loops.carried_state import Slot
 from inspector.engine.recurrent.traced.program.state_layout import Part
+from inspector.engine.trace.gradient_hooks import without_hooks
 from inspector.engine.trace.trace import Recurrence
 
 LET_GO = (
@@ -43,6 +44,7 @@ class GraphStep(RecordedStep):
 
     def __init__(self, layout: Mapping[str, Part], state: Sequence[Slot], gate_names: tuple[str, ...]) -> None:
         self.layout, self.slots, self.gate_names = dict(layout), list(state), gate_names
+        self.hooked = ""  # reason, where nodes of the graph may have hooks that change what comes back
         self.parts, start = {}, 0
         for name, part in layout.items():
             self.parts[name] = slice(start, start + part.width)
@@ -130,8 +132,10 @@ class GraphBlock(MatrixBlock):
         t, b, s = self.shape
         if s > LARGEST:
             raise Unsupported(f"The state has {s} entries; Jacobians are built for at most {LARGEST}.")
+        if self.cell.hooked:
+            raise Unsupported(self.cell.hooked)
         try:
-            with torch.enable_grad():
+            with torch.enable_grad(), without_hooks():
                 rows = [
                     torch.stack([self.cell.matrix(self.start + n, int(column)).cpu() for column in self.columns])
                     for n in range(t)

@@ -150,7 +150,7 @@ def _slots(flow: Flow) -> list[Slot]:
     starts = [(found[variable], given) for variable, given in begun.items() if found[variable].index >= 0]
     part_starts(twins, starts, lambda label, n: _slot_read(found, variables, label, n))
     _measure_lags(flow, found, variables)
-    take_early(twins, lambda label, n: _slot_read(found, variables, label, n))
+    take_early(twins, lambda label, n: _slot_read(found, variables, label, n), variables.lists)
     return slots
 
 
@@ -236,7 +236,7 @@ def _as_wide(first: Tensor, made: Tensor) -> Tensor:
 
 def _measure_lags(flow: Flow, found: dict[Item, Slot], variables: Variables) -> None:
     """How old the values are that are read on the way to new ones. The initial value may be read again: that is no lag,
-    but a reset."""
+    but a reset, unless it is an entry of a list of past values."""
     held = {id(slot): ids_of(slot.values) for slot in found.values() if slot.index >= 0}
     newest: dict[int, dict[int, list[int]]] = {}
     for i, members in flow.twins.members.items():
@@ -247,7 +247,8 @@ def _measure_lags(flow: Flow, found: dict[Item, Slot], variables: Variables) -> 
                 if slot is None or slot.index < 0 or j not in leading:
                     continue
                 given, own = flow.twins.given(members, j, n), held[id(slot)]
-                for m in np.nonzero((given != own[members]) & (given != own[0]))[0]:
+                listed = any((label, n) in sites for sites in variables.lists)
+                for m in np.nonzero((given != own[members]) & (listed | (given != own[0])))[0]:
                     if slot.index not in newest:
                         newest[slot.index] = _places(own)
                     places = newest[slot.index].get(int(given[m]), [])

@@ -6,8 +6,11 @@ whatever its name and wherever it is stored.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Set
+
 from torch import Tensor
 
+from inspector.engine.recurrent.traced.loops.growing_lists import Site, growing
 from inspector.engine.recurrent.traced.loops.iteration_classes import Twins
 from inspector.engine.recurrent.traced.loops.loop import Label, Loop
 
@@ -17,15 +20,29 @@ Item = tuple[str, Label, int]
 
 class Variables:
     """The carried variables of a loop, as groups of places (union-find).
-    A group is identified by its representative."""
+    A group is identified by its representative.
+
+    Attributes:
+        lists: for each list of past values the places that read its entries: there the first value is one of them, and
+            no reset.
+    """
 
     def __init__(self) -> None:
+        self.lists: list[set[Site]] = []
         self._items: dict[Item, Item] = {}
         self._parent: dict[Item, Item] = {}
 
     def join(self, made: tuple[Label, int], read: tuple[Label, int]) -> None:
         """What is made at one place is read at the other."""
         self._unite(self._of(("made", *made)), self._of(("read", *read)))
+
+    def join_read(self, variable: Item, site: Site) -> None:
+        """A place reads this variable, too."""
+        self._unite(self._of(("read", *site)), variable)
+
+    def sites(self) -> set[Site]:
+        """All places that read a variable."""
+        return {(label, n) for kind, label, n in self._items if kind == "read"}
 
     def made(self, label: Label, n: int) -> Item | None:
         """The variable that output n of an operation is a new value of, or None."""
@@ -73,9 +90,53 @@ def carried(loop: Loop, twins: Twins) -> Variables:
                     maker, made = loop.iterations[place[0]][place[1]]
                     variables.join((maker, made.output(given)), (label, n))
                     oldest = max(oldest, i - place[0])
+    _take_lists(loop, twins, variables)
     if oldest == 1:
         _unite_taking_turns(loop, twins, variables)
     return variables
+
+
+def _take_lists(loop: Loop, twins: Twins, variables: Variables) -> None:
+    """The first entry of a list of past values is the variable's first value, also where no other entry is ever read.
+
+    That is the tensor from outside that is read elsewhere as the variable, or else the only one in the list.
+    Counter-example: a list that begins with one value that is no state (a start token) and of which no other place
+    reads the newest entry; it counts as the first state.
+    """
+    for sites in growing(loop, twins):
+        own = {variables.read(*site) for site in sites} - {None}
+        if len(own) != 1:  # nothing carried, or states of several layers
+            continue
+        (variable,) = own
+        assert variable is not None
+        outside = _from_outside(loop, twins, sites)
+        starts = _from_outside(loop, twins, {site for site in variables.sites() if variables.read(*site) == variable})
+        first = set(outside) & set(starts) or (set(outside) if len(outside) == 1 and not starts else set())
+        shapes = {out.shape for out in _made(loop, twins, variables, variable)}
+        for number in first:
+            given, places = outside[number]
+            if given.shape in shapes:
+                for site in places:
+                    variables.join_read(variable, site)
+        variables.lists.append({site for site in sites if variables.read(*site) is not None})
+
+
+def _from_outside(loop: Loop, twins: Twins, sites: Set[Site]) -> dict[int, tuple[Tensor, set[Site]]]:
+    """Id of each floating-point tensor from outside the loop that is read at these places → it, and where."""
+    found: dict[int, tuple[Tensor, set[Site]]] = {}
+    for i in twins.members:
+        for label, op in loop.iterations[i]:
+            for n, given in enumerate(op.inputs):
+                if (label, n) in sites and given.is_floating_point() and id(given) not in twins.source:
+                    found.setdefault(id(given), (given, set()))[1].add((label, n))
+    return found
+
+
+def _made(loop: Loop, twins: Twins, variables: Variables, variable: Item) -> Iterator[Tensor]:
+    """The values of a variable that one iteration of each class makes."""
+    for i in twins.members:
+        for label, op in loop.iterations[i]:
+            yield from (out for n, out in enumerate(op.outputs) if variables.made(label, n) == variable)
 
 
 def _unite_taking_turns(loop: Loop, twins: Twins, variables: Variables) -> None:

@@ -6,7 +6,7 @@ ones. The recorded calls of those reads get a tensor of their own, as in `first_
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol
 
 import torch
@@ -32,23 +32,42 @@ class Older(Protocol):
 Reads = Callable[[Label, int], Older | None]
 
 
-def take_early(twins: Twins, reads: Reads) -> None:
-    """Give variables that are read at some age all their initial values.
+def take_early(twins: Twins, reads: Reads, lists: Sequence[Set[Site]] = ()) -> None:
+    """Give variables that are read at some age all their initial values. `lists`: see `growing_lists`.
 
     Counter-example: one that some iterations leave as it is keeps the one initial value that its first reader is given.
     """
     ages = _ages(twins, reads)
-    for (label, n), (slot, own) in sorted(ages.items(), key=lambda one: min(one[1][1])):
-        if len(own) > 1:
-            continue
-        for i in range(min(min(own) + 1, len(twins.first))):
+    steady = {site: min(own) for site, (_, own) in ages.items() if len(own) == 1}
+    shorter = [_shorter(twins, sites, steady) for sites in lists]
+    for (label, n), age in sorted(steady.items(), key=lambda one: one[1]):
+        slot = ages[label, n][0]
+        missing = next((own for own, sites in zip(shorter, lists, strict=True) if (label, n) in sites), {})
+        for i in range(min(age + 1, len(twins.first))):
             labels = twins.loop.iterations.labels[i]
-            if label in labels:
-                _take(twins, slot, min(own) - i, (i, labels.index(label), n))
+            before = age - i - missing.get(i, 0)
+            if label in labels and before >= 0:
+                _take(twins, slot, before, (i, labels.index(label), n))
     for slot in {id(slot): slot for slot, _ in ages.values()}.values():
         if slot.early:
             first = slot.early.pop(0, None)
             slot.values[0] = torch.zeros_like(slot.values[-1], requires_grad=False) if first is None else first
+
+
+def _shorter(twins: Twins, sites: Set[Site], steady: Mapping[Site, int]) -> dict[int, int]:
+    """How many entries fewer than later a list has in each of the first iterations, where its oldest entry is first.
+
+    What is read at a place is that much newer there.
+    """
+    found: dict[int, list[Site]] = {}
+    for i in range(min(max((steady[site] for site in sites if site in steady), default=-1) + 2, len(twins.first))):
+        ops = twins.loop.iterations[i]
+        found[i] = [(label, n) for label, op in ops for n in range(len(op.inputs)) if (label, n) in sites]
+    longest = max(found.values(), key=len, default=[])
+    ages = [steady[site] for site in longest if site in steady]
+    if len(ages) < 2 or ages[0] < ages[-1]:
+        return {}
+    return {i: len(longest) - len(own) for i, own in found.items()}
 
 
 def _take(twins: Twins, slot: Older, before: int, place: tuple[int, int, int]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from inspector.engine.recurrent.traced.loops.loop import FEWEST
 from inspector.engine.recurrent.traced.record.op_table import Table
+from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import Numbers
 
 
@@ -76,15 +77,26 @@ def _reads(table: Table, ops: Sequence[int], made: set[int]) -> bool:
     return not made.isdisjoint(table.given.of(_numbers(ops)).tolist())
 
 
+def _only_adds(table: Table, ops: Sequence[int], made: set[int]) -> bool:
+    """Whether these operations add to what was made, and do nothing else with it."""
+    return all(
+        op.traits.kind is Kind.SUM and op.traits.adds(number, op.kwargs)
+        for op in map(table.op, ops)
+        for number, given in op.operands()
+        if id(given) in made
+    )
+
+
 def _depend(table: Table, ops: Sequence[int], keys: Sequence[int], starts: Sequence[int], stop: int) -> bool:
-    """Whether a repeat reads what an earlier one made. The last one ends where its operations are no longer theirs."""
+    """Whether a repeat computes with what an earlier one made. The last one ends where its operations are no longer
+    theirs. A sum over a list (`sum(memory)`) only adds to it: its terms are no steps."""
     body = set(keys[starts[0] : starts[-1]])
     end = starts[-1]
     while end < stop and keys[end] in body:
         end += 1
     made: set[int] = set()
     for a, b in pairwise([*starts, end]):
-        if made and _reads(table, ops[a:b], made):
+        if made and _reads(table, ops[a:b], made) and not _only_adds(table, ops[a:b], made):
             return True
         made.update(table.made.of(_numbers(ops[a:b])).tolist())
     return False

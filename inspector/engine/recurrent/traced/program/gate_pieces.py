@@ -16,22 +16,43 @@ Ops = Sequence[tuple[object, Op]]
 def pieces_of(ops: Ops, j: int, tensor: Tensor, near: set[int], called: str) -> Iterator[tuple[int, Tensor, str]]:
     """(operation, piece, name) of the pieces of the value that operation j makes, also of another shape of it.
 
-    Named by the variables that they are assigned to; pieces without one that are multiplied are `called`.0, `called`.1,
-    as long as the value is not read as a whole and all have one shape.
+    Named by the variables that they are assigned to; those without one that are multiplied are `called`.0, `called`.1,
+    by their position. Without any named piece they are shown as long as the value is not read as a whole and all have
+    one shape. A piece that is taken apart itself is shown by its own pieces.
     """
     taken, whole = _taken(ops, j, tensor, near)
-    named = []
-    for k in taken:
-        op = ops[k][1]
-        names, complete = assigned(op.chain, stored=False)
-        if complete and len(names) == len(op.outputs):
-            named += [(k, piece, name) for piece, name in zip(op.outputs, names, strict=True)]
-    if named or whole:
-        yield from named
-        return
-    found = [(k, piece) for k in taken for piece in ops[k][1].outputs if _scales(ops, k, piece, near)]
-    if len(found) > 1 and len({tuple(piece.shape) for _, piece in found}) == 1:
-        yield from ((k, piece, f"{called}.{n}") for n, (k, piece) in enumerate(found))
+    every = [(k, piece, *_named(ops, k, piece, near)) for k in taken for piece in ops[k][1].outputs]
+    scaling = [_scales(ops, k, piece, near) for k, piece, *_ in every]
+    if not any(name for *_, name in every):
+        shapes = {tuple(piece.shape) for (_, piece, *_), scales in zip(every, scaling, strict=True) if scales}
+        if whole or len(shapes) != 1 or sum(scaling) < 2:
+            return
+    number = 0
+    for (k, piece, shown, name), scales in zip(every, scaling, strict=True):
+        own = list(pieces_of(ops, k, piece, near, name or f"{called}.{number}"))
+        if own:
+            yield from own
+        elif name:
+            yield shown, (piece if shown == k else ops[shown][1].outputs[0]), name
+        elif scales:
+            yield k, piece, f"{called}.{number}"
+        number += scales
+
+
+def _named(ops: Ops, j: int, piece: Tensor, near: set[int]) -> tuple[int, str]:
+    """(the operation whose result is assigned, the variable) of a piece, also as `g[:, :1].squeeze(1)`; "" for none."""
+    op = ops[j][1]
+    names, complete = assigned(op.chain, stored=False)
+    if complete:
+        return j, names[op.output(piece)] if len(names) == len(op.outputs) else ""
+    same = (k for k in range(j + 1, len(ops)) if any(out is piece for out in ops[k][1].outputs))
+    if (again := next(same, None)) is not None:  # `contiguous` may return what it is given
+        return _named(ops, again, piece, near)
+    follows = [k for k in sorted(near) if k > j and any(given is piece for given in ops[k][1].inputs)]
+    following = ops[follows[0]][1] if len(follows) == 1 else None
+    if following is None or not following.traits.keeps_entries or len(following.outputs) != 1:
+        return j, ""
+    return _named(ops, follows[0], following.outputs[0], near)
 
 
 def _taken(ops: Ops, j: int, tensor: Tensor, near: set[int]) -> tuple[list[int], bool]:

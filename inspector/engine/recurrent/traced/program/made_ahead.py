@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from torch import Tensor
 
@@ -15,14 +15,18 @@ more operations makes is not named."""
 MOST_NAMES = 4
 
 
-def made_ahead(flow: Flow, state: Sequence[Slot], names: Mapping[int, str]) -> str:
+ALONE = "the steps themselves use no parameter, so there is no gradient to itemise"
+BESIDE = "the steps do not use these parameters themselves, so they have no items"
+
+
+def made_ahead(flow: Flow, state: Sequence[Slot], names: Mapping[int, str], so: str = ALONE) -> str:
     """A sentence that names the variables, in the user's code, and the parameters they were computed from; "" where
-    the steps read no such value. `names`: id of a parameter → its name."""
+    the steps read no such value. `names`: id of a weight that has items where steps read it → its name."""
     variables: dict[str, None] = {}
     parameters: dict[str, None] = {}
     for tensor in _given(flow, state):
-        own = list(_parameters(flow, tensor, names))
         call = flow.twins.table.maker(id(tensor))
+        own = [] if id(tensor) in names else list(_parameters(flow, tensor, names))
         if not own or call is None:
             continue
         op = flow.twins.table.op(call)
@@ -35,10 +39,49 @@ def made_ahead(flow: Flow, state: Sequence[Slot], names: Mapping[int, str]) -> s
     if not variables:
         return ""
     verb = "is" if len(variables) == 1 else "are"
-    return (
-        f"{_listed(list(variables))} {verb} computed before the loop from {_listed(list(parameters))}; the steps "
-        "themselves use no parameter, so there is no gradient to itemise."
-    )
+    return f"{_listed(list(variables))} {verb} computed before the loop from {_listed(list(parameters))}; {so}."
+
+
+def weights_ahead(flow: Flow, state: Sequence[Slot], names: Mapping[int, str], given: Container[int]) -> dict[int, str]:
+    """Weights that the steps read and that were computed before the loop from parameters alone, by id: dropout of a
+    weight, a normalised one. Each has the variable's name, or that of its parameter and operation ("W.dropout").
+
+    `names`: id of a parameter → its name; `given`: ids of the model's inputs. What depends on them is no weight.
+    """
+    found: dict[int, str] = {}
+    for tensor in _given(flow, state) if names else ():
+        call = flow.twins.table.maker(id(tensor))
+        if call is None or id(tensor) in names or not tensor.requires_grad:
+            continue
+        own = _only_parameters(flow, tensor, names, given)
+        if own:
+            op = flow.twins.table.op(call)
+            assigned_to, whole = assigned(op.chain)
+            name = assigned_to[op.output(tensor)] if whole and len(assigned_to) == len(op.outputs) else ""
+            taken = {*names.values(), *(one.rpartition(".")[2] for one in names.values()), *found.values(), ""}
+            name = f"{own[0]}.{op.operator.traits.name or op.name}" if name in taken else name
+            while name in taken:
+                name += "'"
+            found[id(tensor)] = name
+    return found
+
+
+def _only_parameters(flow: Flow, tensor: Tensor, names: Mapping[int, str], given: Container[int]) -> list[str]:
+    """The parameters that a tensor was computed from; none where an input or something unknown is among its origins."""
+    table, waiting, seen = flow.twins.table, [tensor], {id(tensor)}
+    found: dict[str, None] = {}
+    while waiting:
+        one = waiting.pop()
+        call = None if id(one) in names else table.maker(id(one))
+        if id(one) in names:
+            found[names[id(one)]] = None
+        elif id(one) in given or len(seen) > MOST_CALLS or (call is None and one.requires_grad):
+            return []
+        elif call is not None:
+            new = [other for other in table.op(call).inputs if id(other) not in seen]
+            seen |= set(map(id, new))
+            waiting += new
+    return list(found)
 
 
 def _listed(names: list[str]) -> str:

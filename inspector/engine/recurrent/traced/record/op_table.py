@@ -19,6 +19,14 @@ import numpy as np
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from inspector.engine.recurrent.traced.record.columns import (
+    Uneven,
+    all_same,
+    argument_leaves,
+    constant,
+    result_leaves,
+    tensor_columns,
+)
 from inspector.engine.recurrent.traced.record.operation import Call, Op, Where, given_to, name_of, op_of, results_of
 from inspector.engine.recurrent.traced.record.owners import Owners
 from inspector.engine.recurrent.traced.record.values import Numbers, has_parameter, ids_of, is_parameter
@@ -29,10 +37,6 @@ Given = tuple[tuple[Any, ...], dict[str, Any]]
 FEW = 8
 """Number of calls from one place that is not worth examining together: columns cost as much as about eight calls. It
 affects speed only."""
-
-
-class Uneven(Exception):
-    """Values that are nested in different ways, or of which only some are tensors."""
 
 
 @dataclass(slots=True)
@@ -139,11 +143,26 @@ class Table:
         random = {kept[n]: state for n, state in self._random.items() if n in kept}
         return Table(calls, random, {kept[n] for n in self._quiet if n in kept}, self.owners)
 
+    def with_calls(self, instead: Mapping[int, Call], before: Mapping[int, Sequence[Call]]) -> Table:
+        """All calls, some replaced by others that return the same, and some with others just before them."""
+        calls: list[Call] = []
+        at: dict[int, int] = {}
+        for n, call in enumerate(self.calls):
+            calls += before.get(n, ())
+            at[n] = len(calls)
+            calls.append(instead.get(n, call))
+        random = {at[n]: state for n, state in self._random.items()}
+        return Table(calls, random, {at[n] for n in self._quiet}, self.owners)
+
     def plain(self, numbers: Numbers) -> bool:
         """True where none of these calls drew random numbers or ran inside a function of the user's own."""
         if not self._random and not self._quiet:
             return True
         return not any(n in self._random or (n in self._quiet and self._custom(n)) for n in numbers.tolist())
+
+    def off(self, n: int) -> bool:
+        """Whether autograd was off at a call although it was on when the run began."""
+        return n in self._quiet
 
     def without_gradient(self, n: int) -> bool:
         """Whether a call ran with autograd off, outside of a function of the user's own."""
@@ -224,7 +243,7 @@ class Table:
                 made.together(numbers, outs)
                 if not used:
                     continue
-                if all(_one(column) for column in used):
+                if all(all_same(column) for column in used):
                     weights[bodies[plain[0]]] = tuple(id(column[0]) for column in used)
                     continue
             except Uneven:
@@ -310,63 +329,6 @@ class Table:
         chain = (*where[0], (where[1], at))
         key = (chain[level][1], tuple((frame.f_code, at) for frame, at in chain[level + 1 :]), name_of(func))
         return key if depth else (*key, id(self._owner(where)), self.weights.get(self.bodies[n], ()))
-
-
-def leaves(values: Sequence[Any]) -> list[Sequence[Any]]:
-    """Values that are nested alike, as one column for every leaf. Raises Uneven."""
-    kinds = set(map(type, values))
-    nested = {kind for kind in kinds if issubclass(kind, (tuple, list, dict))}
-    if not nested:
-        return [values]
-    if len(kinds) > 1 or len(set(map(len, values))) > 1:
-        raise Uneven
-    if issubclass(kinds.pop(), dict):
-        if len(set(map(tuple, values))) > 1:
-            raise Uneven
-        values = [tuple(value.values()) for value in values]
-    return [leaf for column in zip(*values, strict=True) for leaf in leaves(column)]
-
-
-def tensor_columns(columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
-    """The columns that are tensors. Raises Uneven where only some of a column's values are."""
-    found = []
-    for column in columns:
-        are = {issubclass(kind, Tensor) for kind in set(map(type, column))}
-        if len(are) > 1:
-            raise Uneven
-        if are == {True}:
-            found.append(column)
-    return found
-
-
-def argument_leaves(together: Sequence[Call]) -> list[Sequence[Any]]:
-    """The arguments of calls as columns. Raises Uneven."""
-    if any(map(itemgetter(2), together)):
-        return leaves([(call[1], call[2] or {}) for call in together])
-    return leaves(list(map(itemgetter(1), together)))
-
-
-def result_leaves(together: Sequence[Call]) -> list[Sequence[Any]]:
-    """What calls returned as columns. Raises Uneven."""
-    outs = list(map(itemgetter(3), together))
-    if any(issubclass(kind, dict) for kind in set(map(type, outs))):
-        raise Uneven
-    return leaves(outs)
-
-
-def constant(columns: Sequence[Sequence[Any]]) -> bool:
-    """True where all values of each column are equal, tensors excepted."""
-    return all(isinstance(column[0], Tensor) or _count(column) == len(column) for column in columns)
-
-
-def _count(column: Sequence[Any]) -> int:
-    """How many are equal to the first."""
-    return list(column).count(column[0])
-
-
-def _one(values: Sequence[Any]) -> bool:
-    """True where all are one and the same object."""
-    return len(set(map(id, values))) == 1
 
 
 class _Filling:

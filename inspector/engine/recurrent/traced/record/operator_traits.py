@@ -165,6 +165,7 @@ def _matrices_and_functions(table: _Table) -> None:
 
 def _rearranged(table: _Table) -> None:
     table.put(Kind.PIECE, "chunk split tensor_split hsplit vsplit dsplit unbind getitem narrow select index_select")
+    table.put(Kind.PIECE, "gather take take_along_dim masked_select diagonal")
     table.put(Kind.LAYOUT, "view view_as reshape reshape_as flatten unflatten ravel contiguous clone positive",
         added=EVERY, entrywise=EVERY)  # fmt: skip
     table.put(Kind.LAYOUT, "squeeze unsqueeze requires_grad", added=EVERY, entrywise=EVERY, values_stay=True)

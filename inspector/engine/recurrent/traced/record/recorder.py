@@ -51,6 +51,11 @@ _DROPOUTS = frozenset(
 MAY_BE_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 """Such a call may have another caller the next time."""
 RUN = Subject.run.__code__
+HOOKING = frozenset({"register_hook", "register_prehook"})
+"""What code calls that puts a hook on a node. Counter-example: a function that is given the node and hooks it; nothing
+of torch's says that a node has hooks, so that is not noticed."""
+_GRAD_FN: Any = Tensor.grad_fn
+_METHOD: Any = type(_GRAD_FN.__get__)
 _getframe = sys._getframe
 _task = torch._C._current_graph_task_id
 _transform = torch._C._functorch.peek_interpreter_stack
@@ -91,6 +96,7 @@ class OperationRecorder(SwitchedMode):
         self.editor = editor
         self.bytes = 0
         self.hooks: list[WatchedHook] = []
+        self.node_hooks: list[tuple[str, Tensor]] = []
         self._calls: list[Call] = []
         self._random: dict[int, Tensor] = {}
         self._quiet: set[int] = set()
@@ -108,8 +114,10 @@ class OperationRecorder(SwitchedMode):
         """Call the function; record it if it returned or changed a tensor.
         Errors of the recording never reach the model."""
         number = id(func)
-        if func is Tensor.register_hook and self.listening:
+        if func is Tensor.register_hook:
             args = self._watched(args)
+        elif type(func) is _METHOD and getattr(func, "__self__", None) is _GRAD_FN:
+            self._node_taken(args[0])
         random = _random_state(args, kwargs) if number in _DROPOUTS and self.listening else None
         out = func(*args, **kwargs) if kwargs else func(*args)
         handler = self.also.get(number)
@@ -130,11 +138,17 @@ class OperationRecorder(SwitchedMode):
 
     def _watched(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments of `register_hook` with a hook that notes whether it changes the gradient."""
-        if len(args) != 2 or not callable(args[1]):
+        if len(args) != 2 or not callable(args[1]) or _kind(_getframe(2).f_code) == 2:
             return args
         hook = WatchedHook(*args)
         self.hooks.append(hook)
         return args[0], hook
+
+    def _node_taken(self, tensor: Tensor) -> None:
+        """Note that code of the user's which registers hooks takes the node of autograd's graph that made a tensor."""
+        code = _getframe(2).f_code
+        if _kind(code) == 0 and not HOOKING.isdisjoint(code.co_names):
+            self.node_hooks.append((f"{code.co_qualname.rpartition('<locals>.')[2]}()", tensor))
 
     def begin(self, *, following: bool = True) -> None:
         """Record from now on. `following`: autograd will be on during the run, if it is now."""

@@ -44,6 +44,8 @@ def _statements(filename: str) -> tuple[tuple[Span, ast.expr | None], ...]:
             found.append((_span(node.value), target))
             if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
                 found += [(_span(value), one) for value, one in zip(node.value.elts, target.elts, strict=False)]
+            elif isinstance(target, (ast.Tuple, ast.List)):
+                found.append((_span(target), target))  # `i, f = gates` takes a tensor apart where the names are
     return tuple(found)
 
 
