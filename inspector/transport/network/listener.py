@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Self
 
 from inspector.capture import CaptureError
+from inspector.capture.control import Commands
 from inspector.records import RunStart
 from inspector.transport.network.content import Hello, unpacked
 from inspector.transport.network.receiving import Receiving
 from inspector.transport.network.wire import Kind, Message, Wire, WireError, as_listener
 
 COMMIT_SECONDS = 0.5
+LOOK_SECONDS = 0.2
+"""What windows want of a training (capture/control.py) is looked for so often, and sent to it."""
 COMMIT_BYTES = 8 << 20
 SILENT_SECONDS = 60.0
 """A sender says at least every ten seconds that it is there."""
@@ -159,10 +162,11 @@ class Listener:
         wire.send(Kind.WELCOME, json.dumps({"next": run.next, "fresh": run.fresh}).encode())
         self._say(f"{run.path}: a training {'begins' if run.fresh else 'goes on'}.")
         run.fresh = False
-        heard = flushed = time.monotonic()
+        commands = Commands(run.path)
+        heard = flushed = looked = time.monotonic()
         waiting = 0
         while True:
-            message = wire.receive(COMMIT_SECONDS)
+            message = wire.receive(min(COMMIT_SECONDS, LOOK_SECONDS))
             now = time.monotonic()
             if message is not None:
                 heard = now
@@ -173,6 +177,10 @@ class Listener:
             if message is not None and message.kind is Kind.END:
                 self._say(f"{run.path}: the training has ended.")
                 return
+            if now - looked > LOOK_SECONDS:
+                looked = now
+                for command in commands.new()[0]:
+                    wire.send(Kind.CONTROL, command.encoded())
             if now - heard > SILENT_SECONDS:
                 raise WireError("the sender is silent")
 
