@@ -1,8 +1,8 @@
 """How a window tells a watched training to wait: small files in the folder `control` of the capture, one a window.
 
 A window replaces its file as a whole; the training, or the listener that writes its capture, reads it as it would read
-anything from outside: an ordinary file of bounded size with known fields. Nothing in it is executed. `number` grows with
-each command, so that none is obeyed twice; `beat` changes while the window is there, so that clocks need not agree.
+anything from outside: an ordinary file of bounded size with known fields. Nothing in it is executed. `number` grows
+with each command, so that none is obeyed twice; `beat` changes while the window is there: clocks need not agree.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Commands:
 
     def _files(self) -> list[tuple[str, tuple[int, int, int]]]:
         """(name, what changes with the content) of the files of windows."""
-        found = []
+        found: list[tuple[str, tuple[int, int, int]]] = []
         try:
             with os.scandir(self._folder) as entries:
                 for entry in islice(entries, 4 * MOST_WINDOWS):

@@ -34,7 +34,9 @@ COSTS = ("light", "normal", "full")
     "--share", default=0.02, type=click.FloatRange(0, 1, min_open=True), help="Without --every: most share of the time."
 )
 @click.option("--cost", default="normal", type=click.Choice(COSTS), help="How much is recorded.")
-@click.option("--break-on", default=None, help="Wait where one of these holds: 'non-finite, gradient norm > 10, iteration 500'.")
+@click.option(
+    "--break-on", default=None, help="Wait where this holds: 'non-finite, gradient norm > 10, iteration 500'."
+)
 @click.option(
     "--pause-timeout", default=3600.0, type=click.FloatRange(0, min_open=True), help="Seconds that it waits at most."
 )

@@ -80,15 +80,13 @@ from inspector.records.run import (
 from inspector.records.sequences import SEQUENCES, data_spec, input_spec, is_data_set
 
 __all__ = [
-    "ANSWER_DOMAIN", "BREAK_ON", "CARRIED", "CLASS_DOMAIN", "CONTINUED", "DTYPES", "EVENT_KINDS",
-    "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "LOSS_UNIT", "NEEDS", "PAUSED",
-    "PROBLEM_DOMAIN", "SECONDS", "SEQUENCES", "SEQUENCE_DOMAIN", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
-    "Analyse", "Axis", "BadRecordError", "BreakCondition", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison",
-    "Edit", "Entry", "Event", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load",
-    "Loaded",
-    "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
-    "RunStart", "RunStop", "Scalar", "Severity", "Status",
-    "Sweep", "SweepFrame", "channel_name", "counted", "cut", "data_spec", "decode", "duration",
-    "encode", "encoded", "input_spec", "is_data_set", "parse_condition", "parse_edit", "place_name", "report", "requests_in",
-    "split_request",
+    "ANSWER_DOMAIN", "BREAK_ON", "CARRIED", "CLASS_DOMAIN", "CONTINUED", "DTYPES", "EVENT_KINDS", "ITERATION_DOMAIN",
+    "KINDS", "LAYER_DOMAIN", "LOSS_UNIT", "NEEDS", "PAUSED", "PROBLEM_DOMAIN", "SECONDS", "SEQUENCES",
+    "SEQUENCE_DOMAIN", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN", "Analyse", "Axis", "BadRecordError",
+    "BreakCondition", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison", "Edit", "Entry",
+    "Event", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load", "Loaded", "Log",
+    "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
+    "RunStart", "RunStop", "Scalar", "Severity", "Status", "Sweep", "SweepFrame", "channel_name", "counted", "cut",
+    "data_spec", "decode", "duration", "encode", "encoded", "input_spec", "is_data_set", "parse_condition",
+    "parse_edit", "place_name", "report", "requests_in", "split_request",
 ]  # fmt: skip

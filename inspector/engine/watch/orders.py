@@ -72,7 +72,9 @@ class Orders:
                 self._set(None, None, by_window=False)
             self._told()
 
-    def break_when(self, condition: BreakCondition | None, test: Test | None = None, *, by_window: bool = False) -> None:
+    def break_when(
+        self, condition: BreakCondition | None, test: Test | None = None, *, by_window: bool = False
+    ) -> None:
         """Wait where a condition holds; None: nowhere."""
         with self.changed:
             self._set(condition, test, by_window=by_window)

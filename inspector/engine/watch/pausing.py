@@ -1,8 +1,9 @@
 """The loop waits at the end of an optimizer's step: because somebody asked, or because a condition holds.
 
 What waits is the thread that trains, inside the optimizer's hook: no tensor, no random state and no flag is touched.
-Before it waits the iteration has been recorded, probed and written. It goes on when it is told to, when the window that
-asked gives no sign of life, when nobody has answered for as long as was allowed, and when the capture cannot be written.
+Before it waits the iteration has been recorded, probed and written. It goes on when it is told to, when the window
+that asked gives no sign of life, when nobody has answered for as long as was allowed, and when the capture cannot be
+written.
 """
 
 from __future__ import annotations
