@@ -83,6 +83,7 @@ def _clause(text: str) -> Clause:
         return Clause("iteration", f"iteration {int(found[1])}", limit=float(found[1]))
     if (found := _LIMIT.match(plain)) and math.isfinite(float(found["limit"])):
         name, column = found["name"].strip(), found["column"] or ""
+        name = name.lower() if name.lower() in ("loss", "gradient norm") else name
         shown = f"{name}[{column}]" if column else name
         return Clause(
             "limit", f"{shown} {found['sign']} {found['limit']}", name, column, found["sign"] == ">",

@@ -82,6 +82,13 @@ class Menus:
         self.add(menu, "&Cancel", window.session.cancel, "Esc", "Cancel the run, or the opening of a model")
         self.add(menu, "&Back to the sequences", window.back_to_sequences, "Alt+Left", BACK)
         self.add(menu, "&Play the steps", window.play)
+        menu.addSeparator()
+        controls = window.status.controls
+        for text, do in (
+            ("Pa&use the training", controls.pause), ("Training: one &iteration", controls.step),
+            ("Training: &go on", controls.go_on), ("Pause the training &when…", controls.ask_condition),
+        ):  # fmt: skip
+            self.add(menu, text, do)
 
     def _budget(self, menu: QMenu) -> None:
         """How long a quantity may take that is computed without being asked for."""

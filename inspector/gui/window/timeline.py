@@ -215,7 +215,8 @@ class TimelineView(QWidget):
     def _events(self, painter: QPainter, top: float) -> None:
         """A diamond for each event, in the colour of its sort, with a faint line through the lanes."""
         colours = {"non-finite": self.theme.error, "spike": self.theme.warning, "restart": self.theme.warning}
-        for one in self.data.events:
+        others = [one for one in self.data.events if one.kind not in colours]
+        for one in (*others, *(one for one in self.data.events if one.kind in colours)):  # what matters is on top
             colour, x = QColor(colours.get(one.kind, self.theme.muted)), self.x_of(one.iteration)
             faint = QColor(colour)
             faint.setAlphaF(0.35)
