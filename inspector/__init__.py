@@ -56,8 +56,8 @@ def run(
         out: the capture's folder; a temporary one, removed at exit, when left out.
         overwrite: whether an existing capture may be replaced.
         options: also, only (quantities beyond the default ones, and instead of them), checkpoint, arguments, seed,
-            partial, look_at, device, edits; data, lines, most (many sequences instead of one): see
-            inspector.engine.session.in_process.run_here.
+            partial, look_at, device, edits; data, lines, most (many sequences instead of one); spike (an iteration that
+            a watched training kept): see inspector.engine.session.in_process.run_here.
     """
     from inspector.engine.session.in_process import run_here
 
@@ -99,8 +99,8 @@ def watch(model: Any, optimizer: Any = None, path: Path | str = "run.inspect", *
         path: a folder, or tcp://host:port/name of a listener on another machine (`inspector listen`), which shares
             `secret=` with this one.
 
-    Returns the Watcher: `log(loss=…, name=number)`, `note(text)`, `pause()`, `break_when(…)`, `close()`; also a context manager. Raises ValueError,
-    TypeError or CaptureError where an argument cannot be used.
+    Returns the Watcher: `log(loss=…, name=number)`, `note(text)`, `pause()`, `break_when(…)`, `close()`; also a context
+    manager. Raises ValueError, TypeError or CaptureError where an argument cannot be used.
     """
     from inspector.engine.watch import watch
 

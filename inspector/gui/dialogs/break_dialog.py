@@ -13,7 +13,7 @@ WORDS = (
     "spike   the gradient norm is far above its last 200\n"
     "iteration 500\n"
     "loss > 5, gradient norm > 10   or another limit, < too\n"
-    "weight/norm[rnn.weight_hh_l0] > 3   a curve of Training by the name of its table; without […] any of its columns\n\n"
+    "weight/norm[rnn.weight_hh_l0] > 3   a table of Training; without […] any of its columns\n\n"
     "Without a condition it waits for none. Where no `every` was given, all iterations are recorded meanwhile."
 )
 
