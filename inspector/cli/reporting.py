@@ -87,7 +87,7 @@ def spike_lines(target: Path) -> list[str]:
         origin = read_origin(capture)
         lines = [f"Gradient: {origin_verdict(origin).sentence}; {check_sentence(origin.check)}."]
         told = about.get("chronology")
-        return [*lines, f"Before it: {told}. {about.get('wrong')}."] if told else lines
+        return [*lines, f"Chronology: {told}. {about.get('wrong')}."] if told else lines
 
 
 def tell_unshown(target: Path) -> None:

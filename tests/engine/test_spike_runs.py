@@ -176,6 +176,6 @@ def test_the_command_runs_a_kept_iteration_and_says_what_made_it(tmp_path: Path)
     assert done.code == 0, done.stderr
     first, second = done.stdout.splitlines()
     assert first.startswith("Gradient: sample 2 of 4 has ") and "recorded gradient norms are met" in first
-    assert second.startswith("Before it: first the loss at iteration 28 (")
+    assert second.startswith("Chronology: first the loss at iteration 28 (")
     done = called("run", "model.py:make", "--spike", "x", "--text", "y", cwd=tmp_path)
     assert (done.code, len(done.stderr.splitlines())) == (2, 1) and "one iteration" in done.stderr

@@ -17,6 +17,7 @@ from inspector.gui.state.shown import Made
 from inspector.gui.state.step_axes import places_along
 from inspector.gui.window.model_opening import ModelOpening, is_capture
 from inspector.gui.window.showing import Showing
+from inspector.gui.window.spikes import Spikes
 from inspector.gui.window.states_choice import remembered_states
 from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, data_spec
 
@@ -55,6 +56,8 @@ class Asking(Showing):
         self.input.cancelled.connect(session.cancel)
         self.frames.forgotten.connect(self.run_without_edits)
         self.runs.chosen.connect(self.show_run)
+        self.spikes = Spikes(self, self.models, self.run, self.open_capture)
+        self.timeline.opened.connect(self.spikes.open)
 
     def offer(self, catalog: Catalog) -> None:
         """Fill every list of choices from the worker's catalogue; open the file that waited for it."""
@@ -81,7 +84,7 @@ class Asking(Showing):
             return
         self.settings.set_text("subject", load.subject)
         self.input.forget_refused()
-        self.session.open_subject(load)
+        self.session.open_subject(load, self.models.then)
         self.show_state()
 
     @Slot(str)

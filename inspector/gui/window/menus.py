@@ -83,6 +83,8 @@ class Menus:
         self.add(menu, "&Back to the sequences", window.back_to_sequences, "Alt+Left", BACK)
         self.add(menu, "&Play the steps", window.play)
         menu.addSeparator()
+        self.add(menu, "Spi&kes of this training…", window.spikes.list)
+        self.add(menu, "Back to the &training", window.spikes.back, says="Back from an iteration that was run again")
         controls = window.status.controls
         for text, do in (
             ("Pa&use the training", controls.pause), ("Training: one &iteration", controls.step),
