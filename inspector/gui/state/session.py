@@ -12,6 +12,7 @@ import platformdirs
 from inspector.gui.state.answers import Answers
 from inspector.gui.state.exchange import Changes, Make
 from inspector.gui.state.followed_log import FollowedLog, LogOpening, as_log
+from inspector.gui.state.listening import Listening
 from inspector.gui.state.opening import Wanted
 from inspector.gui.state.shown import Made
 from inspector.gui.state.steering import Steering
@@ -35,7 +36,7 @@ class Session(Work):
         super().__init__(make_worker, self.runs)
         self.log: deque[Log] = deque(maxlen=LOG_LINES)
         self._answers = Answers(self)
-        self.steering = Steering()
+        self.steering, self.listening = Steering(), Listening()
         self.reading: LogOpening | None = None
         """The log that is being opened."""
 
@@ -48,6 +49,7 @@ class Session(Work):
         if self.reading is not None:
             self.reading.close()
         self.steering.close()
+        self.listening.close()
         self.connection.close()
         self.shown.close()
 

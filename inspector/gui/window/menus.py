@@ -63,6 +63,7 @@ class Menus:
         window, menu = self.window, self.bar.addMenu("&File")
         self.add(menu, "&Open…", lambda: _open(window), Standard.Open, "Open " + OPENS)
         self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
+        self.add(menu, "&Listen for trainings…", window.listen, says="Show trainings on other machines as they arrive")
         menu.addSeparator()
         self.add(menu, "&Save capture as…", lambda: save_as(window), Standard.SaveAs)
         self.add(menu, "&Pack capture into one file…", lambda: pack_as(window))

@@ -43,6 +43,15 @@ class Limits:
     strangers: int = 16
 
 
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A training that has sent something: its capture, whether it has ended, whether it is connected now."""
+
+    path: Path
+    ended: bool
+    connected: bool
+
+
 class Listener:
     """Listens until it is closed; a context manager. `say` gets one line for everything that a user should know."""
 
@@ -88,6 +97,11 @@ class Listener:
         for run in runs:
             with run.lock:
                 run.close()
+
+    def trainings(self) -> list[Training]:
+        """Those whose captures have begun, in that order."""
+        with self._lock:
+            return [Training(run.path, run.ended, run.open) for run in self._runs.values() if not run.fresh or run.open]
 
     def _accept(self) -> None:
         while not self._closed:
