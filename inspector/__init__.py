@@ -56,8 +56,8 @@ def run(
         out: the capture's folder; a temporary one, removed at exit, when left out.
         overwrite: whether an existing capture may be replaced.
         options: also, only (quantities beyond the default ones, and instead of them), checkpoint, arguments, seed,
-            partial, look_at, device, edits; data, lines, most (many sequences instead of one): see
-            inspector.engine.session.in_process.run_here.
+            partial, look_at, device, edits; data, lines, most (many sequences instead of one); spike (an iteration that
+            a watched training kept): see inspector.engine.session.in_process.run_here.
     """
     from inspector.engine.session.in_process import run_here
 
@@ -94,13 +94,13 @@ def watch(model: Any, optimizer: Any = None, path: Path | str = "run.inspect", *
         optimizer: a torch.optim.Optimizer, several of them (steps of the first one count as iterations), or None: then
             those that step parameters of the model are found.
         options: every (record every n-th iteration; without it as many as `share` allows), share (of the wall time,
-            0.02), cost ("light", "normal", "full"), modules (patterns of names such as "encoder.*"): see
-            docs/watching.md.
+            0.02), cost ("light", "normal", "full"), modules (patterns of names such as "encoder.*"), probe (a batch),
+            break_on (when the loop is to wait), pause_timeout: see docs/watching.md.
         path: a folder, or tcp://host:port/name of a listener on another machine (`inspector listen`), which shares
             `secret=` with this one.
 
-    Returns the Watcher: `log(loss=…, name=number)`, `note(text)`, `close()`; also a context manager. Raises ValueError,
-    TypeError or CaptureError where an argument cannot be used.
+    Returns the Watcher: `log(loss=…, name=number)`, `note(text)`, `pause()`, `break_when(…)`, `close()`; also a context
+    manager. Raises ValueError, TypeError or CaptureError where an argument cannot be used.
     """
     from inspector.engine.watch import watch
 

@@ -34,6 +34,12 @@ def start_mark(pid: int) -> str:
     return f"{boot}:{ticks}"
 
 
+def is_elsewhere(mark: str) -> bool:
+    """Whether a lease was taken on another machine, whose processes cannot be seen here; only Linux knows."""
+    boot, own = mark.partition("#")[0].partition(":")[0], start_mark(os.getpid()).partition(":")[0]
+    return bool(boot and own) and boot != own
+
+
 def is_alive(pid: int, mark: str) -> bool:
     """True when the process that took the lease still runs; a mark of format 1 has no token."""
     mark, _, token = mark.partition("#")

@@ -17,7 +17,7 @@ from inspector.capture.damage import Damage
 from inspector.capture.index import Index
 from inspector.capture.layout import BusyError, CaptureError
 from inspector.capture.over_frames import OverFrames, over_frames
-from inspector.capture.owner import is_alive
+from inspector.capture.owner import is_alive, is_elsewhere
 from inspector.capture.pack import unpack_index
 from inspector.capture.pages import PageFiles
 from inspector.capture.parsing import PageRow
@@ -140,6 +140,11 @@ class Capture(CheckedPages):
             return self.stop.status
         alive = any(isinstance(pid, int) and isinstance(mark, str) and is_alive(pid, mark) for pid, mark in self._lease)
         return "running" if alive and self._index_problem is None else "unfinished"
+
+    @property
+    def written_elsewhere(self) -> bool:
+        """Whether another machine writes it, or wrote it, so that its process is not found here."""
+        return any(isinstance(mark, str) and is_elsewhere(mark) for _, mark in self._lease)
 
     def _index_replaced(self) -> bool:
         if self._index is None or not self._index.replaced() or self._index_problem is not None:

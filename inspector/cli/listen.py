@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from ipaddress import ip_address
 from pathlib import Path
 
 import click
 
 from inspector.cli.fault import Fault
-from inspector.transport.network.address import DEFAULT_PORT, Address, secret_in
+from inspector.transport.network.address import DEFAULT_PORT, Address, is_loopback, secret_in
 from inspector.transport.network.listener import Limits, Listener
 from inspector.transport.terminal import say
 
@@ -45,11 +44,3 @@ def listen(out: str, host: str, port: int, secret_file: str | None, most_gb: flo
             threading.Event().wait()
         except KeyboardInterrupt:
             say("Closed.")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from inspector.analysis.spike_origin import check_sentence, origin_verdict, read_origin
 from inspector.analysis.warnings_of_shown import REMARKS, is_remark, is_shown
 from inspector.capture import CaptureError, left_of, open_capture
 from inspector.cli.fault import Fault
@@ -75,6 +76,18 @@ def summary_of(target: Path) -> str:
         left = f", {len(left_of(capture))} not computed" if left_of(capture) else ""
         took = f" in {capture.stop.seconds:.1f} s" if capture.stop is not None else ""
         return f"{counted(len(capture.channels), 'channel')}{refused}{left}, {capture.status}{took}"
+
+
+def spike_lines(target: Path) -> list[str]:
+    """What made the gradient of an iteration that was run again, and what moved first; nothing of other runs."""
+    with open_capture(target) as capture:
+        about = capture.start.meta.get("spike")
+        if not isinstance(about, dict):
+            return []
+        origin = read_origin(capture)
+        lines = [f"Gradient: {origin_verdict(origin).sentence}; {check_sentence(origin.check)}."]
+        told = about.get("chronology")
+        return [*lines, f"Chronology: {told}. {about.get('wrong')}."] if told else lines
 
 
 def tell_unshown(target: Path) -> None:

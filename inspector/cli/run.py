@@ -10,7 +10,7 @@ import click
 
 from inspector.capture import SUFFIX, check_target
 from inspector.cli.fault import Fault
-from inspector.cli.reporting import costs_of, run_and_report, summary_of, tell_checkpoint, tell_unshown
+from inspector.cli.reporting import costs_of, run_and_report, spike_lines, summary_of, tell_checkpoint, tell_unshown
 from inspector.cli.sequence_options import (
     file_name,
     json_object,
@@ -33,6 +33,7 @@ from inspector.transport.terminal import say
 @click.option(
     "--number", default=None, type=click.IntRange(0), help="With --data: run this one alone, as an ordinary run."
 )
+@click.option("--spike", default=None, help="An iteration that a training kept: PATH/spikes/0001.safetensors.")
 @click.option(
     "--edit", "edits", multiple=True, help="Run twice, the second time with PLACE:SIGNAL[UNIT]=VALUE@FROM:TO."
 )
@@ -73,6 +74,8 @@ def run(
     tell_checkpoint(run_and_report(load, request, debug, python), debug)
     tell_unshown(target)
     say(f"{target}: {summary_of(target)}", err=True)
+    for line in spike_lines(target):
+        say(line)
     if given["costs"]:
         for line in costs_of(target):
             say(line, err=True)
@@ -86,6 +89,10 @@ def _edit(text: str) -> Edit:
 
 
 def _input_spec(given: dict[str, Any], options: tuple[str, ...]) -> InputSpec:
+    if given["spike"] is not None:
+        if given["data"] is not None or any(sequences_in(given).values()) or given["edits"]:
+            raise Fault("--spike runs one iteration of a training; give no other sequence, and no --edit.")
+        return InputSpec(kind="spike", value=str(Path(given["spike"]).absolute()))
     if given["data"] is None and (given["lines"] or given["most"] is not None or given["number"] is not None):
         raise Fault("--lines, --most and --number belong to --data.")
     if given["data"] is None:

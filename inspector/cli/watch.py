@@ -17,6 +17,7 @@ import click
 
 from inspector.capture import SUFFIX
 from inspector.cli.fault import Fault
+from inspector.records import parse_condition
 from inspector.transport.same_command import SameCommand, end_like
 from inspector.transport.terminal import say
 
@@ -33,16 +34,26 @@ COSTS = ("light", "normal", "full")
     "--share", default=0.02, type=click.FloatRange(0, 1, min_open=True), help="Without --every: most share of the time."
 )
 @click.option("--cost", default="normal", type=click.Choice(COSTS), help="How much is recorded.")
+@click.option(
+    "--break-on", default=None, help="Wait where this holds: 'non-finite, gradient norm > 10, iteration 500'."
+)
+@click.option(
+    "--pause-timeout", default=3600.0, type=click.FloatRange(0, min_open=True), help="Seconds that it waits at most."
+)
 @click.option("--headless", is_flag=True, help="Open no window.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def watch(out: str, every: int | None, share: float, cost: str, headless: bool, command: tuple[str, ...]) -> None:
+def watch(out: str, headless: bool, command: tuple[str, ...], **options: Any) -> None:
     """Run a script that trains a model, as it is, and watch it: inspector watch -- python train.py …"""
     if not command:
         raise Fault("watch was given no command; expected for example: inspector watch -- python train.py.")
+    if options["break_on"] is not None:
+        try:
+            parse_condition(options["break_on"])
+        except ValueError as problem:
+            raise Fault(str(problem)) from None
     shown = not headless and _window_can_open(out)
     with tempfile.TemporaryDirectory(prefix="inspector-watch-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        options = {"every": every, "share": share, "cost": cost}
         told = {"out": str(Path(out).absolute()), "folder": name, "options": options}
         try:
             running = SameCommand(command, environment(os.environ, told))

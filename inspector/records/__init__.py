@@ -5,6 +5,7 @@ They travel as JSON between processes and in the index of a capture; `codec.py` 
     channel    what one measured array is: name, kind, axes, unit, formula, how it was computed
     axis       what the positions along an axis are: their number, layout and unit
     labels     names of label domains
+    break_condition  when a watched training is to wait
     event      what happened at an iteration of a training
     run        the life of a run: start, frames, pages, labels, refusals, findings, log, stop
     requests   what a window asks of a worker, and the answers
@@ -20,12 +21,13 @@ Begin reading with `channel.py`.
 from inspector.records import report
 from inspector.records.axis import Axis, Layout
 from inspector.records.bounds import cut, encoded
+from inspector.records.break_condition import BreakCondition, parse_condition
 from inspector.records.catalogue import NEEDS, Catalog, Entry
 from inspector.records.channel import DTYPES, KINDS, Channel, Comparison
 from inspector.records.codec import BadRecordError, decode, encode
 from inspector.records.counted import counted, duration
 from inspector.records.edits import Edit, parse_edit
-from inspector.records.event import EVENT_KINDS, Event
+from inspector.records.event import BREAK_ON, CONTINUED, EVENT_KINDS, PAUSED, Event
 from inspector.records.labels import (
     ANSWER_DOMAIN,
     CARRIED,
@@ -78,15 +80,13 @@ from inspector.records.run import (
 from inspector.records.sequences import SEQUENCES, data_spec, input_spec, is_data_set
 
 __all__ = [
-    "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "EVENT_KINDS",
-    "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "LOSS_UNIT", "NEEDS",
-    "PROBLEM_DOMAIN", "SECONDS", "SEQUENCES", "SEQUENCE_DOMAIN", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
-    "Analyse", "Axis", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison",
-    "Edit", "Entry", "Event", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load",
-    "Loaded",
-    "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
-    "RunStart", "RunStop", "Scalar", "Severity", "Status",
-    "Sweep", "SweepFrame", "channel_name", "counted", "cut", "data_spec", "decode", "duration",
-    "encode", "encoded", "input_spec", "is_data_set", "parse_edit", "place_name", "report", "requests_in",
-    "split_request",
+    "ANSWER_DOMAIN", "BREAK_ON", "CARRIED", "CLASS_DOMAIN", "CONTINUED", "DTYPES", "EVENT_KINDS", "ITERATION_DOMAIN",
+    "KINDS", "LAYER_DOMAIN", "LOSS_UNIT", "NEEDS", "PAUSED", "PROBLEM_DOMAIN", "SECONDS", "SEQUENCES",
+    "SEQUENCE_DOMAIN", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN", "Analyse", "Axis", "BadRecordError",
+    "BreakCondition", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison", "Edit", "Entry",
+    "Event", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load", "Loaded", "Log",
+    "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
+    "RunStart", "RunStop", "Scalar", "Severity", "Status", "Sweep", "SweepFrame", "channel_name", "counted", "cut",
+    "data_spec", "decode", "duration", "encode", "encoded", "input_spec", "is_data_set", "parse_condition",
+    "parse_edit", "place_name", "report", "requests_in", "split_request",
 ]  # fmt: skip

@@ -27,7 +27,7 @@ KINDS = (
     "input", "state", "gate", "jacobian", "lag", "map", "gradient", "attention", "attention_statistic",
     "output", "unit", "health", "parameter", "path", "mask", "memory", "opener", "influence", "depth",
     "spectrum", "lyapunov", "trajectory", "fixed_point", "bptt", "truncation", "clipping",
-    "training", "coordinate", "sequences", "state_derivative", "series", "histogram",
+    "training", "coordinate", "sequences", "state_derivative", "series", "histogram", "spike",
 )  # fmt: skip
 """Known kinds. A kind determines which plot fits; a new kind needs a new panel, a new name does not.
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-EVENT_KINDS = ("non-finite", "spike", "checkpoint", "learning rate", "note", "restart", "skipped")
+PAUSED, CONTINUED, BREAK_ON = "paused", "continued", "break condition"
+"""A watched training waits; goes on; its window or program has set when it is to wait (the text; "" for never)."""
+EVENT_KINDS = (
+    "non-finite", "spike", "checkpoint", "learning rate", "note", "restart", "skipped", PAUSED, CONTINUED, BREAK_ON,
+)  # fmt: skip
 """Known kinds. Others are allowed; these have marks of their own in the window."""
 
 

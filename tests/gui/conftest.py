@@ -101,6 +101,10 @@ def make_capture(
         decay = np.exp(-0.3 * np.arange(lags))
         put(Channel(name="rnn.l0:state_derivative/weight_hh/3", kind="state_derivative", dims=("step",), shape=(steps,),
                     dtype="float64", scale="log"), np.geomspace(1e-3, 1, steps))  # fmt: skip
+        statistics = {"statistic": ("norm", "share", "norm at the output")}
+        for name, dim, count in (("samples", "sequence", 4), ("steps", "step", steps)):
+            put(Channel(name=f"spike:{name}", kind="spike", dims=("statistic", dim), shape=(3, count), dtype="float64",
+                        labels=statistics), np.abs(random.normal(size=(3, count))) / count)  # fmt: skip
         put(Channel(name="sequences:loss", kind="sequences", dims=("sequence",), shape=(9,), dtype="float64",
                     title="mean loss"), np.arange(9.0))  # fmt: skip
         put(Channel(name="rnn.l0:jacobian/lag", kind="lag", dims=("statistic", "lag"), shape=(4, lags), dtype="float64",

@@ -54,6 +54,13 @@ AIMS: dict[str, tuple[Aim, ...]] = {
     "sequences": (
         Aim(lambda p: p.distribution.plot, (4.2, 0.5), row=("mean loss", of("sequences:loss", 4)), hovered=False),
     ),
+    "spike": (
+        Aim(lambda p: p.samples, (2.2, 0.1), row=("share of the sample [2]", of("spike:samples", 1, 2))),
+        Aim(
+            lambda p: p.of_steps, (41.3, 0.002), {"step": 41}, ("share of the loss step [41]", of("spike:steps", 1, 41))
+        ),
+        Aim(lambda p: p.sources, (43.3, 0.002), {"step": 43}),
+    ),
     "state_derivatives": (Aim(lambda p: p.curves.plot, (41, -1), {"step": 41}),),
     "states": (
         Aim(lambda p: p.row.plot, (117, 5), step_unit(), ("h[117, 5]  rnn.l0", of("rnn.l0:h", 117, 5))),

@@ -6,7 +6,7 @@ import numpy as np
 from panel_captures import channel
 from reading import Case
 
-from inspector.records import SEQUENCE_DOMAIN, Labels
+from inspector.records import SEQUENCE_DOMAIN, Labels, Scalar
 
 LAYER = "rnn.l0"
 LOSS = np.array([1.5, 4.0, 2.5, 2.0])
@@ -38,4 +38,24 @@ STATE_DERIVATIVES = Case(
     told=((f"‖∂h[4]/∂weight_hh‖ [3]  {LAYER}", "1"),),
     saved={f"{LAYER}:state_derivative/weight_hh/4": TERMS},
 )  # fmt: skip
-CASES = (SEQUENCES, STATE_DERIVATIVES)
+PARTS = np.array([[1.0, 4.0, 0.5], [0.2, 0.9, -0.1], [0.1, 0.3, 0.2]])
+BY_STEP = np.array([[np.nan, 1.0, 3.0, 0.2, np.nan], [np.nan, 0.25, 0.75, 0.0, np.nan], [0.0, 0.1, 0.3, 0.01, 0.0]])
+STATISTICS = {"statistic": ("norm", "share", "norm at the output")}
+SPIKE = Case(
+    "spike",
+    (
+        channel("spike:samples", "spike", ("statistic", "sequence"), PARTS, labels=STATISTICS),
+        channel("spike:steps", "spike", ("statistic", "step"), BY_STEP, labels=STATISTICS),
+        Scalar("spike:sample", 0, 1.0),
+        Scalar("spike:check", 0, 1e-7),
+    ),
+    at={"step": 2},
+    axes={"samples": ("share", "sample"), "of_steps": ("share", "step")},
+    titles={"samples": "share of each sample", "of_steps": "share of each loss step, of sample 1"},
+    told=(
+        ("norm of the loss step [2]", "3"), ("share of the loss step [2]", "0.75"),
+        ("norm at the output of the loss step [2]", "0.3"),
+    ),
+    saved={"spike:samples": PARTS, "spike:steps": BY_STEP},
+)  # fmt: skip
+CASES = (SEQUENCES, STATE_DERIVATIVES, SPIKE)

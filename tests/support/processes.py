@@ -103,6 +103,7 @@ def _main(rank: int) -> None:
 
 def _train(case: str, rank: int, port_file: str, folder: str) -> dict[str, Any]:
     import hashlib
+    from datetime import timedelta
 
     import torch
     import torch.distributed as dist
@@ -111,7 +112,9 @@ def _train(case: str, rank: int, port_file: str, folder: str) -> dict[str, Any]:
     import inspector
 
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", store=dist.FileStore(port_file, WORLD), rank=rank, world_size=WORLD)
+    patience = timedelta(seconds=4 if "short" in case else 100)
+    store = dist.FileStore(port_file, WORLD)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=WORLD, timeout=patience)
     torch.manual_seed(0)
     model: Any = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3), nn.Linear(3, 1))
     if "fsdp" in case:
@@ -124,7 +127,10 @@ def _train(case: str, rank: int, port_file: str, folder: str) -> dict[str, Any]:
     watcher = None
     if "plain" not in case and ("one" not in case or not rank):
         every = None if "time" in case else 2
-        watcher = inspector.watch(model, optimizer, f"{folder}/run.inspect", every=every, share=0.3)
+        waits: dict[str, Any] = (
+            {"break_on": "iteration 7", "pause_timeout": 100 if "short" in case else 0.3} if "waits" in case else {}
+        )
+        watcher = inspector.watch(model, optimizer, f"{folder}/run.inspect", every=every, share=0.3, **waits)
         if "fails" in case and rank:
             watcher._core.losses.found = lambda *_: 1 / 0  # type: ignore[assignment]
     x = torch.randn(WORLD, 40, 6, 5, generator=torch.Generator().manual_seed(1))[rank]
@@ -134,6 +140,8 @@ def _train(case: str, rank: int, port_file: str, folder: str) -> dict[str, Any]:
             nn.utils.clip_grad_norm_(model.parameters(), 0.5)
         optimizer.step()
         optimizer.zero_grad()
+        if "short" in case and watcher is not None and n == 20:
+            watcher.pause("both")
         if "closes" in case and watcher is not None and n == 10 and rank == 0:
             watcher.close()
     found = hashlib.sha256()

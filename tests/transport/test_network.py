@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import hmac
 import json
@@ -14,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def kept(folder: Path) -> Path:
 def cut(one: Listener) -> None:
     """Every connection of a listener breaks."""
     for connection in list(one._open):
-        with contextlib.suppress(OSError):  # it broke by itself in the meantime
+        with suppress(OSError):  # the other side may have closed it
             connection.shutdown(socket.SHUT_RDWR)
 
 
@@ -372,6 +372,72 @@ def test_a_sender_that_falls_silent_or_is_slow_ends(listener: Listener, monkeypa
             assert wire.receive(5.0)
             connection.sendall(part)
             assert closed(connection)
+
+
+# -- what windows want of the training
+
+
+def test_a_window_pauses_a_training_elsewhere_through_its_connection(listener: Listener, tmp_path: Path) -> None:
+    """Commands are obeyed once, also where the connection breaks and they are sent again."""
+    from inspector.capture.control import Command, Controller
+
+    heard: list[Command] = []
+    one = Sender(Address("127.0.0.1", listener.port, "mine"), SECRET, RunStart(run=RUN, title="a run"), heard.append)
+    begin(one)
+    one.write(page(0))
+    until(lambda: list((tmp_path / "kept").glob("*.inspect")))
+    window = Controller(kept(tmp_path / "kept"))
+    window.send("pause")
+    until(lambda: heard)
+    window.send("break", "loss > 3")
+    until(lambda: len(heard) > 1)
+    assert [(one.action, one.number, one.condition) for one in heard] == [("pause", 1, ""), ("break", 2, "loss > 3")]
+    (kept(tmp_path / "kept") / "control" / f"{window.command.window}.json").write_bytes(b"[" * 3000)  # not sent on
+    cut(listener)
+    window.beat()
+    until(lambda: len(heard) > 2)
+    assert (heard[2].number, heard[2].beat) == (2, 3) and one.error is None
+    one.close()
+
+
+def test_a_training_elsewhere_waits_and_goes_on(listener: Listener, tmp_path: Path) -> None:
+    import threading
+
+    import torch
+    from torch import nn
+
+    import inspector
+    from inspector.capture.control import Controller
+
+    model = nn.Linear(5, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.001)
+    over = threading.Event()
+
+    def loop() -> None:
+        while not over.is_set():
+            model(torch.randn(6, 5)).square().mean().backward()
+            optimizer.step()
+            time.sleep(0.005)
+
+    def events() -> list[str]:
+        with open_capture(kept(tmp_path / "kept")) as capture:
+            return [one.kind for one in capture.events if one.kind in ("paused", "continued")]
+
+    thread = threading.Thread(target=loop)
+    with inspector.watch(model, optimizer, f"tcp://127.0.0.1:{listener.port}/there", secret=SECRET) as watcher:
+        thread.start()
+        until(lambda: list((tmp_path / "kept").glob("*.inspect")))
+        window = Controller(kept(tmp_path / "kept"))
+        window.send("pause")
+        until(lambda: events() == ["paused"])
+        at = watcher.iteration
+        time.sleep(0.5)
+        assert watcher.iteration == at
+        window.send("continue")
+        until(lambda: watcher.iteration > at + 5)
+        over.set()
+        thread.join(30)
+    assert watcher.error is None and events() == ["paused", "continued"]
 
 
 # -- addresses, secrets, the command

@@ -19,7 +19,8 @@ from inspector.engine.pipeline.room import say_room, told
 from inspector.engine.registries import request_of
 from inspector.engine.session.batches import make_batch
 from inspector.engine.session.data_set_runs import ManySequences
-from inspector.records import Edit, Load, RunStart, parse_edit, requests_in
+from inspector.engine.session.spike import SPIKE, SpikeRun, is_spike
+from inspector.records import Edit, InputSpec, Load, RunStart, parse_edit, requests_in
 from inspector.records.report import misfit
 
 Asked = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
@@ -45,6 +46,7 @@ def run_here(
     data: Any = None,
     lines: bool = False,
     most: int | None = None,
+    spike: Path | str | None = None,
 ) -> Capture:
     """See `inspector.run`. Raises InputError, ModelError or CaptureError; naming a file runs its code.
 
@@ -58,8 +60,15 @@ def run_here(
     `data` runs many sequences instead of `sequence`, with `lines` and `most` as on the command line: a path,
     "examples", "subject" (its own data), or the sequences themselves, written as examples are.
 
+    `spike` is a file that a watched training kept ("run.inspect/spikes/0001.safetensors"): its iteration is run again
+    in a copy of the model, with the parameters, batch, random state and gradient at the output that it had.
+
     `device` is for a subject given by name; a model object stays on its device and in its mode.
     """
+    if spike is not None:
+        if sequence is not None or data is not None:
+            raise InputError("Either `sequence`, `data` or `spike` is run.")
+        sequence = InputSpec(kind=SPIKE, value=str(spike))
     folder = Path(out).absolute() if out is not None else temporary_capture()
     check_target(folder, overwrite)
     opened = _opened(subject, checkpoint, arguments or {}, seed, partial, device)
@@ -78,6 +87,8 @@ def run_here(
         recording = record(folder, many.noted(begun(many.title)), overwrite=overwrite)
         _to_the_end(recording, lambda: many.run(recording, options, ""))
         return open_capture(folder)
+    if isinstance(sequence, InputSpec) and is_spike(sequence):
+        return _spike(SpikeRun(opened.subject, sequence), begun, folder, options, overwrite=overwrite)
     batch = to_device(make_batch(opened.subject, sequence, seed, look_at), where)
     plan = _plan(opened.subject, batch, edits, options) if edits else None
     room = told(opened.subject, batch)
@@ -85,6 +96,16 @@ def run_here(
     recording.expect(chosen_quantities(options), 2 if plan is not None else 1)
     say_room(recording, room)
     _to_the_end(recording, lambda: perform_with_edits(opened.subject, batch, recording, plan, options))
+    return open_capture(folder)
+
+
+def _spike(
+    spike: SpikeRun, begun: Callable[[str], RunStart], folder: Path, options: RunOptions, *, overwrite: bool
+) -> Capture:
+    """An iteration that a watched training kept."""
+    recording = record(folder, spike.noted(begun(spike.title)), overwrite=overwrite)
+    recording.expect(spike.chosen(options).only)
+    _to_the_end(recording, lambda: spike.run(recording, options))
     return open_capture(folder)
 
 

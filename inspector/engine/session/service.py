@@ -22,6 +22,7 @@ from inspector.engine.session.batches import batch_of_spec
 from inspector.engine.session.costs import Costs, announcement, refused
 from inspector.engine.session.data_set_runs import ManySequences, is_data_set
 from inspector.engine.session.later import KeptRun, NeedsRunError
+from inspector.engine.session.spike import SpikeRun, is_spike
 from inspector.engine.session.sweep.conduct import Conductor, Listener
 from inspector.engine.session.sweep.one_frame import Maker, compute
 from inspector.engine.session.sweep.spool import Spool
@@ -160,6 +161,9 @@ class Service:
         if is_data_set(request.input):
             self._run_many(request, options)
             return
+        if is_spike(request.input):
+            self._run_spike(request, options)
+            return
         batch = to_device(batch_of_spec(subject, request.input, request.seed), self._load.device)
         start = run_start(
             self.opened, batch.title, subject=self._load.subject, seed=request.seed, device=self._load.device,
@@ -208,6 +212,21 @@ class Service:
         )  # fmt: skip
         recording = record(request.path, many.noted(start), overwrite=request.overwrite)
         self._perform(recording, lambda: many.run(recording, options, request.frame_label))
+        self._report_end(request, recording)
+
+    def _run_spike(self, request: Run, options: RunOptions) -> None:
+        """Run an iteration that a watched training kept. Raises InputError where it is not one of this model."""
+        assert self.opened is not None and self._load is not None
+        if request.edits:
+            raise InputError("Changes apply to the run of a sequence, not to an iteration of a training.")
+        spike = SpikeRun(self.opened.subject, request.input)
+        start = run_start(
+            self.opened, spike.title, subject=self._load.subject, seed=request.seed, device=self._load.device,
+            made_by=request.made_by,
+        )  # fmt: skip
+        recording = record(request.path, spike.noted(start), overwrite=request.overwrite)
+        recording.expect(spike.chosen(options).only)
+        self._perform(recording, lambda: spike.run(recording, options))
         self._report_end(request, recording)
 
     def _sweep(self, request: Sweep) -> None:

@@ -59,6 +59,11 @@ class Core:
         self.when_ended: Callable[[], None] = lambda: None
         self.after_row: list[Callable[[Moment, Found], None]] = []
         self.after_iteration: list[Callable[[int], None]] = []
+        self.at_end: list[Callable[[bool], None]] = []
+        """Called last in each iteration, with whether it was recorded."""
+        self.choose_next: Callable[[int, int], int] = lambda iteration, proposed: proposed
+        self.at_once: Callable[[], bool] = lambda: False
+        """Whether numbers are read when the iteration ends, though the device may not have them ready."""
         self.tables = Tables(sink)
         self.losses, self.logged = Losses(), Logged()
         self.moment: Moment | None = None
@@ -226,6 +231,8 @@ class Core:
             self._close(moment)
         for action in self.after_iteration:
             action(self.iteration)
+        for last in self.at_end:
+            last(moment is not None)
         self._arm()
         self._flush_in_time()
 
@@ -236,11 +243,24 @@ class Core:
         for column, value in self._settings().items():
             moment.put(SETTINGS, column, value)
         moment.put(COST, 0, self.pace.cost)
-        self._next = self.ranks.share(moment, self.pace.after(self.iteration), self.measures)
+        following = self.choose_next(self.iteration, self.pace.after(self.iteration))
+        self._next = self.ranks.share(moment, following, self.measures)
         moment.pack.send()
         self._arriving.append(moment)
-        if moment.pack.immediate or len(self._arriving) > 1:
+        at_once = self.at_once()
+        while self._arriving and (at_once or moment.pack.immediate or len(self._arriving) > 1):
             self._arrived(self._arriving.pop(0))
+            if not at_once:
+                break
+
+    @property
+    def next(self) -> int:
+        """The iteration that is recorded next."""
+        return self._next
+
+    def hasten(self, iteration: int) -> None:
+        """Record this one too, if it comes before the next."""
+        self._next = min(self._next, iteration)
 
     def _settings(self) -> dict[int, float]:
         found = by_name(self.optimizers)
@@ -314,8 +334,8 @@ class Core:
             self.logged.settle(self.tables)
             self.tables.flush()
 
-    def finish(self) -> None:
-        """Write everything that is left."""
+    def settle(self) -> None:
+        """Write everything of the iterations that have ended."""
         while self._arriving:
             self._arrived(self._arriving.pop(0))
         self._settle_row()

@@ -57,6 +57,12 @@ class Pace:
         since, self._before = self.spent - self._before, self.spent
         self._cost = since if iteration <= 2 else 0.5 * (self._cost + since)
 
+    def waited(self, seconds: float) -> None:
+        """The loop was paused: no time of the training's passed, and watching did not cost it."""
+        self.began += seconds
+        self._at += seconds
+        self.spent -= seconds
+
     def allows(self, seconds: float) -> bool:
         """Whether something that takes so long may be done now."""
         return self.every is not None or self.spent + seconds <= self.share * self.seconds

@@ -15,10 +15,12 @@ from inspector.engine.watch.gradients import ClippedNorms, GradientNorms
 from inspector.engine.watch.measure import Measure
 from inspector.engine.watch.module_calls import ModuleCalls
 from inspector.engine.watch.now_and_then import Exponents, Spectra
+from inspector.engine.watch.orders import Test
 from inspector.engine.watch.parameters import Parameters
 from inspector.engine.watch.probing import Wanted
 from inspector.engine.watch.ring import Ring
 from inspector.engine.watch.updates import Updates
+from inspector.records import parse_condition
 
 COSTS = ("light", "normal", "full")
 
@@ -32,6 +34,8 @@ class Settings:
     cost: str = "normal"
     modules: tuple[str, ...] = ()
     probe: Wanted | None = None
+    break_on: str | Test | None = None
+    pause_timeout: float = 3600.0
 
     def __post_init__(self) -> None:
         if self.cost not in COSTS:
@@ -40,6 +44,12 @@ class Settings:
             raise ValueError(f"every is {self.every!r}; expected a whole number of iterations, at least 1.")
         if not 0 < self.share <= 1:
             raise ValueError(f"share is {self.share!r}; expected a share of the wall time above 0 and up to 1.")
+        if not 0 < self.pause_timeout < float("inf"):
+            raise ValueError(f"pause_timeout is {self.pause_timeout!r}; expected a number of seconds above 0.")
+        if isinstance(self.break_on, str):
+            parse_condition(self.break_on)
+        elif self.break_on is not None and not callable(self.break_on):
+            raise ValueError(f"break_on is {type(self.break_on).__name__}; expected a condition or a function.")
 
     def described(self) -> dict[str, Any]:
         """For the run's meta."""

@@ -68,6 +68,7 @@ class Prober:
         self._next = 0
         self._events = 0
         self._seconds = self._spent = 0.0
+        self._last = (-1, -1)
         self.frames = 0
         self.failed = False
 
@@ -86,6 +87,10 @@ class Prober:
         """Probe because something happened; returns the frame, -1 where there is none."""
         self._events += 1
         return self.now(iteration, text) if self._events <= MOST_AT_EVENTS else -1
+
+    def at_pause(self, iteration: int, text: str) -> int:
+        """Probe because the loop is about to wait; returns the frame, that of this iteration where there is one."""
+        return self._last[1] if self._last[0] == iteration else self.now(iteration, text)
 
     def now(self, iteration: int, text: str = "") -> int:
         """Write a frame; returns its number, -1 where the probe fails."""
@@ -109,6 +114,7 @@ class Prober:
         finally:
             self._seconds = time.monotonic() - began
             self._spent += self._seconds
+        self._last = iteration, frame.index
         return frame.index
 
     def _perform(self, frame: Frame) -> None:

@@ -170,6 +170,21 @@ def several() -> bool:
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
+def longest_wait() -> float | None:
+    """Seconds that this process can let the others wait for it: half of the time after which their collectives fail.
+
+    None where there are no others; 0 where that time is not known.
+    """
+    if not several():
+        return None
+    try:
+        group: Any = dist.distributed_c10d._get_default_group()
+        found = [group._get_backend(device).options._timeout.total_seconds() for device in group._device_types]
+    except (AttributeError, RuntimeError, ValueError):
+        return 0.0
+    return min(found) / 2 if found else 0.0
+
+
 def ranks_of(model: nn.Module, parameters: Parameters, summed: Sequence[str]) -> Ranks:
     """How this process shares its numbers: with others where torch spreads the model over them."""
     return Together(parameters, summed) if several() and spread(model) else Ranks()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from inspector.engine.model.uncompiled import original
 from inspector.engine.watch.activations import first_tensor
+from inspector.engine.watch.call_form import form_of, tensors_in
 from inspector.engine.watch.hooks import Passing
 from inspector.engine.watch.measure import Measure, Moment
 from inspector.engine.watch.parameters import Parameters, local
@@ -66,6 +68,7 @@ class Ring(Measure):
     def __init__(self, parameters: Parameters, model: nn.Module, updates: Updates | None = None) -> None:
         super().__init__(parameters)
         self._model, self._updates = model, updates
+        self._module_names = {id(part): name for name, part in model.named_children()}
         self._ring: deque[Kept] = deque(maxlen=ITERATIONS)
         self._count = 0
         self._snapshot: tuple[int, dict[str, Tensor]] | None = None
@@ -90,6 +93,9 @@ class Ring(Measure):
         devices = {one.device for _, one in found if one.device.type == "cuda"}
         kept.tensors.update((f"{lead}/random {one}", torch.cuda.get_rng_state(one)) for one in devices)
         kept.plain[f"{lead}/training"] = model.training
+        kept.plain[f"{lead}/module"] = self._module_names.get(id(original(model)), "")
+        kept.plain[f"{lead}/form"] = {"args": form_of(tuple(args)), "kwargs": form_of(dict(kwargs))}
+        kept.plain[f"{lead}/autocast"] = autocast_now({one.device.type for _, one in found} | {"cpu"})
 
     def forward_ended(self, moment: Moment, model: nn.Module, output: Any) -> None:
         """Ask for the gradient at the output, by a hook that changes nothing."""
@@ -150,6 +156,7 @@ class Ring(Measure):
             f"iteration {kept.iteration}/{name}": one for kept in self._ring for name, one in kept.tensors.items()
         }
         about: dict[str, Any] = {"iteration": iteration, "text": text}
+        about["in evaluation mode"] = [name for name, part in self._model.named_modules() if not part.training]
         about["calls"] = {kept.iteration: kept.plain for kept in self._ring}
         before = self._before_step() if self._ring and self._ring[-1].iteration == iteration else {}
         if before:
@@ -158,6 +165,8 @@ class Ring(Measure):
             about["snapshot"] = self._snapshot[0]
             tensors.update((f"snapshot/{name}", one.clone()) for name, one in self._snapshot[1].items())
         about["parameters before the step"] = bool(before)
+        # sums go through memory in its order, so the same bits need the same layout
+        about["strides"] = {name: one.stride() for name, one in tensors.items() if not one.is_contiguous()}
         path = folder / FOLDER / f"{self._files:04d}.safetensors"
         ready = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
         thread = threading.Thread(target=_write, args=(path, ready, about), name="watch-spike", daemon=True)
@@ -192,18 +201,10 @@ def _write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> Non
         partial_.unlink(missing_ok=True)
 
 
-def tensors_in(value: Any, name: str, depth: int = 6) -> Iterator[tuple[str, Tensor]]:
-    """(path, tensor) of every tensor in what a model was called with."""
-    if isinstance(value, Tensor):
-        if value.layout == torch.strided and not value.is_nested:
-            yield name, value.detach()
-        return
-    if depth and isinstance(value, dict):
-        for key, one in value.items():
-            yield from tensors_in(one, f"{name}/{key}", depth - 1)
-    elif depth and isinstance(value, (tuple, list)):
-        for n, one in enumerate(value):
-            yield from tensors_in(one, f"{name}/{n}", depth - 1)
+def autocast_now(devices: Iterable[str]) -> dict[str, str]:
+    """The precision of autocast by kind of device, where it is on."""
+    on = [device for device in devices if torch.is_autocast_enabled(device)]
+    return {device: str(torch.get_autocast_dtype(device)).removeprefix("torch.") for device in on}
 
 
 def mark(tensor: Tensor) -> Tensor:

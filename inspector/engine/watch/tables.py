@@ -88,6 +88,16 @@ class Tables:
             names.append(name)
         return names.index(name)
 
+    @property
+    def known(self) -> list[str]:
+        """The names of all series."""
+        return list(self._about)
+
+    def names_of(self, name: str) -> list[str]:
+        """The names of a series' columns; none of one that has no columns, or that there is not."""
+        column = self._about[name].column if name in self._about else None
+        return self._names.get(column[1], []) if column is not None else []
+
     def columns(self, domain: str, names: Sequence[str]) -> None:
         """The names of all columns of a domain."""
         self._names[domain] = list(names)

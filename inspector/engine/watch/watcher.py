@@ -16,20 +16,24 @@ from torch import nn
 from torch.optim import Optimizer
 
 from inspector.capture import CaptureError
+from inspector.capture.control import Command
 from inspector.engine.pipeline import Recording, record
 from inspector.engine.pipeline.starting import start_of
 from inspector.engine.watch.attachment import Attachment
 from inspector.engine.watch.core import Core, optimizers_of
 from inspector.engine.watch.measure import Found, Moment
 from inspector.engine.watch.optimizer_settings import described
+from inspector.engine.watch.orders import Orders, Reading, Test
 from inspector.engine.watch.pace import Pace
 from inspector.engine.watch.parameters import Parameters, inner
+from inspector.engine.watch.pausing import Pausing
 from inspector.engine.watch.presets import Settings, measures_of
 from inspector.engine.watch.probing import Prober, wanted
-from inspector.engine.watch.ranks import ranks_of, several
+from inspector.engine.watch.ranks import longest_wait, ranks_of, several
 from inspector.engine.watch.ring import Ring
 from inspector.engine.watch.spikes import Spikes
-from inspector.records import Frame, Log, Page, RunStart
+from inspector.records import Frame, Log, Page, RunStart, parse_condition
+from inspector.records.break_condition import FORM
 from inspector.transport.network.address import SCHEME, Address, address_of, secret_of
 from inspector.transport.network.sender import Sender
 
@@ -66,6 +70,10 @@ class Watcher:
         self._spikes = Spikes()
         self._prober: Prober | None = None
         self._core.after_row.append(self._judge)
+        self._orders = Orders()
+        self._reading: Reading | None = None
+        if self._target is not None:
+            self._may_pause()
         if optimizers and self._target is not None:
             self._sink.begin()
             self._core.guarded(self._first_frame)
@@ -77,6 +85,20 @@ class Watcher:
         this = weakref.ref(self)
         self._at_exit = lambda: _close(this)
         atexit.register(self._at_exit)
+
+    def _may_pause(self) -> None:
+        """This process writes, so it is the one that waits; others wait for it. Raises ValueError."""
+        core, asked = self._core, self._settings.break_on
+        self._pausing = Pausing(core, self._orders, self._settings.pause_timeout, self._frame_now, self._commit)
+        if asked is not None:
+            self._break_when(asked)
+
+    def _frame_now(self, iteration: int, text: str) -> int:
+        """A frame of the model as it is now; -1 where nothing is probed."""
+        return -1 if self._prober is None else self._prober.at_pause(iteration, text)
+
+    def _commit(self) -> None:
+        self._sink.begin().writer.flush()
 
     def _adopt(self, optimizer: Optimizer) -> None:
         """An optimizer steps, and none was given: it is ours where it has parameters of the model."""
@@ -134,6 +156,7 @@ class Watcher:
         if told is None or self._target is None:
             return
         kind, text = told
+        self._pausing.happened(kind)
         frame = -1 if self._prober is None else self._prober.at_event(self._core.iteration, kind)
         file = None if self._ring is None or self.path is None else self._ring.keep(self.path, moment.iteration, text)
         kept = "" if file is None else f"; kept in {file.parent.name}/{file.name}"
@@ -151,11 +174,14 @@ class Watcher:
         about["in_evaluation_mode"], about["classes"] = list(still), still
         about["frozen"] = [n for n, one in zip(known.names, known.tensors, strict=True) if not one.requires_grad]
         about["watch"] = self._settings.described()
+        about["can_pause"] = (longest_wait() or 1.0) > 0 if several() else True
         about["processes"] = dist.get_world_size() if several() else 1
         start = replace(start, title=f"{start.title}: training", meta={**start.meta, "training": about})
         if isinstance(self._target, Elsewhere):
-            return Recording(self._target.sender(start))
-        return record(self._target, start, block=False)
+            return Recording(self._target.sender(start, self._orders.take))
+        recording = record(self._target, start, block=False)
+        self._reading = Reading(self._target, self._orders, self._core.say)
+        return recording
 
     @property
     def path(self) -> Path | None:
@@ -197,6 +223,40 @@ class Watcher:
         """A note at this iteration, shown as a mark on the time line."""
         self._core.guarded(self._core.event, "note", str(text))
 
+    def pause(self, why: str = "") -> None:
+        """Wait at the end of this iteration, when its step has been made, recorded, probed and written.
+
+        Returns at once; the loop waits inside `optimizer.step()`, until `go_on` is called in another thread, a window
+        says so, or `pause_timeout` is over. In a process whose numbers another one writes this does nothing: it waits
+        for that one at their next collective.
+        """
+        if self._target is not None:
+            self._orders.pause(" ".join(str(why).split())[:200] or "the program")
+
+    def go_on(self) -> None:
+        """Wait no more; from any thread."""
+        self._orders.go_on()
+
+    def break_when(self, condition: str | Test | None) -> None:
+        """Wait whenever a condition begins to hold, in place of the one before; None: never.
+
+        A text ("non-finite, gradient norm > 10, iteration 500": one of them is enough), or a function that is given
+        what is known of each recorded iteration, {"iteration": …, "loss": …, "gradient norm": …}, and says whether to
+        wait. Without an `every` all iterations are recorded while there is a condition on numbers. Raises ValueError
+        for a text that cannot be read.
+        """
+        if self._target is not None:
+            self._break_when(condition)
+
+    def _break_when(self, condition: str | Test | None) -> None:
+        if condition is None or not isinstance(condition, str):
+            self._orders.break_when(None, condition)
+            return
+        parsed = parse_condition(condition)
+        if unknown := parsed.unknown(self._pausing.knows):
+            raise ValueError(f"Nothing is recorded under {', '.join(unknown)} to break on; expected one of {FORM}.")
+        self._orders.break_when(parsed)
+
     def __enter__(self) -> Self:
         return self
 
@@ -223,9 +283,11 @@ class Watcher:
             return
         self._closed = True
         atexit.unregister(self._at_exit)
-        self._core.guarded(self._core.finish)
+        self._core.guarded(self._core.settle)
         self._core.leave()
         self._attachment.remove()
+        if self._reading is not None:
+            self._reading.close()
         if self._target is not None:
             try:
                 self._sink.begin().__exit__(None if fault is None else type(fault), fault, None)
@@ -245,9 +307,9 @@ class Elsewhere:
     address: Address
     secret: bytes
 
-    def sender(self, start: RunStart) -> Sender:
-        """The connection, which is made in a thread of its own."""
-        return Sender(self.address, self.secret, start)
+    def sender(self, start: RunStart, obey: Callable[[Command], None]) -> Sender:
+        """The connection, which is made in a thread of its own; `obey` gets what windows want there."""
+        return Sender(self.address, self.secret, start, obey)
 
 
 class LateSink:
@@ -306,11 +368,14 @@ def watch(
     model: nn.Module, optimizer: Any = None, path: Path | str = "run.inspect", *, every: int | None = None,
     share: float = 0.02, cost: str = "normal", modules: Iterable[str] = (), probe: Any = None, probe_loss: Any = None,
     probe_every: int | None = None, probe_training: bool = False, quantities: Iterable[str] = (),
-    secret: str | bytes | Path | None = None,
+    break_on: str | Test | None = None, pause_timeout: float = 3600.0, secret: str | bytes | Path | None = None,
 ) -> Watcher:  # fmt: skip
     """Attach to a training loop: see `inspector.watch`. Raises ValueError, TypeError or CaptureError."""
     asked = wanted(probe, probe_loss, probe_training, probe_every, tuple(quantities))
-    settings = Settings(every=every, share=share, cost=cost, modules=tuple(modules), probe=asked)
+    settings = Settings(
+        every=every, share=share, cost=cost, modules=tuple(modules), probe=asked, break_on=break_on,
+        pause_timeout=pause_timeout,
+    )  # fmt: skip
     if not isinstance(model, nn.Module):
         raise TypeError(f"watch was given {type(model).__name__} as the model; expected a torch.nn.Module.")
     if str(path).startswith(SCHEME):

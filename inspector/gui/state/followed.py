@@ -8,6 +8,7 @@ from inspector.capture import Capture, CaptureError, numbers_along
 from inspector.capture.curves import SERIES
 
 RUNNING, DIED = "The training is running", "The training ended without closing its capture"
+ELSEWHERE = "The training is written by another machine"
 FAILED = {"failed": "The training failed", "cancelled": "The training was cancelled"}
 LOG = "This log is followed while it grows"
 
@@ -19,6 +20,8 @@ def training_sentence(capture: Capture | None) -> str:
         return ""
     of_training = "training" in capture.start.meta or any(c.kind == SERIES for c in capture.channels.values())
     words = {"running": RUNNING, "unfinished": DIED, "unknown": LOG, **FAILED}
+    if getattr(capture, "written_elsewhere", False):
+        words["unfinished"] = ELSEWHERE
     said = words.get(str(capture.status), "") if of_training else ""
     newest = newest_iteration(capture) if said else None
     return said if newest is None else f"{said}: {newest}"

@@ -12,8 +12,10 @@ import platformdirs
 from inspector.gui.state.answers import Answers
 from inspector.gui.state.exchange import Changes, Make
 from inspector.gui.state.followed_log import FollowedLog, LogOpening, as_log
+from inspector.gui.state.listening import Listening
 from inspector.gui.state.opening import Wanted
 from inspector.gui.state.shown import Made
+from inspector.gui.state.steering import Steering
 from inspector.gui.state.work import Work
 from inspector.records import Edit, Failure, InputSpec, Load, Log, NeedsTrust, split_request
 
@@ -34,6 +36,7 @@ class Session(Work):
         super().__init__(make_worker, self.runs)
         self.log: deque[Log] = deque(maxlen=LOG_LINES)
         self._answers = Answers(self)
+        self.steering, self.listening = Steering(), Listening()
         self.reading: LogOpening | None = None
         """The log that is being opened."""
 
@@ -45,6 +48,8 @@ class Session(Work):
         """End the worker (at most three seconds) and close the capture."""
         if self.reading is not None:
             self.reading.close()
+        self.steering.close()
+        self.listening.close()
         self.connection.close()
         self.shown.close()
 
@@ -236,6 +241,7 @@ class Session(Work):
         self._watch_cancel(changes)
         self._watch_reading(changes)
         self.shown.watch(changes)
+        changes.state |= self.steering.follow(self.capture, grown=bool(changes.channels))
         self.background.go_on()
         changes.lines[:0] = self.connection.lines()
         changes.begun = self.connection.begun()

@@ -10,6 +10,7 @@ from PySide6.QtCore import Slot
 from inspector.analysis.sequence_table import command_for
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, is_log
 from inspector.gui.dialogs.edit_dialog import INPUT
+from inspector.gui.dialogs.listen_dialog import ListenDialog
 from inspector.gui.state.offered import Offered, is_of_transformers
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
@@ -17,6 +18,7 @@ from inspector.gui.state.shown import Made
 from inspector.gui.state.step_axes import places_along
 from inspector.gui.window.model_opening import ModelOpening, is_capture
 from inspector.gui.window.showing import Showing
+from inspector.gui.window.spikes import Spikes
 from inspector.gui.window.states_choice import remembered_states
 from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, data_spec
 
@@ -42,6 +44,7 @@ class Asking(Showing):
         """The run of many sequences of which one was opened last."""
         self._number: int | None = None
         """Which of its sequences that was."""
+        self._listen: ListenDialog | None = None
         self._waiting_path = ""
         """A file that waits for the worker's catalogue before it is opened."""
         session.also = self.compute_menu.wanted
@@ -55,6 +58,21 @@ class Asking(Showing):
         self.input.cancelled.connect(session.cancel)
         self.frames.forgotten.connect(self.run_without_edits)
         self.runs.chosen.connect(self.show_run)
+        self.spikes = Spikes(self, self.models, self.run, self.open_capture)
+        self.timeline.opened.connect(self.spikes.open)
+
+    def listen(self) -> None:
+        """Listen for trainings on other machines, in a dialog that may stay open."""
+        if self._listen is None:
+            folder = self.settings.text("listen", str(self.session.runs.parent / "captures"))
+            self._listen = ListenDialog(self.session.listening, folder, self)
+            self._listen.opened.connect(self.open_capture)
+            self._listen.finished.connect(lambda _: self.settings.set_text("listen", self._kept_folder()))
+        self._listen.show()
+        self._listen.raise_()
+
+    def _kept_folder(self) -> str:
+        return "" if self._listen is None else self._listen.folder.text()
 
     def offer(self, catalog: Catalog) -> None:
         """Fill every list of choices from the worker's catalogue; open the file that waited for it."""
@@ -81,7 +99,7 @@ class Asking(Showing):
             return
         self.settings.set_text("subject", load.subject)
         self.input.forget_refused()
-        self.session.open_subject(load)
+        self.session.open_subject(load, self.models.then)
         self.show_state()
 
     @Slot(str)

@@ -165,6 +165,8 @@ class Window(Asking):
         self.timeline.show_capture(None, -1, follow=True)
         for panel in self.panels.made.values():
             panel.set_capture(None)
+        if self._listen is not None:
+            self._listen.close()
         self.hide()  # a worker that hangs takes a while to end
         self.session.close()
         super().closeEvent(event)

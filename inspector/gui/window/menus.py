@@ -63,6 +63,7 @@ class Menus:
         window, menu = self.window, self.bar.addMenu("&File")
         self.add(menu, "&Open…", lambda: _open(window), Standard.Open, "Open " + OPENS)
         self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
+        self.add(menu, "&Listen for trainings…", window.listen, says="Show trainings on other machines as they arrive")
         menu.addSeparator()
         self.add(menu, "&Save capture as…", lambda: save_as(window), Standard.SaveAs)
         self.add(menu, "&Pack capture into one file…", lambda: pack_as(window))
@@ -82,6 +83,15 @@ class Menus:
         self.add(menu, "&Cancel", window.session.cancel, "Esc", "Cancel the run, or the opening of a model")
         self.add(menu, "&Back to the sequences", window.back_to_sequences, "Alt+Left", BACK)
         self.add(menu, "&Play the steps", window.play)
+        menu.addSeparator()
+        self.add(menu, "Spi&kes of this training…", window.spikes.list)
+        self.add(menu, "Back to the &training", window.spikes.back, says="Back from an iteration that was run again")
+        controls = window.status.controls
+        for text, do in (
+            ("Pa&use the training", controls.pause), ("Training: one &iteration", controls.step),
+            ("Training: &go on", controls.go_on), ("Pause the training &when…", controls.ask_condition),
+        ):  # fmt: skip
+            self.add(menu, text, do)
 
     def _budget(self, menu: QMenu) -> None:
         """How long a quantity may take that is computed without being asked for."""

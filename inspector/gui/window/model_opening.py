@@ -14,7 +14,7 @@ from inspector.gui.dialogs.dialogs import ReportDialog
 from inspector.gui.dialogs.model_dialog import OpenModelDialog
 from inspector.gui.state.exchange import Changes
 from inspector.gui.state.offered import Offered, name_filter
-from inspector.records import CheckpointReport, Load
+from inspector.records import CheckpointReport, InputSpec, Load
 
 INDEX = "index.sqlite"
 
@@ -28,9 +28,12 @@ class ModelOpening(QObject):
         self.offered = Offered()
         self.dialog: OpenModelDialog | None = None
         self._asked: Load | None = None
+        self.then: InputSpec | None = None
+        """What runs on the model that is asked for, instead of its first example."""
 
-    def ask(self, subject: str = "", checkpoint: str = "") -> None:
-        """Show the dialog, with its last fields, and those that are given here."""
+    def ask(self, subject: str = "", checkpoint: str = "", then: InputSpec | None = None, why: str = "") -> None:
+        """Show the dialog, with its last fields, and those that are given here; `then` is what the model is to run."""
+        self.then = then
         if self.dialog is None:
             self.dialog = OpenModelDialog(self.window)
             self.dialog.accepted.connect(self._go)
@@ -38,7 +41,7 @@ class ModelOpening(QObject):
         if self.offered.catalog is not None:
             self.dialog.offer_devices(self.offered.catalog.devices)
         self.dialog.fill(subject, checkpoint)
-        self.dialog.say("")
+        self.dialog.say(why)
         self.dialog.open()
 
     @Slot()

@@ -59,6 +59,9 @@ class Showing(Parts):
         self._show_alone(as_log(capture) is not None)
         if capture is not None:
             self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
+        if capture is not None and "spike" in capture.start.meta and "spike" in self.docks:
+            self.docks["spike"].show()
+            self.docks["spike"].raise_()
         self.panels.source = capture
         for panel in self.panels.made.values():
             panel.set_capture(capture)

@@ -7,7 +7,8 @@ from PySide6.QtWidgets import QProgressBar, QPushButton, QStatusBar
 from inspector.gui.state.followed import training_sentence
 from inspector.gui.state.session import Session
 from inspector.gui.widgets.cut_label import CutLabel
-from inspector.gui.widgets.plain_text import clean, plain_label
+from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
+from inspector.gui.window.training_controls import TrainingControls
 
 
 class StatusRow:
@@ -24,10 +25,20 @@ class StatusRow:
         self.stop, self.restart = QPushButton("Cancel"), QPushButton("Start again")
         self.stop.clicked.connect(session.cancel)
         self.restart.clicked.connect(lambda _checked=False: session.start_again())
+        self.controls = TrainingControls(session.steering)
         for hidden in (self.bar, self.stop, self.restart):
             hidden.hide()
         status.addWidget(self.sentence, 1)
-        for widget in (self.training, self.elapsed, self.bar, self.stop, self.restart, self.background, self.worker):
+        for widget in (
+            self.training,
+            self.controls,
+            self.elapsed,
+            self.bar,
+            self.stop,
+            self.restart,
+            self.background,
+            self.worker,
+        ):
             status.addPermanentWidget(widget)
 
     def show_state(self) -> None:
@@ -55,4 +66,6 @@ class StatusRow:
         self.worker.setText(clean(words.get(session.worker_state, session.worker_state)))
         self.restart.setVisible(session.worker_state == "ended")
         foreign = session.capture if session.shown.made is None else None  # of a run of this window more is said
-        self.training.setText(clean(training_sentence(foreign)))
+        self.training.setText(clean(session.steering.said or training_sentence(foreign)))
+        self.training.setToolTip(tooltip(session.steering.said))
+        self.controls.show_state(self.training.text() != "" or not session.steering.reason)

@@ -17,17 +17,20 @@ NAMES, RIGHT, LANE, STRIP, AXIS = 132, 14, 20, 18, 16
 """Pixels: of the names at the left, right of the axis, and heights of a lane, of the frames and events, of the axis."""
 NEAR = 6.0
 """Pixels within which a mark is pointed at."""
+OPENED = ("spike", "non-finite")
+"""Kinds of events that a double-click opens."""
 APART = 8.0
 """Pixels between frames of the same iteration (a run and an edited one)."""
 
 
 class TimelineView(QWidget):
     """`chosen(frame index)` while the user drags or uses keys; `ranged(low, high)` for a range dragged with Shift, in
-    iterations; `whole()` for a double-click."""
+    iterations; `whole()` for a double-click; `opened(iteration)` for one on a spike."""
 
     chosen = Signal(int)
     ranged = Signal(float, float)
     whole = Signal()
+    opened = Signal(float)
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,7 +117,12 @@ class TimelineView(QWidget):
                 self.ranged.emit(*self.range)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """The whole training again."""
+        """A spike, or the whole training again."""
+        near = [one for one in self.data.events if one.kind in OPENED]
+        spike = min(near, key=lambda one: abs(self.x_of(one.iteration) - event.position().x()), default=None)
+        if spike is not None and abs(self.x_of(spike.iteration) - event.position().x()) <= NEAR:
+            self.opened.emit(spike.iteration)
+            return
         self.range = None
         self.update()
         self.whole.emit()
@@ -215,7 +223,8 @@ class TimelineView(QWidget):
     def _events(self, painter: QPainter, top: float) -> None:
         """A diamond for each event, in the colour of its sort, with a faint line through the lanes."""
         colours = {"non-finite": self.theme.error, "spike": self.theme.warning, "restart": self.theme.warning}
-        for one in self.data.events:
+        others = [one for one in self.data.events if one.kind not in colours]
+        for one in (*others, *(one for one in self.data.events if one.kind in colours)):  # what matters is on top
             colour, x = QColor(colours.get(one.kind, self.theme.muted)), self.x_of(one.iteration)
             faint = QColor(colour)
             faint.setAlphaF(0.35)

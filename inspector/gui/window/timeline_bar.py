@@ -24,13 +24,14 @@ MOST_OFFERED = 60
 
 class TimelineBar(QWidget):
     """`needed(False)` while there is one frame and no series. `chosen(frame)`; `following(on)`; `ranged(low, high)` and
-    `whole()` as in TimelineView."""
+    `whole()`, `opened(iteration)` as in TimelineView."""
 
     needed = Signal(bool)
     chosen = Signal(int)
     following = Signal(bool)
     ranged = Signal(float, float)
     whole = Signal()
+    opened = Signal(float)
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,6 +62,7 @@ class TimelineBar(QWidget):
             (self.view.chosen, self._choose),
             (self.view.ranged, self.ranged),
             (self.view.whole, self.whole),
+            (self.view.opened, self.opened),
         ):
             signal.connect(own)
 

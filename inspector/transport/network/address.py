@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 SCHEME = "tcp://"
@@ -76,3 +77,11 @@ def secret_in(path: Path) -> bytes:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(f"{secrets.token_hex(32)}\n")
     return secret_of(path)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Self
 
 from inspector.capture import CaptureError
+from inspector.capture.control import Commands
 from inspector.records import RunStart
 from inspector.transport.network.content import Hello, unpacked
 from inspector.transport.network.receiving import Receiving
 from inspector.transport.network.wire import Kind, Message, Wire, WireError, as_listener
 
 COMMIT_SECONDS = 0.5
+LOOK_SECONDS = 0.2
+"""What windows want of a training (capture/control.py) is looked for so often, and sent to it."""
 COMMIT_BYTES = 8 << 20
 SILENT_SECONDS = 60.0
 """A sender says at least every ten seconds that it is there."""
@@ -38,6 +41,15 @@ class Limits:
     total: int = 50 << 30
     connections: int = 16
     strangers: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A training that has sent something: its capture, whether it has ended, whether it is connected now."""
+
+    path: Path
+    ended: bool
+    connected: bool
 
 
 class Listener:
@@ -85,6 +97,11 @@ class Listener:
         for run in runs:
             with run.lock:
                 run.close()
+
+    def trainings(self) -> list[Training]:
+        """Those whose captures have begun, in that order."""
+        with self._lock:
+            return [Training(run.path, run.ended, run.open) for run in self._runs.values() if not run.fresh or run.open]
 
     def _accept(self) -> None:
         while not self._closed:
@@ -159,10 +176,11 @@ class Listener:
         wire.send(Kind.WELCOME, json.dumps({"next": run.next, "fresh": run.fresh}).encode())
         self._say(f"{run.path}: a training {'begins' if run.fresh else 'goes on'}.")
         run.fresh = False
-        heard = flushed = time.monotonic()
+        commands = Commands(run.path)
+        heard = flushed = looked = time.monotonic()
         waiting = 0
         while True:
-            message = wire.receive(COMMIT_SECONDS)
+            message = wire.receive(min(COMMIT_SECONDS, LOOK_SECONDS))
             now = time.monotonic()
             if message is not None:
                 heard = now
@@ -173,6 +191,10 @@ class Listener:
             if message is not None and message.kind is Kind.END:
                 self._say(f"{run.path}: the training has ended.")
                 return
+            if now - looked > LOOK_SECONDS:
+                looked = now
+                for command in commands.new()[0]:
+                    wire.send(Kind.CONTROL, command.encoded())
             if now - heard > SILENT_SECONDS:
                 raise WireError("the sender is silent")
 

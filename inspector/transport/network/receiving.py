@@ -27,6 +27,11 @@ class Receiving:
         self.ended = False
         self._writer: Writer | None = None
 
+    @property
+    def open(self) -> bool:
+        """Whether its capture is being written: a connection has begun it and not ended."""
+        return self._writer is not None
+
     def begin(self, start: RunStart) -> None:
         """Open the capture, or the one that was written before. Raises CaptureError or WireError."""
         if start.run != self.run:

@@ -13,10 +13,12 @@ import struct
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from inspector.capture import CaptureError
+from inspector.capture.control import Command
 from inspector.records import Axis, Channel, Frame, Labels, Log, Page, Refusal, RunStart, counted
 from inspector.transport.network.address import Address
 from inspector.transport.network.content import Hello, packed
@@ -42,7 +44,11 @@ class Sender:
         error: why sending has ended for good: another secret, or what the listener said.
     """
 
-    def __init__(self, address: Address, secret: bytes, start: RunStart) -> None:
+    def __init__(
+        self, address: Address, secret: bytes, start: RunStart, obey: Callable[[Command], None] = lambda command: None
+    ) -> None:  # fmt: skip
+        """`obey`: called in a thread of this object's with each command that windows give where the listener is."""
+        self._obey = obey
         self.address, self._secret, self._start = address, secret, start
         self.path = Path(str(address))
         self.dropped = 0
@@ -199,6 +205,11 @@ class Sender:
         message = wire.receive(patience)
         if message is not None and message.kind is Kind.KEPT:
             self._kept(struct.unpack("!Q", message.body)[0])
+        elif message is not None and message.kind is Kind.CONTROL:
+            try:
+                self._obey(Command.decoded(message.body))
+            except ValueError as problem:
+                raise WireError(str(problem)) from None
         elif message is not None:
             self._heard_fault(message)
 

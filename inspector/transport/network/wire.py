@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass
 from enum import IntEnum
 
-GREETING = b"inspector listen 1\n"
+GREETING = b"inspector listen 2\n"
 NONCE, PROOF = 32, 32
 HANDSHAKE_SECONDS = 5.0
 MESSAGE_SECONDS = 30.0
@@ -46,6 +46,7 @@ class Kind(IntEnum):
     ALIVE = 6
     FAULT = 7
     END = 8
+    CONTROL = 9
 
 
 @dataclass(frozen=True, slots=True)

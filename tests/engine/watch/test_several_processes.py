@@ -12,6 +12,7 @@ from processes import WORLD, Together
 from torch import nn
 
 import inspector
+from inspector.engine.watch.ranks import longest_wait
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +71,21 @@ def test_nobody_waits_for_ever(together: Together, case: str, tmp_path: Path) ->
         assert first["collectives"] == second["collectives"] > 0 and first["error"] is None
     with inspector.open_capture(tmp_path / "run.inspect") as capture:
         assert capture.status == "done"
+
+
+@pytest.mark.parametrize("case", ["ddp waits", "fsdp waits", "ddp waits short"])
+def test_all_wait_together_and_not_longer_than_a_collective(case: str, tmp_path: Path) -> None:
+    """The first process waits, the others do at their next collective, which does not fail."""
+    plain = together(f"{case.split()[0]} plain", tmp_path, tmp_path / "meet-0")
+    watched = together(case, tmp_path, tmp_path / "meet-1")
+    assert [one["bits"] for one in watched] == [one["bits"] for one in plain]
+    assert [one["error"] for one in watched] == [None, None]
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        paused = [one for one in capture.events if one.kind == "paused"]
+        assert paused[0].iteration == 7 and len(paused) == (2 if "short" in case else 1)
+        assert {7, paused[-1].iteration} <= set(capture.array("training:iteration").tolist())
+        assert paused[0].text == f"iteration 7; it goes on by itself after {'2 s' if 'short' in case else '0 s'}"
+
+
+def test_the_longest_wait_is_half_of_what_a_collective_waits() -> None:
+    assert longest_wait() is None  # of one process
