@@ -62,6 +62,7 @@ def glance(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool
     size = (GLANCE, *capture.extent(channel.name, frame)[1:])
     low, high = capture.overview(channel.name, frame, size=size)
     both = np.stack((low.reshape(-1), high.reshape(-1)), axis=-1)
+    both = np.concatenate((both, *_of_the_other(capture, channel)))
     levels = levels_of(both, channel.scale, channel.limits)
     growing = getattr(capture, "stop", None) is None and channel.limits is None
     levels = steady(levels) if growing else levels
@@ -69,6 +70,18 @@ def glance(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool
     if nan.any():
         nan &= ~_beside_gaps(capture, channel.name, frame, len(low))
     return levels, bool(nan.any()), bool(np.isinf(both).any())
+
+
+def _of_the_other(capture: Any, channel: Channel) -> list[Array]:
+    """The least and largest numbers of the same channel of a run that is shown beside this one: equal colours then mean
+    equal numbers. Of another unit they would mean nothing."""
+    beside = getattr(capture, "beside", None)
+    if beside is None or channel.name not in beside.view.channels:
+        return []
+    if not beside.view.revision(channel.name, beside.frame) or beside.view.channels[channel.name].unit != channel.unit:
+        return []
+    low, high = beside.view.overview(channel.name, beside.frame, size=(GLANCE, GLANCE))
+    return [np.stack((low.reshape(-1), high.reshape(-1)), axis=-1)]
 
 
 def _beside_gaps(capture: Capture, name: str, frame: int, cells: int) -> npt.NDArray[np.bool_]:
