@@ -31,6 +31,8 @@ class Aligned:
 
     def __init__(self, view: View, sides: Mapping[str, tuple[Alignment, Positions]]) -> None:
         self.view, self.start, self.sides = view, view.start, sides
+        self._known: list[Channel] = []
+        self._channels: dict[str, Channel] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.view, name)
@@ -42,8 +44,12 @@ class Aligned:
 
     @property
     def channels(self) -> Mapping[str, Channel]:
-        """The same, with what was aligned in their method."""
-        return {name: self._described(channel) for name, channel in self.view.channels.items()}
+        """The same, with what was aligned in their method; made again where there are others."""
+        own = self.view.channels
+        known = list(own.values())
+        if known != self._known:  # elements that are the same object are not compared further
+            self._known, self._channels = known, {name: self._described(channel) for name, channel in own.items()}
+        return self._channels
 
     def channel(self, name: str, frame: int = -1) -> Channel:
         """The same, with what was aligned in its method."""

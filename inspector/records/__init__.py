@@ -42,6 +42,7 @@ from inspector.records.labels import (
 )
 from inspector.records.naming import channel_name, place_name
 from inspector.records.options import Option, requests_in, split_request
+from inspector.records.parameter_changes import CompareCheckpoints, ParameterChange, ParameterChanges
 from inspector.records.requests import (
     Analyse,
     Cancel,
@@ -81,10 +82,10 @@ __all__ = [
     "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "EVENT_KINDS",
     "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "LOSS_UNIT", "NEEDS",
     "PROBLEM_DOMAIN", "SECONDS", "SEQUENCES", "SEQUENCE_DOMAIN", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
-    "Analyse", "Axis", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison",
-    "Edit", "Entry", "Event", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load",
-    "Loaded",
-    "Log", "Mismatch", "NeedsTrust", "Option", "Page", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
+    "Analyse", "Axis", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile",
+    "CompareCheckpoints", "Comparison", "Edit", "Entry", "Event", "Failure", "Finding", "Finished", "Frame",
+    "InputSpec", "Labels", "Layout", "Load", "Loaded", "Log", "Mismatch", "NeedsTrust", "Option", "Page",
+    "ParameterChange", "ParameterChanges", "Place", "Progress", "Quit", "Refusal", "RowCounts", "Run",
     "RunStart", "RunStop", "Scalar", "Severity", "Status",
     "Sweep", "SweepFrame", "channel_name", "counted", "cut", "data_spec", "decode", "duration",
     "encode", "encoded", "input_spec", "is_data_set", "parse_edit", "place_name", "report", "requests_in",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from inspector.capture import Pair
+from inspector.capture import Pair, Side
 from inspector.gui.panel.base import Panel
 
 Array = npt.NDArray[Any]
@@ -28,6 +28,8 @@ def meaning(source: Pair, name: str) -> str:
 def named_data(panel: Panel, found: dict[str, Array]) -> dict[str, Array]:
     """The values that a panel shows (`found`), by names that contain the runs where the capture has two."""
     source = panel.source
+    if isinstance(source, Side):
+        return {f"{name}:{_in_file(source.reference.name)}": array for name, array in found.items()}
     if not isinstance(source, Pair):
         return found
     if not panel.differs:
@@ -52,6 +54,8 @@ def number_title(panel: Panel) -> str:
 def compared_runs(panel: Panel) -> str:
     """Which runs a panel shows, for a title or a caption; "" where there is only one."""
     source = panel.source
+    if isinstance(source, Side):
+        return source.reference.name
     if not isinstance(source, Pair):
         return ""
     if not panel.differs:
@@ -66,6 +70,8 @@ def compared_runs(panel: Panel) -> str:
 def compared_runs_short(panel: Panel) -> str:
     """The same in a few letters, for a heading."""
     source = panel.source
+    if isinstance(source, Side):
+        return source.reference.name
     if not isinstance(source, Pair):
         return ""
     if not panel.differs:
@@ -76,6 +82,8 @@ def compared_runs_short(panel: Panel) -> str:
 def for_file(panel: Panel) -> str:
     """The same as a part of a file's name, with a hyphen before it."""
     source = panel.source
+    if isinstance(source, Side):
+        return f"-{_in_file(source.reference.name, '-')}"
     if not isinstance(source, Pair):
         return ""
     kind = number_title(panel).replace(" ", "-")
