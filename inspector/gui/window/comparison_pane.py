@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from inspector.analysis.compared_channels import ComparedChannel, compared_channel
 from inspector.capture import CaptureError, Pair
 from inspector.gui.widgets.cut_label import CutLabel
-from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.plain_text import clean, plain_label
 from inspector.gui.widgets.sorted_cell import KEY, SortedCell
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.window.parameter_table import ParameterTable
@@ -98,7 +98,8 @@ class ComparisonPane(QWidget):
         self.right = QWidget()
         below = QVBoxLayout(self.right)
         below.setContentsMargins(0, 0, 0, 0)
-        self.distances = CutLabel()
+        self.distances = plain_label()
+        self.distances.setWordWrap(True)
         self.distances.setContentsMargins(8, 2, 8, 2)
         below.addWidget(self.distances)
         page = QSplitter(Qt.Orientation.Horizontal)
@@ -124,7 +125,7 @@ class ComparisonPane(QWidget):
         self.table.setRowCount(0)
         self.parameters.show_pair(pair)
         self._turned()
-        self.distances.show_text("")
+        self.distances.setText("")
         self.tabs.setVisible(pair is not None)
         if pair is None:
             self._waiting = []
@@ -217,7 +218,7 @@ class ComparisonPane(QWidget):
         try:
             found = distributions(self.pair.before, self.pair.after, name)
         except CaptureError as problem:
-            self.distances.show_text(f"No distributions: {problem}")
+            self.distances.setText(clean(f"No distributions: {problem}"))
             self._figure.hide()
             return
         channel = self._described[name]
@@ -227,7 +228,7 @@ class ComparisonPane(QWidget):
             found.edges, (found.first, found.second), names, clean(f"{channel.title}{unit}"), log=found.logarithmic
         )
         self._figure.show()
-        self.distances.show_text(f"{name}: {found.sentence}")
+        self.distances.setText(clean(f"{name}: {found.sentence}"))
 
     def _made_plot(self) -> Any:
         """The plot, made when it is first needed: the plotting library is not imported with the window."""
@@ -235,7 +236,7 @@ class ComparisonPane(QWidget):
             from inspector.gui.panel.figure import Figure
             from inspector.gui.widgets.two_distributions import TwoDistributions
 
-            self._figure = Figure(lambda fault, _details: self.distances.show_text(fault))
+            self._figure = Figure(lambda fault, _details: self.distances.setText(clean(fault)))
             self._figure.setBackground(self.theme.window)
             self._plot = TwoDistributions(self.theme)
             self._figure.addItem(self._plot.plot)

@@ -146,10 +146,8 @@ class Window(Asking):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Open what was dropped."""
-        for url in event.mimeData().urls():
-            if url.isLocalFile():
-                self.open_path(url.toLocalFile())
+        """Open what was dropped; several captures and logs together."""
+        self.open_paths([url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()])
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Space plays; arrows move along the axis in focus wherever no field uses them."""

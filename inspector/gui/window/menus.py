@@ -32,6 +32,7 @@ BUDGETS = {
     "What takes up to 1 s": 1.0, "What takes up to 10 s": 10.0, "What takes up to a minute": 60.0,
     "Everything": math.inf,
 }  # fmt: skip
+ADD_RUN = "Draw the curves of another run together with those that are shown"
 COMPARE = "Compare what is shown with another capture"
 COMPARE_FRAMES = "Compare the frame that is shown with another one of this capture"
 WHOLE = "The whole sequence, and every plot as it was"
@@ -65,6 +66,7 @@ class Menus:
         window, menu = self.window, self.bar.addMenu("&File")
         self.add(menu, "&Open…", lambda: _open(window), Standard.Open, "Open " + OPENS)
         self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
+        self.add(menu, "&Add run…", lambda: _add_run(window), "", ADD_RUN)
         self.add(menu, "&Compare with…", lambda: _compare(window), "Ctrl+Shift+D", COMPARE)
         menu.addSeparator()
         self.add(menu, "&Save capture as…", lambda: save_as(window), Standard.SaveAs)
@@ -191,6 +193,13 @@ def _open(window: Asking) -> None:
     dialog = OpenDialog(window, window.offered)
     if dialog.exec() and dialog.chosen:
         window.open_path(dialog.chosen)
+
+
+def _add_run(window: Asking) -> None:
+    dialog = OpenDialog(window, window.offered)
+    dialog.setWindowTitle("Add the curves of a run: a capture or a log")
+    if dialog.exec() and dialog.chosen:
+        window.add_run(dialog.chosen)
 
 
 def _compare(window: Asking) -> None:
