@@ -29,6 +29,9 @@ class Aligned:
     `sides`: by label domain the alignment, and the positions of this side in it.
     """
 
+    since = None
+    """Which rows are new is known of the view's own steps alone: all of an aligned array is drawn again."""
+
     def __init__(self, view: View, sides: Mapping[str, tuple[Alignment, Positions]]) -> None:
         self.view, self.start, self.sides = view, view.start, sides
         self._known: list[Channel] = []

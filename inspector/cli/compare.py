@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,27 +12,16 @@ import click
 import numpy as np
 
 from inspector.analysis.compared_channels import ComparedChannel, compared_channels
-from inspector.capture import (
-    PACKED_SUFFIX,
-    SUFFIX,
-    CaptureError,
-    Comparison,
-    csv_bytes,
-    export_channel,
-    is_log,
-    write_atomically,
-)  # fmt: skip
+from inspector.capture import CaptureError, Comparison, csv_bytes, export_channel, write_atomically
 from inspector.capture import compare as compare_references
-from inspector.capture.layout import INDEX
 from inspector.cli.columns import width_of
+from inspector.cli.compare_parameters import cell, compare_parameters, may_be_checkpoint, strict
 from inspector.cli.fault import Fault
-from inspector.records import CompareCheckpoints, ParameterChanges, counted
-from inspector.transport.run_client import compare_checkpoints
+from inspector.records import counted
 from inspector.transport.terminal import say
 
 TABLES = (".csv", ".json", ".npz")
 MOST_NAMED = 12
-PARAMETER_COLUMNS = ("name", "relative", "change", "first", "second", "largest", "elements", "problem")
 
 
 @click.command("compare")
@@ -54,8 +42,8 @@ def compare(first: str, second: str, as_json: bool, channel: str | None, out: st
 
     Of two checkpoint files: the parameters that changed most.
     """
-    if all(map(_may_be_checkpoint, (first, second))):
-        _compare_checkpoints(first, second, as_json=as_json, out=out)
+    if all(map(may_be_checkpoint, (first, second))):
+        compare_parameters(first, second, as_json=as_json, out=out)
         return
     try:
         with compare_references(first, second, align=not no_align) as both:
@@ -72,58 +60,12 @@ def compare(first: str, second: str, as_json: bool, channel: str | None, out: st
         raise Fault(str(problem)) from None
 
 
-def _may_be_checkpoint(path: str) -> bool:
-    """Whether a path is there and is neither that of a capture nor of a log."""
-    at = Path(path)
-    captured = path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or (at / INDEX).exists()
-    return at.exists() and not captured and not is_log(at)
-
-
-def _compare_checkpoints(first: str, second: str, *, as_json: bool, out: str | None) -> None:
-    """Raises Fault where they cannot be read."""
-    request = CompareCheckpoints(first=first, second=second)
-    python = click.get_current_context().find_object(str)
-    outcome, found = compare_checkpoints(request, lambda _stream, _text: None, python)
-    if found is None:
-        raise Fault(outcome.sentence, outcome.code)
-    data = {"first": first, "second": second, "steps": list(found.steps), "left_out": found.left_out,
-            "parameters": [{key: _strict(value) for key, value in asdict(one).items()} for one in found.changes]}  # fmt: skip
-    if out is not None:
-        target, suffix = Path(out), Path(out).suffix.lower()
-        if suffix not in (".csv", ".json"):
-            raise Fault(f"Parameters cannot be written as {target.suffix or target.name!r}; there are .csv, .json.")
-        rows = [[_cell(getattr(one, column)) for column in PARAMETER_COLUMNS] for one in found.changes]
-        table = csv_bytes([list(PARAMETER_COLUMNS), *rows])
-        write_atomically(target, table if suffix == ".csv" else json.dumps(data, indent=1).encode())
-        say(str(target), err=True)
-    if as_json:
-        click.echo(json.dumps(data, indent=1))
-    elif out is None:
-        _say_parameters(found)
-
-
-def _say_parameters(found: ParameterChanges) -> None:
-    for word, path, step in zip(("first", "second"), (found.first, found.second), found.steps, strict=True):
-        say(f"{word}: {path}" + (f", step {step}" if step >= 0 else ""))
-    width = width_of([one.name for one in found.changes])
-    for one in found.changes:
-        if one.problem:
-            say(f"  {one.name:<{width}}  not compared: {one.problem}")
-        elif one.change == 0:
-            say(f"  {one.name:<{width}}  equal in every one of {one.elements:,} numbers")
-        else:
-            sizes = f"norm of the change {one.change:.4g}, of the first {one.first:.4g}"
-            say(f"  {one.name:<{width}}  relative change {one.relative:.4g} ({sizes}); largest {one.largest:.4g}")
-    if found.left_out:
-        say(f"  and {found.left_out:,} more")
-
-
 def as_data(both: Comparison, found: list[ComparedChannel]) -> dict[str, Any]:
     """What `--json` prints; numbers that are not finite as text, for JSON has no other way."""
     return {
         "first": _side(both, 0), "second": _side(both, 1),
         "aligned": {domain: {"common": one.common, "steps": len(one.names)} for domain, one in both.alignments.items()},
-        "channels": [{key: _strict(value) for key, value in asdict(one).items()} for one in found],
+        "channels": [{key: strict(value) for key, value in asdict(one).items()} for one in found],
     }  # fmt: skip
 
 
@@ -135,10 +77,6 @@ def _side(both: Comparison, number: int) -> dict[str, Any]:
         "name": side.name, "title": side.view.start.title, "subject": side.view.start.subject,
         "checkpoint": side.view.start.checkpoint, "frame": side.frame, "label": label, "step": step,
     }  # fmt: skip
-
-
-def _strict(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # -- for people
@@ -219,8 +157,4 @@ def _rows(found: list[ComparedChannel]) -> list[list[str]]:
         "name", "how", "reason", "unit", "largest", "place", "first", "second", "relative", "cells", "unknown",
         "nonfinite", "unequal",
     )  # fmt: skip
-    return [list(columns), *([_cell(getattr(one, column)) for column in columns] for one in found)]
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else repr(value) if isinstance(value, float) else str(value)
+    return [list(columns), *([cell(getattr(one, column)) for column in columns] for one in found)]

@@ -22,7 +22,7 @@ def meaning(source: Pair, name: str) -> str:
     known = [channel for channel in source.capture.channels.values() if name.startswith(channel.name)]
     if not known:
         return DERIVED
-    return max(known, key=lambda channel: len(channel.name)).compare
+    return str(max(known, key=lambda channel: len(channel.name)).compare)
 
 
 def named_data(panel: Panel, found: dict[str, Array]) -> dict[str, Array]:

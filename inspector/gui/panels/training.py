@@ -90,7 +90,8 @@ class Training(Panel):
     def _last_controls(self, count: int) -> list[QWidget]:
         """The last of the controls that were added."""
         places = range(self.controls.count() - count, self.controls.count())
-        return [self.controls.itemAt(n).widget() for n in places]  # type: ignore[union-attr]
+        items = (self.controls.itemAt(n) for n in places)
+        return [widget for item in items if item is not None and (widget := item.widget()) is not None]
 
     def _page(self) -> QWidget:
         """The list of curves at the left of the scrolled figure."""

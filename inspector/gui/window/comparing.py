@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from PySide6.QtCore import QObject, Slot
 
@@ -15,7 +16,7 @@ from inspector.gui.window.beside import Beside
 from inspector.records import CompareCheckpoints, ParameterChanges
 
 if TYPE_CHECKING:
-    from inspector.gui.window.showing import Showing
+    from inspector.gui.window.parts import Parts
 
 LOGS_ARE_ADDED = (
     "What is shown is a log, which has no frames: File ▸ Add run… draws the curves of several runs together."
@@ -25,9 +26,10 @@ LOGS_ARE_ADDED = (
 class Comparing(QObject):
     """The comparison of a window. `pair` is None while there is none."""
 
-    def __init__(self, window: Showing) -> None:
+    def __init__(self, window: Parts, show_frame: Callable[[bool], None]) -> None:
+        """`show_frame(ending)`: show the chosen frame again, as `source` says now, or alone."""
         super().__init__(window)
-        self.window, self.other = window, ComparedWith()
+        self.window, self.show_frame, self.other = window, show_frame, ComparedWith()
         self.pair: Pair | None = None
         self._sides: tuple[Side, Side] | None = None
         self._told: object = None
@@ -60,7 +62,7 @@ class Comparing(QObject):
         assert self.other.capture is not None
         capture = self.other.capture
         self.window.compare.offer(capture.path, capture.frames, self.other.frame, itself=self.other.itself)
-        self.window.show_frame()
+        self.show_frame(False)
 
     @Slot()
     def end(self) -> None:
@@ -71,7 +73,7 @@ class Comparing(QObject):
         self.beside.end()
         self.window.compare.hide()
         self.window.comparison.show_pair(None)
-        self.window.show_frame(ending=True)
+        self.show_frame(True)
         self.other.end()
 
     def another(self, capture: Capture | None) -> None:
@@ -86,7 +88,7 @@ class Comparing(QObject):
     @Slot()
     def _chosen(self) -> None:
         self.other.frame = self.window.compare.frame
-        self.window.show_frame()
+        self.show_frame(False)
 
     # -- what is shown
 
@@ -131,7 +133,7 @@ class Comparing(QObject):
         """The length of every axis, that of the longer side."""
         if self.pair is None:
             return lengths_of(shown)
-        both = [lengths_of(side.view, side.frame) for side in reversed(self.pair.sides)]
+        both = [lengths_of(cast(Capture, side.view), side.frame) for side in reversed(self.pair.sides)]
         return {axis: max(one.get(axis, 0) for one in both) for axis in dict.fromkeys((*both[0], *both[1]))}
 
     def tick(self) -> None:

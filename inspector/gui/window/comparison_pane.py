@@ -96,12 +96,12 @@ class ComparisonPane(QWidget):
         column.addWidget(self.search)
         column.addWidget(self.table, 1)
         self.right = QWidget()
-        below = QVBoxLayout(self.right)
-        below.setContentsMargins(0, 0, 0, 0)
+        self.below = QVBoxLayout(self.right)
+        self.below.setContentsMargins(0, 0, 0, 0)
         self.distances = plain_label()
         self.distances.setWordWrap(True)
         self.distances.setContentsMargins(8, 2, 8, 2)
-        below.addWidget(self.distances)
+        self.below.addWidget(self.distances)
         page = QSplitter(Qt.Orientation.Horizontal)
         page.addWidget(left)
         page.addWidget(self.right)
@@ -196,7 +196,8 @@ class ComparisonPane(QWidget):
     def _filter(self, text: str) -> None:
         words = text.lower().split()
         for row in range(self.table.rowCount()):
-            name = self.table.item(row, 0).text().lower()
+            item = self.table.item(row, 0)
+            name = "" if item is None else item.text().lower()
             self.table.setRowHidden(row, not all(word in name for word in words))
 
     # -- distributions
@@ -240,7 +241,7 @@ class ComparisonPane(QWidget):
             self._figure.setBackground(self.theme.window)
             self._plot = TwoDistributions(self.theme)
             self._figure.addItem(self._plot.plot)
-            self.right.layout().addWidget(self._figure)
+            self.below.addWidget(self._figure)
         return self._plot
 
 

@@ -128,12 +128,14 @@ class PanelPlace(QWidget):
             each.setSizePolicy(policy)
             row.addWidget(each, 1)
         self._layout.addWidget(self._row)
+        self._panel.show()
 
     def take_beside(self) -> None:
         """The panel alone again."""
         assert self._panel is not None and self._row is not None
         self._layout.addWidget(self._panel)
         self._layout.removeWidget(self._row)
+        self._panel.show()
         self._row.hide()
         self._row.deleteLater()
         self._row = None

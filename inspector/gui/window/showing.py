@@ -35,7 +35,7 @@ class Showing(Parts):
         self._alone = False
         """Whether Training was given the room of all panels."""
         self._player = Player(self.looking, self)
-        self.comparing = Comparing(self)
+        self.comparing = Comparing(self, self.show_frame)
         session.background.looked_at = self.looked_at
         self.looking.moved.connect(self._moved)
         self.frames.chosen.connect(self._choose_frame)
@@ -148,7 +148,7 @@ class Showing(Parts):
             if panel.source is not shown and any(isinstance(one, (Pair, Side)) for one in (shown, panel.source)):
                 panel.set_capture(shown)
 
-    def show_frame(self, *, ending: bool = False) -> None:
+    def show_frame(self, ending: bool = False) -> None:
         """Show the chosen frame again: compared with another one, with another one than before, or no longer."""
         capture = self.session.capture
         if capture is None:
