@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from inspector.version import __version__
 
 if TYPE_CHECKING:
-    from inspector.capture import Capture, LogView
+    from inspector.capture import Capture, Comparison, LogView
     from inspector.engine.watch import Watcher
     from inspector.records import InputSpec
 
-__all__ = ["__version__", "open_capture", "run", "sequence", "sweep", "watch"]
+__all__ = ["__version__", "compare", "open_capture", "run", "sequence", "sweep", "watch"]
 
 
 def open_capture(path: Path | str, *, run: str | None = None) -> Capture | LogView:
@@ -28,6 +28,27 @@ def open_capture(path: Path | str, *, run: str | None = None) -> Capture | LogVi
     from inspector.capture import open_any
 
     return open_any(path, run)
+
+
+def compare(first: Any, second: Any, *, align: bool = True) -> Comparison:
+    """Compare two frames: of one run, of two runs, two checkpoints or two models, on the same input or another.
+
+    What is returned is read like a capture: `array(name)` is second minus first, or second by first where the channel
+    declares a ratio; `refused` says what cannot be compared and why, `separate` what is read one run at a time. Also a
+    context manager, which closes the captures that were opened for it.
+
+    Args:
+        first, second: each a path of a capture or a log, `"run.inspect#3"` for one of its frames (without it the
+            newest), an open capture, (capture, frame), or an inspector.capture.Reference.
+        align: align steps by their tokens where these differ (a longest common subsequence). Steps that only one side
+            has are then gaps: NaN, and not `known`; `alignments` says what was aligned. Without it numbers of
+            different tokens are refused.
+
+    Raises inspector.capture.CaptureError with a one-line message.
+    """
+    from inspector.capture import compare as made
+
+    return made(first, second, align=align)
 
 
 def sequence(kind: str, value: str = "", *, look_at: int = 0, **options: Any) -> InputSpec:

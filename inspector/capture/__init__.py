@@ -14,7 +14,10 @@ imported or executed.
     placing, pages              where every page belongs; its bytes are checked against their checksum
     assemble, pyramid           arrays from pages; levels of detail for drawing
     view                        the protocol that panels read
-    comparison, comparable      two frames of any captures as one; `difference`: two of one capture
+    comparison, comparable      two frames of any captures as one; `difference`: two as a window shows them;
+                                `side`: one of two beside each other
+    alignment, aligned          steps of two sides aligned by their tokens; by_parts: overviews of what has no pyramid
+    compare, references         a comparison of what is given by path, by `PATH#FRAME` or opened
     coordinates                 numbers of the positions along an axis (iterations)
     curves                      the curves over training that a view has, and their points
     over_frames                 one number of a channel for each frame, along the iterations
@@ -25,12 +28,15 @@ imported or executed.
 Begin reading with `layout.py`, then `reader.py`.
 """
 
+from inspector.capture.aligned import aligned
+from inspector.capture.alignment import Alignment, align
 from inspector.capture.comparable import Reference
+from inspector.capture.compare import compare, reference_of
 from inspector.capture.comparison import Comparison
 from inspector.capture.coordinates import coordinate_of, numbers_along, series
 from inspector.capture.curves import Curve, Points, curves_of, points_of
 from inspector.capture.damage import Damage, listed, summary
-from inspector.capture.difference import Difference
+from inspector.capture.difference import Difference, Pair
 from inspector.capture.holes import Holes
 from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerVersionError, TooLargeError
 from inspector.capture.logs import LOGS, CancelledError, LogView, Role, role_of
@@ -38,7 +44,9 @@ from inspector.capture.opening import is_log, open_any, open_log
 from inspector.capture.over_frames import OverFrames, over_frames, summaries_of
 from inspector.capture.pack import pack
 from inspector.capture.reader import Capture, open_capture
+from inspector.capture.references import open_reference, split_reference
 from inspector.capture.remaining import left_of, not_computed
+from inspector.capture.side import Side
 from inspector.capture.tables import DamagedError, csv_bytes, export_channel, write_atomically
 from inspector.capture.target import check_target
 from inspector.capture.writer import Writer
@@ -47,6 +55,7 @@ __all__ = [
     "LOGS",
     "PACKED_SUFFIX",
     "SUFFIX",
+    "Alignment",
     "CancelledError",
     "Capture",
     "CaptureError",
@@ -59,12 +68,17 @@ __all__ = [
     "LogView",
     "NewerVersionError",
     "OverFrames",
+    "Pair",
     "Points",
     "Reference",
     "Role",
+    "Side",
     "TooLargeError",
     "Writer",
+    "align",
+    "aligned",
     "check_target",
+    "compare",
     "coordinate_of",
     "csv_bytes",
     "curves_of",
@@ -77,11 +91,14 @@ __all__ = [
     "open_any",
     "open_capture",
     "open_log",
+    "open_reference",
     "over_frames",
     "pack",
     "points_of",
+    "reference_of",
     "role_of",
     "series",
+    "split_reference",
     "summaries_of",
     "summary",
     "write_atomically",

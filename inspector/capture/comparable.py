@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -94,11 +94,23 @@ def _kinds_differ(first: Channel, second: Channel, before: str, after: str) -> s
         ("kind", "kind"), ("dims", "axes"), ("compare", "comparison"), ("unit", "unit"), ("labels", "labels"),
     ):  # fmt: skip
         one, other = getattr(first, field), getattr(second, field)
+        if field == "labels" and one != other:
+            return f"Its {_named_otherwise(one, other)} are not the same in {before} and in {after}."
         if one != other:
             return f"It has the {word} {_cut(one)} in {before}, and {_cut(other)} in {after}."
     if not (first.dtype.startswith("float") and second.dtype.startswith("float")):
         return "Its numbers are indices, counts or marks, which do not subtract."
     return ""
+
+
+def _named_otherwise(one: Mapping[str, tuple[str, ...]], other: Mapping[str, tuple[str, ...]]) -> str:
+    """Which names along which axis two descriptions do not have in common."""
+    dim = next(dim for dim in (*one, *other) if one.get(dim) != other.get(dim))
+    names, others = one.get(dim, ()), other.get(dim, ())
+    if len(names) != len(others):
+        return f"positions along {dim}, {len(names)} and {len(others)} by name,"
+    first = next(n for n, pair in enumerate(zip(names, others, strict=True)) if pair[0] != pair[1])
+    return f"names along {dim}, {_cut(names[first])} and {_cut(others[first])},"
 
 
 def _shapes_differ(channel: Channel, one: Sequence[int], other: Sequence[int]) -> str:

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from inspector.capture.alignment import Alignment
+from inspector.capture.by_parts import overview_by_parts, within
 from inspector.capture.comparable import Names, Reference, Verdict, judge
 from inspector.capture.damage import Box, Damage
 from inspector.capture.holes import Holes
 from inspector.capture.layout import CaptureError
-from inspector.capture.pyramid import reduce_rows, shrink
 from inspector.capture.rounding import counts_as_none, rounding_of
 from inspector.records import Axis, Channel, RunStart
 
 Array = npt.NDArray[Any]
-PART_CELLS = 1 << 20
-"""Cells that are read at once for an overview."""
 
 
 class Comparison:
@@ -37,14 +36,26 @@ class Comparison:
     def __init__(self, before: Reference, after: Reference, *, edited: bool = False) -> None:
         self.before, self.after = _named(before, "first"), _named(after, "second")
         self.edited = edited
+        self.start: RunStart = self.after.view.start
+        """How the second run began."""
+        self.alignments: Mapping[str, Alignment] = {}
+        """By label domain the steps that were aligned by their names (see `compare`)."""
+        self.opened: tuple[Any, ...] = ()
+        """Captures that were opened for this comparison alone: `close` closes them."""
         self._label_names = None if edited else Names(self.before, self.after)
         self._counts: dict[str, object] = {}
         self._verdicts: dict[str, tuple[object, Verdict]] = {}
 
-    @property
-    def start(self) -> RunStart:
-        """How the second run began."""
-        return self.after.view.start
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the captures that were opened for it."""
+        for view in self.opened:
+            view.close()
 
     # -- what is compared
 
@@ -151,25 +162,13 @@ class Comparison:
 
     def _cut(self, name: str, region: tuple[slice, ...]) -> tuple[slice, ...]:
         """A region within the common shape, with its ends written out: the sides may be longer."""
-        extent = self.extent(name)
-        padded = region + (slice(None),) * (len(extent) - len(region))
-        ends = (cut.indices(n)[:2] for cut, n in zip(padded, extent, strict=True))
-        return tuple(slice(first, max(first, stop)) for first, stop in ends)
+        return within(region, self.extent(name))
 
     def overview(
         self, name: str, frame: int = -1, *, region: tuple[slice, ...] = (), size: tuple[int, ...] = (1000, 1000)
     ) -> tuple[Array, Array]:
         """(minima, maxima) over a region, in at most `size` cells; see `Capture.overview`. It is read part by part."""
-        rows, *rest = self._cut(name, region)
-        factor = max(1, -(-(rows.stop - rows.start) // max(1, size[0])))
-        cells = int(np.prod([cut.stop - cut.start for cut in rest], dtype=object))
-        many = max(1, PART_CELLS // max(1, factor * cells)) * factor
-        lows, highs = [], []
-        for first in range(rows.start, max(rows.stop, rows.start + 1), many):
-            part = self.block(name, frame, (slice(first, min(rows.stop, first + many)), *rest))
-            lows.append(reduce_rows(part, factor, np.minimum))
-            highs.append(reduce_rows(part, factor, np.maximum))
-        return shrink(np.concatenate(lows), np.concatenate(highs), size)
+        return overview_by_parts(lambda cut: self.block(name, frame, cut), self._cut(name, region), size)
 
     # -- what is not known
 
@@ -177,7 +176,7 @@ class Comparison:
         """The cells that are not known of one side or the other, within the common shape."""
         extent = self.extent(name)
         both = self.before.view.holes(name, self.before.frame) | self.after.view.holes(name, self.after.frame)
-        return Holes(_within(both.missing, extent), _within(both.damaged, extent))
+        return Holes(_cut_boxes(both.missing, extent), _cut_boxes(both.damaged, extent))
 
     def known(self, name: str, frame: int = -1, region: tuple[slice, ...] = ()) -> npt.NDArray[np.bool_]:
         """True for every cell of a region that is known of both sides."""
@@ -212,7 +211,7 @@ def _named(side: Reference, otherwise: str) -> Reference:
     return side if side.name else replace(side, name=otherwise)
 
 
-def _within(boxes: tuple[Box, ...], extent: tuple[int, ...]) -> tuple[Box, ...]:
+def _cut_boxes(boxes: tuple[Box, ...], extent: tuple[int, ...]) -> tuple[Box, ...]:
     """The parts of some boxes that lie within a shape."""
     cut = (tuple((first, min(stop, n)) for (first, stop), n in zip(box, extent, strict=True)) for box in boxes)
     return tuple(box for box in cut if all(first < stop for first, stop in box))

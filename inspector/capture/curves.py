@@ -7,8 +7,8 @@ of the older kind "training" (statistic, iteration). Listing them reads no numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -83,7 +83,16 @@ def curves_of(view: View, frame: int = -1) -> list[Curve]:
     for name, channel in view.channels.items():
         if is_series(channel) and view.revision(name, frame_for(channel, frame)):
             found += _of_channel(view, view.channel(name, frame_for(channel, frame)), frame)
+    run_of: Callable[[str], str] | None = getattr(view, "run_of", None)
+    if run_of is not None:  # several runs as one view: each is a group
+        found = [_of_run(curve, run_of(curve.channel.name)) for curve in found]
     return found
+
+
+def _of_run(curve: Curve, run: str) -> Curve:
+    """A curve of one of several runs. A column is called with its table, which is no heading any more."""
+    name = f"{curve.group}: {curve.name}" if curve.column is not None else curve.name
+    return replace(curve, run=run, group=run, name=name)
 
 
 def frame_for(channel: Channel, frame: int) -> int:

@@ -8,7 +8,7 @@ to be written or diagnosed is damaged, 2 bad arguments or unreadable input (a on
     reporting  a run in a worker process, with progress on a terminal
     columns    widths of lists
     sequence_options   options that give a sequence
-    run, sweep, watch, listen, listing, export, diagnose, pack, catalogue, demo, samples    the commands
+    run, sweep, watch, listen, listing, compare, export, diagnose, pack, catalogue, demo, samples    the commands
 
 Begin reading with `command.py`.
 """

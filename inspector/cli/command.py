@@ -10,6 +10,7 @@ import click
 
 from inspector.capture import CaptureError
 from inspector.cli.catalogue import catalogue
+from inspector.cli.compare import compare
 from inspector.cli.demo import demo, no_qt
 from inspector.cli.diagnose import diagnose_, rules
 from inspector.cli.export import export
@@ -24,7 +25,7 @@ from inspector.cli.watch import watch
 from inspector.transport.terminal import complain, say_details
 from inspector.version import __version__
 
-COMMANDS = (samples, run, sweep, watch, listen, list_, export, diagnose_, rules, pack_, catalogue, demo)
+COMMANDS = (samples, run, sweep, watch, listen, list_, compare, export, diagnose_, rules, pack_, catalogue, demo)
 
 
 class PathsAllowed(click.Group):

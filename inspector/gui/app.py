@@ -68,8 +68,7 @@ def begin(window: Window, paths: list[str], demo: bool) -> None:
     collect_here(window)
     window.load_panels()
     window.tick()
-    for path in paths:
-        window.open_path(path)
+    window.open_paths(paths)
     if demo:
         window.open_sample(DEMO, "", demo_input())
 

@@ -16,7 +16,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-from inspector.records import catalogue, edits, options, requests, run
+from inspector.records import catalogue, edits, options, parameter_changes, requests, run
 from inspector.records.axis import Axis
 from inspector.records.channel import Channel
 from inspector.records.event import Event
@@ -33,7 +33,8 @@ RECORDS: dict[str, type[Any]] = {
         requests.Analyse, requests.Cancel, requests.Quit, options.Option, catalogue.Entry, catalogue.Catalog,
         requests.Mismatch, requests.CheckpointReport,
         requests.Loaded, requests.CodeFile, requests.NeedsTrust, requests.Progress, requests.Failure,
-        requests.Finished,
+        requests.Finished, parameter_changes.CompareCheckpoints, parameter_changes.ParameterChange,
+        parameter_changes.ParameterChanges,
     )
 }  # fmt: skip
 

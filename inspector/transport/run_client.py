@@ -12,12 +12,14 @@ from typing import Any
 from inspector.records import (
     Cancel,
     Catalog,
+    CompareCheckpoints,
     Failure,
     Finished,
     Load,
     Loaded,
     Log,
     NeedsTrust,
+    ParameterChanges,
     Progress,
     Run,
     Sweep,
@@ -46,7 +48,7 @@ class Outcome:
 
 @contextmanager
 def _working(
-    first: Load | Sweep, output: Callable[[str, str], None], python: str | None
+    first: Load | Sweep | CompareCheckpoints, output: Callable[[str, str], None], python: str | None
 ) -> Iterator[tuple[WorkerProcess, queue.SimpleQueue[Any]]]:
     """A worker that was sent its first request, and the queue of what it tells; closed at the end."""
     events: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -136,6 +138,21 @@ def sweep_and_wait(
     if interrupted and (isinstance(event, Finished) or getattr(event, "kind", "") == "cancelled"):
         outcome.code = 0 if sweep.follow else INTERRUPTED
     return outcome
+
+
+def compare_checkpoints(
+    request: CompareCheckpoints, output: Callable[[str, str], None], python: str | None = None
+) -> tuple[Outcome, ParameterChanges | None]:
+    """Let a worker compare two checkpoints, and wait; the answer, None where it could not be done."""
+    outcome = Outcome()
+    with _working(request, output, python) as (_worker, events):
+        while True:
+            event = events.get()
+            if isinstance(event, ParameterChanges):
+                outcome.code, outcome.finished = 0, True
+                return outcome, event
+            if isinstance(event, (Failure, NeedsTrust, Finished, Exit)):
+                return _ended(outcome, event), None
 
 
 def _ended(outcome: Outcome, event: Failure | NeedsTrust | Finished | Exit) -> Outcome:

@@ -22,6 +22,7 @@ from inspector.engine.session.batches import batch_of_spec
 from inspector.engine.session.costs import Costs, announcement, refused
 from inspector.engine.session.data_set_runs import ManySequences, is_data_set
 from inspector.engine.session.later import KeptRun, NeedsRunError
+from inspector.engine.session.parameter_changes import parameter_changes
 from inspector.engine.session.spike import SpikeRun, is_spike
 from inspector.engine.session.sweep.conduct import Conductor, Listener
 from inspector.engine.session.sweep.one_frame import Maker, compute
@@ -29,6 +30,7 @@ from inspector.engine.session.sweep.spool import Spool
 from inspector.engine.trace.trace import Trace
 from inspector.records import (
     Analyse,
+    CompareCheckpoints,
     Failure,
     Finished,
     Frame,
@@ -108,6 +110,8 @@ class Service:
                 self._sweep(request)
             elif isinstance(request, SweepFrame):
                 self._sweep_frame(request)
+            elif isinstance(request, CompareCheckpoints):
+                self._compare_checkpoints(request)
             else:
                 raise InputError(f"The worker does not know the request {name}.")
         except NotAgreedError as problem:
@@ -246,6 +250,11 @@ class Service:
         if failed:
             raise InputError(failed)
         self.send(Finished(path=request.run.path, stop=RunStop("done"), generation=request.generation))
+
+    def _compare_checkpoints(self, request: CompareCheckpoints) -> None:
+        """How the tensors of two checkpoint files differ; the model that is open stays."""
+        found = parameter_changes(Path(request.first), Path(request.second), self.cancelled)
+        self.send(replace(found, first=request.first, second=request.second, generation=request.generation))
 
     def _perform(self, recording: Recording, run: Callable[[], object]) -> None:
         """Run; where the model raises or the run is cancelled, the capture ends properly with everything recorded so

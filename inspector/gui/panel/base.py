@@ -12,7 +12,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QFocusEvent, QPainter
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from inspector.capture import Capture, CaptureError, Difference
+from inspector.capture import Capture, CaptureError, Pair
 from inspector.gui.panel.axis_choice import AxisChoice
 from inspector.gui.panel.edit_trigger import EditHere
 from inspector.gui.panel.empty_page import EmptyPage
@@ -73,6 +73,8 @@ class Panel(KeyMoves):
         self.source: Any = None
         """The view to be shown: the capture, or the difference of two of its frames."""
         self._second: int | None = None
+        self.side = 1
+        """Of two runs whose numbers do not subtract the one that is shown: 0 the first, 1 the second."""
         self._drawn = 0
         self.plots: list[StepPlot] = []
         self.read: set[tuple[str, int]] = set()  # (channel, frame) of all from which the figure was drawn
@@ -204,7 +206,7 @@ class Panel(KeyMoves):
 
     def set_capture(self, capture: Capture | None) -> None:
         """Show another capture, or none; for a difference of two frames the second where nothing can be subtracted."""
-        self.source = capture
+        self.source, self.side = capture, 1
         self.capture, self._second = readable(capture, self.accepts)
         self.one_run.offer(capture, self._second)
         self.marked.clear()
@@ -214,8 +216,10 @@ class Panel(KeyMoves):
         self.redraw()
 
     @Slot(int)
-    def _turn_to(self, frame: int) -> None:
-        self._second = frame
+    def _turn_to(self, side: int) -> None:
+        self.side = side
+        self.capture = (self.source.first_capture, self.source.capture)[side]
+        self._second = (self.source.first, self.source.second)[side]
         self.redraw()
 
     def reset(self) -> None:
@@ -229,7 +233,7 @@ class Panel(KeyMoves):
     @property
     def differs(self) -> bool:
         """Whether the difference of two runs is drawn."""
-        return isinstance(self.source, Difference) and self._second is None
+        return isinstance(self.source, Pair) and self._second is None
 
     def channels(self) -> list[Channel]:
         """The channels of the capture that this panel shows and that have data, over the steps that are shown."""

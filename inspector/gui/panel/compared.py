@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy.typing as npt
 
-from inspector.capture import Difference
+from inspector.capture import Pair, Side
 from inspector.gui.panel.base import Panel
 
 Array = npt.NDArray[Any]
@@ -16,26 +17,29 @@ LABEL = 60
 """Letters of a frame's label that are shown."""
 
 
-def meaning(source: Difference, name: str) -> str:
+def meaning(source: Pair, name: str) -> str:
     """The meaning of the numbers of a name: those of a channel, or of a part of one ("attn:attention head 3")."""
     known = [channel for channel in source.capture.channels.values() if name.startswith(channel.name)]
     if not known:
         return DERIVED
-    return max(known, key=lambda channel: len(channel.name)).compare
+    return str(max(known, key=lambda channel: len(channel.name)).compare)
 
 
 def named_data(panel: Panel, found: dict[str, Array]) -> dict[str, Array]:
     """The values that a panel shows (`found`), by names that contain the runs where the capture has two."""
     source = panel.source
-    if not isinstance(source, Difference):
+    if isinstance(source, Side):
+        return {f"{name}:{_in_file(source.reference.name)}": array for name, array in found.items()}
+    if not isinstance(source, Pair):
         return found
     if not panel.differs:
-        return {f"{name}:frame_{panel.frame}": array for name, array in found.items()}
+        return {f"{name}:{_in_file(_name(source, panel.side))}": array for name, array in found.items()}
     names = {}
     for name, array in found.items():
         what = meaning(source, name)
         sign = "by" if what == RATIO else "minus"
-        names[f"{name}:{what}_frame_{source.second}_{sign}_frame_{source.first}"] = array
+        first, second = (_in_file(_name(source, side)) for side in (0, 1))
+        names[f"{name}:{what}_{second}_{sign}_{first}"] = array
     return names
 
 
@@ -50,11 +54,13 @@ def number_title(panel: Panel) -> str:
 def compared_runs(panel: Panel) -> str:
     """Which runs a panel shows, for a title or a caption; "" where there is only one."""
     source = panel.source
-    if not isinstance(source, Difference):
+    if isinstance(source, Side):
+        return source.reference.name
+    if not isinstance(source, Pair):
         return ""
     if not panel.differs:
-        return _frame(source, panel.frame)
-    first, second = _frame(source, source.first), _frame(source, source.second)
+        return _labelled(source, panel.side)
+    first, second = _labelled(source, 0), _labelled(source, 1)
     title = number_title(panel)
     return {RATIO: f"ratio: {second} / {first}", DIFFERENCE: f"difference: {second} − {first}"}.get(
         title, f"{second} against {first}: differences and ratios"
@@ -64,21 +70,43 @@ def compared_runs(panel: Panel) -> str:
 def compared_runs_short(panel: Panel) -> str:
     """The same in a few letters, for a heading."""
     source = panel.source
-    if not isinstance(source, Difference):
+    if isinstance(source, Side):
+        return source.reference.name
+    if not isinstance(source, Pair):
         return ""
-    return f"frame {source.second} against {source.first}" if panel.differs else f"frame {panel.frame}"
+    if not panel.differs:
+        return _name(source, panel.side)
+    return f"{_name(source, 1)} against {_name(source, 0).removeprefix('frame ')}"
 
 
 def for_file(panel: Panel) -> str:
     """The same as a part of a file's name, with a hyphen before it."""
     source = panel.source
-    if not isinstance(source, Difference):
+    if isinstance(source, Side):
+        return f"-{_in_file(source.reference.name, '-')}"
+    if not isinstance(source, Pair):
         return ""
     kind = number_title(panel).replace(" ", "-")
     kind = DIFFERENCE if kind == "value" else kind
-    return f"-{kind}-of-frames-{source.second}-and-{source.first}" if panel.differs else f"-frame-{panel.frame}"
+    first, second = (_in_file(_name(source, side), "-") for side in (0, 1))
+    if not panel.differs:
+        return f"-{second if panel.side else first}"
+    if source.one_capture:
+        return f"-{kind}-of-frames-{source.second}-and-{source.first}"
+    return f"-{kind}-of-{second}-and-{first}"
 
 
-def _frame(source: Difference, index: int) -> str:
-    label = next((frame.label for frame in source.capture.frames if frame.index == index), "")
-    return f"frame {index}" + (f" ({label[:LABEL]})" if label else "")
+def _name(source: Pair, side: int) -> str:
+    """What a side (0: the first, 1: the second) is called."""
+    return f"frame {(source.first, source.second)[side]}" if source.one_capture else source.sides[side].name
+
+
+def _labelled(source: Pair, side: int) -> str:
+    frames = getattr(source.sides[side].view, "frames", ())
+    label = next((frame.label for frame in frames if frame.index == source.sides[side].frame), "")
+    return _name(source, side) + (f" ({label[:LABEL]})" if label else "")
+
+
+def _in_file(name: str, between: str = "_") -> str:
+    """A name of letters, digits, dots and hyphens."""
+    return re.sub(r"[^\w.-]+", between, name)

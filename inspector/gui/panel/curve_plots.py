@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from inspector.capture import Curve
-from inspector.capture.curves import TABLE
+from inspector.capture.curves import AS_LOGGED, TABLE
 
 FIRST_ROLES = (
     "loss",
@@ -51,15 +51,30 @@ def first_choice(curves: Sequence[Curve]) -> list[str]:
     older history all."""
     history = [curve.key for curve in curves if curve.channel.kind == TABLE]
     names: list[str] = []
+    roles: list[str] = []
     for role in FIRST_ROLES:
         own = [curve for curve in curves if curve.role == role]
-        names += list(dict.fromkeys(curve.name for curve in own))[:MOST_OF_A_ROLE]
+        shared = _in_every_run(own)
+        if shared is None:
+            names += list(dict.fromkeys(curve.name for curve in own))[:MOST_OF_A_ROLE]
+        else:
+            roles += shared
     runs = list(dict.fromkeys(curve.run for curve in curves))[:MOST_RUNS]
-    if not (names or history):
+    if not (names or history or roles):
         names = list(dict.fromkeys(curve.name for curve in curves))
     with_roles = [curve for curve in curves if curve.role] or list(curves)
     found = [one.key for one in with_roles if one.name in names[:MOST_FIRST] and one.run in runs]
-    return list(dict.fromkeys([*history, *found]))
+    return list(dict.fromkeys([*history, *found, *roles]))
+
+
+def _in_every_run(curves: Sequence[Curve]) -> list[str] | None:
+    """Keys of the first curve of a role in each of some runs, where they do not call it by the same name; else None."""
+    first: dict[str, Curve] = {}
+    for curve in curves:
+        first.setdefault(curve.run, curve)
+    if len(first) < 2 or (len({one.name for one in first.values()}) == 1 and curves[0].channel.method == AS_LOGGED):
+        return None
+    return [one.key for one in list(first.values())[:MOST_RUNS]]
 
 
 def groups_of(curves: Iterable[Curve]) -> list[Group]:
@@ -76,6 +91,10 @@ def groups_of(curves: Iterable[Curve]) -> list[Group]:
 
 
 def _plot_of(curve: Curve) -> str:
+    if curve.run and curve.role:
+        return TOGETHER.get(curve.role, curve.role)
+    if curve.run:
+        return f"{curve.name} of all runs"
     if curve.channel.kind == TABLE:
         return f"history/{curve.name.partition(': ')[0]}"
     if curve.shared:
@@ -83,22 +102,21 @@ def _plot_of(curve: Curve) -> str:
     role = TOGETHER.get(curve.role, curve.role)
     if role in TOGETHER.values():
         return role
-    return f"{curve.name} of all runs" if curve.run else curve.key
+    return curve.key
 
 
 def _group(key: str, curves: list[Curve]) -> Group:
     first = curves[0]
     unit = first.channel.unit if len({one.channel.unit for one in curves}) == 1 else ""
+    if first.run:
+        names = list(dict.fromkeys(one.name for one in curves))
+        told = tuple(one.run if len(names) == 1 else f"{one.run}: {one.name}" for one in curves)
+        return Group(key, names[0] if len(names) == 1 else key, unit, tuple(curves), told)
     if first.channel.kind == TABLE:
         title = first.name.partition(": ")[0]
         return Group(key, title, unit, tuple(curves), tuple(one.name.partition(": ")[2] for one in curves))
     if first.shared:
         return Group(key, first.channel.title, unit, tuple(curves), tuple(one.name for one in curves))
-    if first.run:
-        names = list(dict.fromkeys(one.name for one in curves))
-        title = names[0] if len(names) == 1 else key
-        told = tuple(one.run if len(names) == 1 else f"{one.run}: {one.name}" for one in curves)
-        return Group(key, title, unit, tuple(curves), told)
     if len(curves) == 1:
         return Group(key, first.name, unit, tuple(curves), ("",))
     names = [one.name for one in curves]

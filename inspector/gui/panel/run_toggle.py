@@ -8,9 +8,9 @@ from typing import Any
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QComboBox
 
-from inspector.capture import Capture, Difference
+from inspector.capture import Capture, Difference, Pair, Side
 from inspector.capture.curves import HISTOGRAM, SERIES
-from inspector.gui.widgets.plain_text import tooltip
+from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.records import Channel
 
 RUNS = ("edited run", "original run")
@@ -20,7 +20,7 @@ WHY = "What this panel shows belongs to one run and cannot be subtracted: switch
 
 
 class RunChoice(QComboBox):
-    """The choice between two runs, in a panel that cannot show their difference. `turned(frame)`."""
+    """The choice between two runs, in a panel that cannot show their difference. `turned(side)`: 1 is the second."""
 
     turned = Signal(int)
 
@@ -30,24 +30,28 @@ class RunChoice(QComboBox):
         self.setAccessibleName("Run that is shown")
         self.setToolTip(tooltip(WHY))
         self.activated.connect(self._turn)
-        self._frames = (0, 0)
         self.hide()
 
     def offer(self, source: Any, second: int | None) -> None:
         """Visible only where `second` is shown instead of a difference; it is shown first."""
-        self.setVisible(second is not None)
-        if second is not None:
-            self._frames = second, source.first
+        self.setVisible(second is not None and isinstance(source, Pair))
+        if second is not None and isinstance(source, Pair):
+            names = RUNS if isinstance(source, Difference) else (source.after.name, source.before.name)
+            for index, name in enumerate(names):
+                self.setItemText(index, clean(name))
             self.setCurrentIndex(0)
 
     @Slot(int)
     def _turn(self, index: int) -> None:
-        self.turned.emit(self._frames[index])
+        self.turned.emit(1 - index)
 
 
 def readable(source: Any, accepts: Callable[[Channel], bool]) -> tuple[Any, int | None]:
-    """(what to read, None), or, for a difference with an accepted channel of one run only, (its capture, the frame)."""
-    if not isinstance(source, Difference):
+    """(what to read, None), or, for a difference with an accepted channel of one run only, (its capture, the frame);
+    of one side of two that are beside each other that side and its frame."""
+    if isinstance(source, Side):
+        return source, source.frame
+    if not isinstance(source, Pair):
         return source, None
     apart = any(
         (channel.compare == "separate" or channel.kind in OF_NO_FRAME) and accepts(channel)

@@ -26,6 +26,7 @@ from inspector.gui.widgets.linesview import MOST, LinesView
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.quantise import Levels, levels_of
+from inspector.gui.widgets.source import of_the_other
 from inspector.gui.widgets.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -207,7 +208,10 @@ class Attention(Panel):
     def _draw_map(self, weights: Array, names: tuple[str, ...], title: str) -> None:
         shown = weights.astype(np.float32)
         causal = weights.shape[0] == weights.shape[1] > 1 and not np.nan_to_num(np.triu(weights, 1)).any()
-        top = float(np.nanmax(shown)) if np.isfinite(shown).any() else 1.0
+        channel, head = self._map(), self.head()
+        other = of_the_other(self.capture, channel, (slice(head, head + 1),)) if channel is not None else np.zeros(0)
+        both = np.concatenate((shown.reshape(-1), other))
+        top = float(np.nanmax(both)) if np.isfinite(both).any() else 1.0
         if causal:
             shown[np.triu_indices(len(shown), 1)] = -np.inf  # no query attends to those keys
         levels = Levels(0.0, top or 1.0, "attention", masked=causal, root=True)

@@ -22,6 +22,7 @@ from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import Levels, levels_of
+from inspector.gui.widgets.source import of_the_other
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -133,7 +134,8 @@ class Bptt(Panel):
             past = past.T  # a backward direction uses a parameter at steps after the loss
         shown = np.where(past, values, -np.inf)
         gaps = gaps_of(self.capture, channel.name, self.frame, x=1, y=0)
-        self.row.show_array(shown.T, floored(values[past], channel), channel.unit, gaps=gaps)
+        both = np.concatenate((values[past], of_the_other(self.capture, channel)))
+        self.row.show_array(shown.T, floored(both, channel), channel.unit, gaps=gaps)
         self.row.plot.set_title(f"{channel.place}, {self.which.currentText()}", self.sentence())
         names = self.step_names()
         for axis, count in zip((self.loss_axis, self.row.plot.step_axis), values.shape, strict=True):

@@ -24,6 +24,7 @@ from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import levels_of
+from inspector.gui.widgets.source import of_the_other
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -190,7 +191,8 @@ class Lags(Panel):
             return
         assert self.capture is not None
         values = self.capture.array(channel.name, self.frame)
-        levels = replace(levels_of(values, channel.scale, channel.limits), masked=True)
+        both = np.concatenate((values.reshape(-1), of_the_other(self.capture, channel)))
+        levels = replace(levels_of(both, channel.scale, channel.limits), masked=True)
         shown = np.array(values, dtype=np.float64)
         if channel.dims == ("step", "source"):
             shown[np.triu(np.ones(shown.shape, dtype=bool), 1)] = -np.inf  # later steps have no effect on earlier ones

@@ -78,29 +78,23 @@ class Outputs(Panel):
     def summary(self) -> str:
         """Mean loss and perplexity over all sequences of the run, where they are known; for two runs both."""
         assert self.capture is not None
-        frames = [self.capture.frame_of(self.channels()[0].name, self.frame)]
+        frames: list[tuple[Any, int]] = [(self.capture, self.capture.frame_of(self.channels()[0].name, self.frame))]
         if self.differs:
-            frames = [self.source.first, self.source.second]
+            frames = [(side.view, side.frame) for side in self.source.sides]
         unit = next((channel.unit for channel in self.lines() if channel.signal == "loss"), "1")
         words = {"loss/mean": f"mean loss {{}} {unit}".removesuffix(" 1"), "perplexity": "perplexity {}"}
         said = []
         for name, text in words.items():
-            found = {s.frame: s.value for s in self.capture.scalars if s.name == f"output:{name}"}
-            values = [number(round_to(found[frame])) for frame in frames if frame in found]
+            found = [_scalar(capture, f"output:{name}", frame) for capture, frame in frames]
+            values = [number(round_to(value)) for value in found if value is not None]
             said += [text.format(" → ".join(values))] if values else []
         return ", ".join(said) + self._lost(frames)
 
-    def _lost(self, frames: list[int]) -> str:
+    @staticmethod
+    def _lost(frames: list[tuple[Any, int]]) -> str:
         """How many losses are NaN that should not be, as the end of a sentence."""
-        assert self.capture is not None
-        found = {
-            (s.name, s.frame): int(s.value)
-            for s in self.capture.scalars
-            if s.name in ("output:loss/nan", "output:loss/terms")
-        }
-        said = [
-            (found.get(("output:loss/nan", frame), 0), found.get(("output:loss/terms", frame), 0)) for frame in frames
-        ]
+        names = ("output:loss/nan", "output:loss/terms")
+        said = [[int(_scalar(capture, name, frame) or 0) for name in names] for capture, frame in frames]
         counts = " → ".join(f"{nan:,} of {terms:,}" for nan, terms in said)
         return f"; the model made NaN of {counts} losses" if any(nan for nan, _ in said) else ""
 
@@ -191,3 +185,8 @@ def named(names: Sequence[str], one: Any, otherwise: str) -> str:
 def round_to(value: float) -> float:
     """The number with four digits, for a title."""
     return float(f"{value:.4g}")
+
+
+def _scalar(capture: Any, name: str, frame: int) -> float | None:
+    """The last number of that name in a frame."""
+    return next((s.value for s in reversed(capture.scalars) if (s.name, s.frame) == (name, frame)), None)

@@ -104,7 +104,8 @@ class States(Panel):
         if not self.differs:
             return ""
         low, high = self.capture.overview(channel.name, self.frame, size=(1, 1))
-        return ": no difference beyond rounding" if not low.any() and not high.any() else ""
+        told = ": no difference beyond rounding" if self.source.edited else ": no difference"
+        return told if not low.any() and not high.any() else ""
 
     def _ordering(self, channel: Channel) -> npt.NDArray[np.intp] | None:
         assert self.capture is not None

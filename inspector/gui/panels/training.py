@@ -14,12 +14,13 @@ from PySide6.QtWidgets import QSplitter, QWidget
 from inspector.capture import Capture, Curve
 from inspector.capture.curves import further, is_histogram, is_series, unit_along
 from inspector.gui.panel.base import Panel, measured
+from inspector.gui.panel.baseline import Baseline, SettingsTable
 from inspector.gui.panel.channel_choice import distinct, offer
 from inspector.gui.panel.curve_plots import Group, first_choice, groups_of
 from inspector.gui.panel.curve_tree import CurveTree
 from inspector.gui.panel.figure import scrolled
 from inspector.gui.panel.iteration_maps import IterationMaps, Shown, bin_words
-from inspector.gui.panel.plot_column import PlotColumn, Plotted
+from inspector.gui.panel.plot_column import PlotColumn
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.panel.training_data import CURVES, LAYERS, TrainingData
 from inspector.gui.state.cursor import Position
@@ -75,8 +76,9 @@ class Training(Panel):
         self.column = PlotColumn(self.figure, self.theme, first_row=1)
         self.view = self.add_choice("Show", "Curves, or a table as a map")
         self.of = self.add_choice("of", "Of which parameter the histograms are")
-        self.of_what: list[Any] = [self.controls.itemAt(self.controls.count() - n).widget() for n in (2, 1)]  # type: ignore[union-attr]
+        self.of_what = self._last_controls(2)
         self.along = self.add_choice("By", "What the horizontal axis counts")
+        self.baseline = Baseline(self.add_choice, lambda: self._last_controls(2))
         self.scale = self.add_choice("Axis", "Scale of the vertical axes")
         self.smooth = self.add_choice("Smooth", "Mean of so many neighbouring points; the line itself stays, pale")
         offer(self.scale, AXES)
@@ -84,6 +86,12 @@ class Training(Panel):
         self._soon = QTimer(self, interval=REDRAW_MS, singleShot=True)
         self._soon.timeout.connect(self._redraw_again)
         self._again = False
+
+    def _last_controls(self, count: int) -> list[QWidget]:
+        """The last of the controls that were added."""
+        places = range(self.controls.count() - count, self.controls.count())
+        items = (self.controls.itemAt(n) for n in places)
+        return [widget for item in items if item is not None and (widget := item.widget()) is not None]
 
     def _page(self) -> QWidget:
         """The list of curves at the left of the scrolled figure."""
@@ -93,7 +101,12 @@ class Training(Panel):
         page = QSplitter(Qt.Orientation.Horizontal)
         self.area = scrolled(self.figure, self.needs_height)
         page.addWidget(self.tree)
-        page.addWidget(self.area)
+        self.settings = SettingsTable()
+        right = QSplitter(Qt.Orientation.Vertical)
+        right.addWidget(self.area)
+        right.addWidget(self.settings)
+        right.setStretchFactor(0, 1)
+        page.addWidget(right)
         page.setStretchFactor(1, 1)
         page.setSizes([TREE_WIDTH, 800])
         page.setChildrenCollapsible(True)
@@ -163,6 +176,8 @@ class Training(Panel):
         another = not self.curves
         self.curves = found
         self.tree.offer(found)
+        self.baseline.offer(found)
+        self.settings.show_capture(capture)
         if another and not (self.tree.touched and self.tree.pinned):
             self.tree.pin(first_choice(found))
         offer(self.view, distinct(self.content.views(capture, self.channels())))
@@ -192,7 +207,7 @@ class Training(Panel):
         drawn = [curve for group in self.groups_shown for curve in group.curves]
         self.content.keep({curve.key for curve in drawn})
         self.points = {curve.key: self.content.points(capture, curve, along, self.frame) for curve in drawn}
-        plots = [Plotted(group.title, group.unit, self._series(group)) for group in self.groups_shown]
+        plots = [self.baseline.plotted(group, self._series(group)) for group in self.groups_shown]
         axis, smoothing = str(self.scale.currentData()), int(self.smooth.currentData() or 0)
         growing = str(capture.status) in ("running", "unknown")
         self.column.draw(plots, self._word(capture, along), axis=axis, smoothing=smoothing, growing=growing)
@@ -212,11 +227,12 @@ class Training(Panel):
     def _series(self, group: Group) -> tuple[Series, ...]:
         """The lines of a plot; a run has one colour in all of them, and further curves of it are dashed."""
         found = []
-        runs, names = (list(dict.fromkeys(each)) for each in zip(*((c.run, c.name) for c in group.curves), strict=True))
+        runs = list(dict.fromkeys(curve.run for curve in self.curves))
+        before: list[str] = []
         for n, (curve, name) in enumerate(zip(group.curves, group.names, strict=True)):
-            colour, dashed = (
-                (runs.index(curve.run), names.index(curve.name) > 0) if len(runs) > 1 else (n, n >= COLOURS)
-            )
+            at = runs.index(curve.run)
+            colour, dashed = (at, curve.run in before or at >= COLOURS) if curve.run else (n, n >= COLOURS)
+            before.append(curve.run)
             found.append(Series(name, self.points[curve.key], colour, dashed))
         return tuple(found)
 

@@ -8,8 +8,11 @@ from inspector.gui.state.exchange import Changes
 from inspector.gui.state.opening import Wanted
 from inspector.gui.state.shown import RefusedEdits
 from inspector.gui.state.work import Work
-from inspector.records import Catalog, Failure, Finished, Load, Loaded, Log, NeedsTrust, Progress
+from inspector.records import Catalog, Failure, Finished, Load, Loaded, Log, NeedsTrust, ParameterChanges, Progress
 from inspector.transport.process import Exit
+
+OF_CHECKPOINTS = "CompareCheckpoints"
+"""What a Failure says of the request for the parameters of two checkpoints."""
 
 
 class Answers:
@@ -20,6 +23,9 @@ class Answers:
 
     def take(self, event: Any, changes: Changes) -> None:
         """One record."""
+        if isinstance(event, ParameterChanges) or (isinstance(event, Failure) and event.request == OF_CHECKPOINTS):
+            changes.parameters = event
+            return
         if self.work.background.takes(event, changes):
             return
         newest = getattr(event, "generation", self.work.generation) == self.work.generation

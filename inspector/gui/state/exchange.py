@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from inspector.records import Failure, Load, Loaded, Log, NeedsTrust, Run
+from inspector.records import Failure, Load, Loaded, Log, NeedsTrust, ParameterChanges, Run
 
 
 class Worker(Protocol):
@@ -51,3 +51,5 @@ class Changes:
     """The model that could not be, or was not, opened; the one before is still open."""
     refused: Run | None = None
     """The run that was not possible as requested; what was shown before is still shown."""
+    parameters: ParameterChanges | Failure | None = None
+    """How the parameters of two checkpoints differ, or why that cannot be said."""

@@ -84,6 +84,16 @@ class LogOpening:
         self.read, self.size = read, size
 
     @property
+    def name(self) -> str:
+        """What is read, for sentences."""
+        return self.path.name
+
+    @property
+    def shown(self) -> str:
+        """What is said once it was read."""
+        return f"{self.name} is shown."
+
+    @property
     def finished(self) -> bool:
         """Whether the thread has ended."""
         return not self._thread.is_alive()

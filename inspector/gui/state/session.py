@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from inspector.gui.state.exchange import Changes, Make
 from inspector.gui.state.followed_log import FollowedLog, LogOpening, as_log
 from inspector.gui.state.listening import Listening
 from inspector.gui.state.opening import Wanted
+from inspector.gui.state.runs_opening import RunsOpening
 from inspector.gui.state.shown import Made
 from inspector.gui.state.steering import Steering
 from inspector.gui.state.work import Work
@@ -68,6 +70,13 @@ class Session(Work):
         if self.reading is not None:
             self.reading.cancel()
         self.reading = LogOpening(Path(path))
+        self.sentence = self.reading.sentence
+
+    def open_together(self, paths: Sequence[Path | str]) -> None:
+        """Read several captures and logs in the background; their curves are shown together once all were read."""
+        if self.reading is not None:
+            self.reading.cancel()
+        self.reading = RunsOpening([Path(path) for path in paths])
         self.sentence = self.reading.sentence
 
     def show_run(self, run: str | None) -> None:
@@ -259,9 +268,9 @@ class Session(Work):
             return
         self.reading = None
         if reading.cancelled:
-            self.sentence = f"Reading {reading.path.name} was cancelled."
+            self.sentence = f"Reading {reading.name} was cancelled."
             return
-        self.sentence = reading.problem or f"{reading.path.name} is shown."
+        self.sentence = reading.problem or reading.shown
         if reading.view is not None:
             self.shown.show_log(FollowedLog(reading.view))
             changes.another_capture = True

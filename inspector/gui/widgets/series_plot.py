@@ -19,6 +19,7 @@ SYMBOLS = {"NaN": "x", "+∞": "t1", "−∞": "t", "≤ 0": "t3"}
 PALE = 0.3
 WIDE = 20.0
 """A plot whose numbers are positive and span more than this factor has a logarithmic axis, unless told otherwise."""
+BASELINE_WIDTH = 1.5
 MARK_SIZE, LEAST_CELLS = 9, 400
 
 
@@ -30,6 +31,8 @@ class Series:
     points: LongSeries
     colour: int = 0
     dashed: bool = False
+    baseline: bool = False
+    """Drawn in the colour of texts and thicker: what the others are seen against."""
 
     @property
     def x(self) -> Floats:
@@ -113,17 +116,18 @@ class SeriesPlot:
         cells = min(CELLS, max(LEAST_CELLS, round(self.plot.vb.width())))
         seen = []
         for n, one in enumerate(self.series):
-            colour = pg.mkColor(self.theme.series[one.colour % len(self.theme.series)])
+            colour = pg.mkColor(self._colour_of(one))
+            thick = BASELINE_WIDTH if one.baseline else 1.0
             style = Qt.PenStyle.DashLine if one.dashed else Qt.PenStyle.SolidLine
             x, y = one.points.seen(low, high)
             y = logarithm(y) if self.log else y
             if self.smoothing:
                 mean = running_mean(*self._every(one, low, high), self.smoothing)
                 self.smooth[n].setData(*thinned(*mean, cells))
-                self.smooth[n].setPen(pg.mkPen(colour, width=1.6, style=style))
+                self.smooth[n].setPen(pg.mkPen(colour, width=1.6 * thick, style=style))
                 colour = pg.mkColor(colour)
                 colour.setAlphaF(PALE)
-            self.lines[n].setPen(pg.mkPen(colour, width=1.4, style=style))
+            self.lines[n].setPen(pg.mkPen(colour, width=1.4 * thick, style=style))
             points = thinned(x, y, cells)
             self.lines[n].setData(*points)
             seen.append(points[1])
@@ -132,6 +136,9 @@ class SeriesPlot:
             lines[1].setVisible(n < len(self.series) and bool(self.smoothing))
         self._fit(*span(seen))
         self._mark_what_is_beyond()
+
+    def _colour_of(self, one: Series) -> str:
+        return self.theme.text if one.baseline else self.theme.series[one.colour % len(self.theme.series)]
 
     def _every(self, one: Series, low: float, high: float) -> tuple[Floats, Floats]:
         """All points of a range, for means; logarithms where the axis has them."""
@@ -152,7 +159,7 @@ class SeriesPlot:
         inside = 0.04 * (high - low)
         spots = []
         for one, found in zip(self.series, self.beyond, strict=True):
-            colour = pg.mkColor(self.theme.series[one.colour % len(self.theme.series)])
+            colour = pg.mkColor(self._colour_of(one))
             for sort, places in found.places.items():
                 y = high - inside if sort == ABOVE else low + inside
                 pen = pg.mkPen(colour, width=1.5) if sort in ("NaN", "≤ 0") else None

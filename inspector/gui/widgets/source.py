@@ -62,6 +62,7 @@ def glance(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool
     size = (GLANCE, *capture.extent(channel.name, frame)[1:])
     low, high = capture.overview(channel.name, frame, size=size)
     both = np.stack((low.reshape(-1), high.reshape(-1)), axis=-1)
+    both = np.concatenate((both, *_of_the_other(capture, channel)))
     levels = levels_of(both, channel.scale, channel.limits)
     growing = getattr(capture, "stop", None) is None and channel.limits is None
     levels = steady(levels) if growing else levels
@@ -69,6 +70,33 @@ def glance(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool
     if nan.any():
         nan &= ~_beside_gaps(capture, channel.name, frame, len(low))
     return levels, bool(nan.any()), bool(np.isinf(both).any())
+
+
+def of_the_other(capture: Any, channel: Channel, region: tuple[slice, ...] = ()) -> Array:
+    """(n,) the numbers of the same channel of a run that is shown beside this one, to be within the range of colours
+    too: equal colours then mean equal numbers. Of another unit they would mean nothing. Empty where there is none."""
+    beside = _other(capture, channel)
+    if beside is None:
+        return np.zeros(0)
+    return np.ma.getdata(beside.view.block(channel.name, beside.frame, region)).reshape(-1).astype(np.float64)
+
+
+def _of_the_other(capture: Any, channel: Channel) -> list[Array]:
+    """The same by a coarse overview: [(n, 2) least and largest numbers]."""
+    beside = _other(capture, channel)
+    if beside is None:
+        return []
+    size = (GLANCE, *beside.view.extent(channel.name, beside.frame)[1:])
+    low, high = beside.view.overview(channel.name, beside.frame, size=size)
+    return [np.stack((low.reshape(-1), high.reshape(-1)), axis=-1)]
+
+
+def _other(capture: Any, channel: Channel) -> Any:
+    beside = getattr(capture, "beside", None)
+    if beside is None or channel.name not in beside.view.channels:
+        return None
+    there = beside.view.revision(channel.name, beside.frame)
+    return beside if there and beside.view.channels[channel.name].unit == channel.unit else None
 
 
 def _beside_gaps(capture: Capture, name: str, frame: int, cells: int) -> npt.NDArray[np.bool_]:

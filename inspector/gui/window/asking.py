@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import Slot
 
@@ -11,6 +13,7 @@ from inspector.analysis.sequence_table import command_for
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, is_log
 from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.dialogs.listen_dialog import ListenDialog
+from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.offered import Offered, is_of_transformers
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
@@ -180,6 +183,35 @@ class Asking(Showing):
         self.input.forget_refused()
         self.show_state()
 
+    def open_paths(self, paths: Sequence[str]) -> None:
+        """Open what was dropped or named: several runs together, anything else one after the other."""
+        if len(paths) > 1 and all(_has_curves(path) for path in paths):
+            self.open_together(paths)
+            return
+        for path in paths:
+            self.open_path(path)
+
+    def open_together(self, paths: Sequence[str]) -> None:
+        """Show the curves of several captures and logs together, once all were read."""
+        self.session.open_together(paths)
+        self.input.forget_refused()
+        self.show_state()
+
+    def add_run(self, path: str) -> None:
+        """Draw the curves of one more capture or log together with those that are shown."""
+        if not _has_curves(path):
+            self.fail(
+                f"{Path(path).name} is neither a capture nor a log of a training, so it has no curves to be added."
+            )
+            return
+        log = as_log(self.session.capture)
+        whole: Any = None if log is None else log.whole
+        views = getattr(whole, "views", None) or ([whole] if whole is not None else [])
+        shown = [str(view.path) for view in views]
+        if log is None and self.session.capture is not None:
+            shown = [str(self.session.capture.path)]
+        self.open_paths([*shown, path])
+
     @Slot(object)
     def show_run(self, run: str | None) -> None:
         """Show one run of a log, or all."""
@@ -290,3 +322,8 @@ class Asking(Showing):
         else:
             self.session.run_with(made, ())
             self.show_state()
+
+
+def _has_curves(path: str) -> bool:
+    """Whether a path is that of a capture or a log, whose curves can be drawn with those of others."""
+    return path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path) or is_log(path)

@@ -25,6 +25,8 @@ NARROW = 1360
 """Width of a window below which the bars at the sides are narrower, so that all tabs are visible."""
 NARROWEST, MOST_SHARE = 180, 0.19
 """Pixels of the left bar at least, and its part of the window's width at most."""
+AT_FIRST_HIDDEN = ("log", "comparison")
+"""Docks that are shown when they are asked for, in tabs with the lower panels."""
 FIRST = QSize(900, 400)
 """Of a panel that is exported before it or one in tabs with it was visible."""
 
@@ -100,6 +102,10 @@ class Docking:
         sizes = [self._places[other].size() for other in front]
         self._places[key].lay_out(panel, sizes[0] if sizes else FIRST)
 
+    def place_of(self, key: str) -> PanelPlace:
+        """The contents of the dock of a panel."""
+        return self._places[key]
+
     def say(self, key: str, text: str) -> None:
         """Show a text in the dock of a panel that could not be made."""
         self._places[key].say(text)
@@ -131,7 +137,7 @@ class Docking:
         self.restore()
         self.window.restoreState(self._first, LAYOUT_VERSION)
         for key, dock in self.docks.items():
-            dock.setVisible(key != "log")
+            dock.setVisible(key not in AT_FIRST_HIDDEN)
         QApplication.processEvents()
         self._proportions()
         self._hide_ghosts()
@@ -148,7 +154,7 @@ class Docking:
         if dock.isFloating():
             dock.setFloating(False)
         keep = {dock, *self.window.tabifiedDockWidgets(dock)}
-        others = [self.docks[k] for k in (*self.bars, "log") if self.docks[k] not in keep]
+        others = [self.docks[k] for k in (*self.bars, *AT_FIRST_HIDDEN) if self.docks[k] not in keep]
         self._hidden = [other for other in others if not other.isHidden() and not other.isFloating()]
         on_top = [self.docks[k] for k in self.bars if k in self.seen and self.docks[k] in self._hidden]
         self._heights = [(each, each.height()) for each in (dock, *on_top)]
@@ -248,12 +254,13 @@ class Docking:
         self._first_of_rows = [row[0] for row in (above, below) if row]
         if above and below:
             self.window.splitDockWidget(self.docks[above[0]], self.docks[below[0]], Qt.Orientation.Vertical)
-        for group in (above, [*below, "log"]):
+        for group in (above, [*below, *AT_FIRST_HIDDEN]):
             for first, second in pairwise(group):
                 self.window.tabifyDockWidget(self.docks[first], self.docks[second])
             if group:
                 self.docks[group[0]].raise_()
-        self.docks["log"].hide()
+        for key in AT_FIRST_HIDDEN:
+            self.docks[key].hide()
 
     def _proportions(self) -> None:
         """Set the sizes; only those of visible docks can be set, so this comes after the arranging."""

@@ -61,6 +61,7 @@ class Window(Asking):
         self.say_what_remains()
         if panel is not None and made:  # a new one has been drawn
             panel.redraw()
+        self.comparing.show_beside()
 
     def _made(self, key: str, kind: type[Panel]) -> Panel | None:
         """A panel, in its dock; where one of another package cannot be made, its dock and the log say why."""
@@ -94,6 +95,9 @@ class Window(Asking):
             self.new_capture()
         elif changes.channels:
             self.grown(changes.channels)
+        self.comparing.tick()
+        if changes.parameters is not None:
+            self.comparing.take(changes.parameters)
         if changes.computed or changes.state:
             self.say_what_was_computed()
         if changes.state or changes.channels or changes.another_capture or self.session.background.present:
@@ -142,10 +146,8 @@ class Window(Asking):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Open what was dropped."""
-        for url in event.mimeData().urls():
-            if url.isLocalFile():
-                self.open_path(url.toLocalFile())
+        """Open what was dropped; several captures and logs together."""
+        self.open_paths([url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()])
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Space plays; arrows move along the axis in focus wherever no field uses them."""
@@ -163,6 +165,7 @@ class Window(Asking):
         self._player.stop()
         self.docking.remember(self.settings)
         self.timeline.show_capture(None, -1, follow=True)
+        self.comparing.end()
         for panel in self.panels.made.values():
             panel.set_capture(None)
         if self._listen is not None:

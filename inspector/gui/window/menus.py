@@ -32,6 +32,9 @@ BUDGETS = {
     "What takes up to 1 s": 1.0, "What takes up to 10 s": 10.0, "What takes up to a minute": 60.0,
     "Everything": math.inf,
 }  # fmt: skip
+ADD_RUN = "Draw the curves of another run together with those that are shown"
+COMPARE = "Compare what is shown with another capture"
+COMPARE_FRAMES = "Compare the frame that is shown with another one of this capture"
 WHOLE = "The whole sequence, and every plot as it was"
 BACK = "Back to the data set from which a sequence was opened"
 ENLARGE = "One panel gets the room of all, or all again"
@@ -64,6 +67,8 @@ class Menus:
         self.add(menu, "&Open…", lambda: _open(window), Standard.Open, "Open " + OPENS)
         self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
         self.add(menu, "&Listen for trainings…", window.listen, says="Show trainings on other machines as they arrive")
+        self.add(menu, "&Add run…", lambda: _add_run(window), "", ADD_RUN)
+        self.add(menu, "&Compare with…", lambda: _compare(window), "Ctrl+Shift+D", COMPARE)
         menu.addSeparator()
         self.add(menu, "&Save capture as…", lambda: save_as(window), Standard.SaveAs)
         self.add(menu, "&Pack capture into one file…", lambda: pack_as(window))
@@ -109,6 +114,8 @@ class Menus:
         self.add(menu, "&Whole sequence", window.show_all_steps, "Ctrl+0", WHOLE)
         self.add(menu, "Zoom &in", lambda: _zoom(window, 0.5), Standard.ZoomIn)
         self.add(menu, "Zoom &out", lambda: _zoom(window, 2.0), Standard.ZoomOut)
+        self.add(menu, "&Compare frames", window.comparing.begin_frames, "Ctrl+D", COMPARE_FRAMES)
+        self.add(menu, "S&top comparing", window.comparing.end)
         self.add(menu, "&Full screen", lambda: _full_screen(window), "F11")
         self.add(menu, "&Enlarge one panel", window.docking.enlarge_front, "F9", ENLARGE)
         themes, group = menu.addMenu("&Theme"), QActionGroup(window)
@@ -196,6 +203,20 @@ def _open(window: Asking) -> None:
     dialog = OpenDialog(window, window.offered)
     if dialog.exec() and dialog.chosen:
         window.open_path(dialog.chosen)
+
+
+def _add_run(window: Asking) -> None:
+    dialog = OpenDialog(window, window.offered)
+    dialog.setWindowTitle("Add the curves of a run: a capture or a log")
+    if dialog.exec() and dialog.chosen:
+        window.add_run(dialog.chosen)
+
+
+def _compare(window: Asking) -> None:
+    dialog = OpenDialog(window, window.offered)
+    dialog.setWindowTitle("Compare with a capture")
+    if dialog.exec() and dialog.chosen:
+        window.comparing.begin(dialog.chosen)
 
 
 def save_as(window: Asking) -> None:

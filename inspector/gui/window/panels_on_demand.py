@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import QApplication, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.widgets.plain_text import clean_block
@@ -99,12 +99,46 @@ class PanelPlace(QWidget):
         super().__init__()
         self.seen = False
         """Whether the panel has been on screen, and so has a size of its own; Qt keeps docks behind others tiny."""
+        self._panel: QWidget | None = None
+        self._row: QWidget | None = None
+        """The panel and what is beside it."""
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
 
     def put(self, panel: QWidget) -> None:
         """Show the panel here."""
+        self._panel = panel
         self._layout.addWidget(panel)
+
+    def put_beside(self, column: QWidget, name: QWidget) -> None:
+        """Show a column of equal width at the left of the panel, and a name above the panel."""
+        assert self._panel is not None
+        right = QWidget()
+        below = QVBoxLayout(right)
+        below.setContentsMargins(0, 0, 0, 0)
+        below.setSpacing(0)
+        below.addWidget(name)
+        below.addWidget(self._panel, 1)
+        self._row = QWidget()
+        row = QHBoxLayout(self._row)
+        row.setContentsMargins(0, 0, 0, 0)
+        for each in (column, right):
+            policy = each.sizePolicy()
+            policy.setHorizontalPolicy(QSizePolicy.Policy.Ignored)
+            each.setSizePolicy(policy)
+            row.addWidget(each, 1)
+        self._layout.addWidget(self._row)
+        self._panel.show()
+
+    def take_beside(self) -> None:
+        """The panel alone again."""
+        assert self._panel is not None and self._row is not None
+        self._layout.addWidget(self._panel)
+        self._layout.removeWidget(self._row)
+        self._panel.show()
+        self._row.hide()
+        self._row.deleteLater()
+        self._row = None
 
     def lay_out(self, panel: QWidget, size: QSize) -> None:
         """Lay out a panel at a size without showing it."""

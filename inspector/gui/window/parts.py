@@ -12,6 +12,8 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.plain_text import plain_box
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme, system_theme
+from inspector.gui.window.compare_bar import CompareBar
+from inspector.gui.window.comparison_pane import ComparisonPane
 from inspector.gui.window.compute_menu import ComputeMenu
 from inspector.gui.window.damage_bar import DamageBar
 from inspector.gui.window.docks import SIDE, Docking
@@ -78,12 +80,13 @@ class Parts(QMainWindow):
     def _build_rows(self) -> None:
         """The rows above the panels."""
         self.damage, self.input, self.frames, self.runs = DamageBar(), InputBar(), FrameBar(), RunBar()
+        self.compare = CompareBar()
         self.sequences = SequenceRows(self.looking, self.theme, self.settings)
         top = QWidget()
         layout = QVBoxLayout(top)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        for widget in (self.damage, self.input, self.runs, self.frames, self.sequences):
+        for widget in (self.damage, self.input, self.runs, self.frames, self.compare, self.sequences):
             layout.addWidget(widget)
         self.setCentralWidget(top)
         top.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
@@ -96,6 +99,8 @@ class Parts(QMainWindow):
         self.docking.add("model", "Model", self.tree, SIDE.LeftDockWidgetArea)
         self.docking.add("numbers", "Under the cursor", self.readout, SIDE.RightDockWidgetArea)
         self.docking.add("log", "Log", self.log, SIDE.BottomDockWidgetArea)
+        self.comparison = ComparisonPane()
+        self.docking.add("comparison", "Comparison", self.comparison, SIDE.BottomDockWidgetArea)
 
     @property
     def docks(self) -> dict[str, QDockWidget]:
@@ -148,7 +153,7 @@ class Parts(QMainWindow):
         assert isinstance(application, QApplication)
         theme.apply(application)
         self.setStyleSheet(theme.style())
-        for part in (self.damage, self.sequences, self.timeline):
+        for part in (self.damage, self.sequences, self.timeline, self.comparison):
             part.set_theme(theme)
         for panel in self.panels.made.values():
             panel.set_theme(theme)

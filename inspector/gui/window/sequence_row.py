@@ -7,7 +7,7 @@ from typing import Any
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
 
-from inspector.capture import Capture, Difference
+from inspector.capture import Capture, Pair
 from inspector.gui.panel.missing import is_of_many
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.settings import Settings
@@ -48,7 +48,7 @@ class SequenceRow(QWidget):
         self.looking.moved.connect(self._moved)
         self.colour_by.textActivated.connect(lambda name: settings.set_text(self.setting, name))
         self._capture: Capture | None = None
-        self._difference: Difference | None = None
+        self._difference: Pair | None = None
         self._name = ""
         self.row = QHBoxLayout(self)
         self.row.setContentsMargins(8, 2, 8, 2)
@@ -140,7 +140,7 @@ class SequenceRow(QWidget):
         if self.colour_by.currentText() != self._name:
             self._recolour(self.colour_by.currentText())
 
-    def show_difference(self, difference: Difference | None) -> None:
+    def show_difference(self, difference: Pair | None) -> None:
         """Colour by what one run changed against another, where that can be said of the number; None: by one run."""
         self._difference = difference
         self._recolour(self.colour_by.currentText())
@@ -167,7 +167,7 @@ class SequenceRow(QWidget):
         self._name = name
         capture, changed = self._coloured_from(name)
         plain = name.removeprefix(UNIT)
-        said = "" if self._difference is None else "Δ" if changed else f"frame {self._difference.second}"
+        said = "" if self._difference is None else "Δ" if changed else _second_of(self._difference)
         if self._difference is not None and not changed and capture is not None:
             frame = self._difference.second
             if plain in capture.channels and not capture.revision(plain, frame):  # a frame before it may have it
@@ -188,3 +188,8 @@ class SequenceRow(QWidget):
             scale = "diverging" if changed and channel.scale == "diverging" else "sequential"
             gaps, without = gaps_of(capture, name, frame, y=None), steps_without(capture, channel, frame, values)
             self.strip.set_values(values, f"{channel.title}{where}", scale, gaps, without)
+
+
+def _second_of(both: Pair) -> str:
+    """What the second side is called."""
+    return f"frame {both.second}" if both.one_capture else clean(both.after.name)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from inspector.capture import Capture, Difference
+from inspector.capture import Capture, Pair
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_axes import axis_names, own_axis
@@ -90,7 +90,7 @@ class SequenceRows(QWidget):
         for name in seen:
             name.setFixedWidth(min(width, WIDEST))
 
-    def show_difference(self, difference: Difference | None) -> None:
+    def show_difference(self, difference: Pair | None) -> None:
         """Colour every row by a difference of two runs, or by one run."""
         for row in self:
             row.show_difference(difference)

@@ -7,14 +7,14 @@ from typing import Any
 
 from PySide6.QtCore import QTimer, Slot
 
-from inspector.capture import Difference
+from inspector.capture import Difference, Pair, Side
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.player import Player
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
-from inspector.gui.state.step_axes import lengths_of
 from inspector.gui.widgets.plain_text import clean
+from inspector.gui.window.comparing import Comparing
 from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.parts import Parts
 from inspector.records import Place, split_request
@@ -35,6 +35,7 @@ class Showing(Parts):
         self._alone = False
         """Whether Training was given the room of all panels."""
         self._player = Player(self.looking, self)
+        self.comparing = Comparing(self, self.show_frame)
         session.background.looked_at = self.looked_at
         self.looking.moved.connect(self._moved)
         self.frames.chosen.connect(self._choose_frame)
@@ -57,6 +58,7 @@ class Showing(Parts):
         self.sequences.forget()
         self.frames.begin()
         self._show_alone(as_log(capture) is not None)
+        self.comparing.another(capture)
         if capture is not None:
             self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
         if capture is not None and "spike" in capture.start.meta and "spike" in self.docks:
@@ -68,6 +70,8 @@ class Showing(Parts):
         self.say_what_was_computed()
         self.say_what_remains()
         self.grown(frozenset(capture.channels) if capture is not None else frozenset())
+        if self.comparing.other.capture is not None:
+            self.show_frame()
 
     def _show_alone(self, alone: bool) -> None:
         """A log has nothing for the other panels: Training gets their room, until something else is shown."""
@@ -108,7 +112,7 @@ class Showing(Parts):
         capture = self.session.capture
         if capture is None:
             return
-        lengths = lengths_of(capture)
+        lengths = self.comparing.lengths(capture)
         self.steps.set_lengths(lengths)
         self.looking.set_lengths(lengths)
         before = self.frames.current
@@ -119,7 +123,7 @@ class Showing(Parts):
             self._choose_frame(self.frames.current)
         self.tree.show_capture(capture)
         self._show_timeline()
-        self.sequences.grown(capture, lengths, changed)
+        self.sequences.grown(self.comparing.seen(capture), lengths, changed)
         for panel in self.panels.made.values():
             panel.refresh(changed)
         self.reader.start()
@@ -129,16 +133,39 @@ class Showing(Parts):
         capture = self.session.capture
         if capture is None:
             return
-        shown: Any = capture
         if frame == DIFFERENCE:
-            shown = Difference(capture, capture.frames[0].index, capture.frames[1].index)
+            shown: Any = Difference(capture, capture.frames[0].index, capture.frames[1].index)
+        else:
+            shown = self.comparing.source(capture, frame) or capture
+        self._show_source(shown)
+        self.looking.move(frame=frame if frame >= 0 else -1)
+        self.sequences.show_difference(shown if isinstance(shown, Pair) else None)
+        self.comparing.settle()
+        self._show_timeline()
+        self.reader.start()
+
+    def _show_source(self, shown: Any) -> None:
+        """The panels show a capture, a comparison, or one of two sides; a capture's frames follow the cursor."""
         self.panels.source = shown
         for panel in self.panels.made.values():
-            if panel.source is not shown and (frame == DIFFERENCE or isinstance(panel.source, Difference)):
+            if panel.source is not shown and any(isinstance(one, (Pair, Side)) for one in (shown, panel.source)):
                 panel.set_capture(shown)
-        self.looking.move(frame=frame if frame >= 0 else -1)
-        self.sequences.show_difference(shown if frame == DIFFERENCE else None)
-        self._show_timeline()
+
+    def show_frame(self, ending: bool = False) -> None:
+        """Show the chosen frame again: compared with another one, with another one than before, or no longer."""
+        capture = self.session.capture
+        if capture is None:
+            return
+        if ending:
+            self._show_source(capture)
+        else:
+            self._choose_frame(self.frames.current)
+        lengths = self.comparing.lengths(capture)
+        self.steps.set_lengths(lengths)
+        self.looking.set_lengths(lengths)
+        self.sequences.grown(self.comparing.seen(capture), lengths, frozenset(capture.channels))
+        self.sequences.show_difference(self.panels.source if isinstance(self.panels.source, Pair) else None)
+        self.docking.label_tabs()
         self.reader.start()
 
     # -- the timeline
@@ -191,8 +218,10 @@ class Showing(Parts):
     def _read_out(self) -> None:
         from inspector.gui.window.cursor_readout import rows_of
 
-        rows = rows_of(self.session.capture, self.panels.made, self.docking.seen, self.sequences)
-        self.readout.show_rows(rows)
+        capture = self.session.capture
+        shown = None if capture is None else self.comparing.seen(capture)
+        rows = rows_of(shown, self.panels.made, self.docking.seen, self.sequences)
+        self.readout.show_rows([*rows, *self.comparing.beside.readouts()])
 
     def show_all_steps(self) -> None:
         """The whole of every axis."""

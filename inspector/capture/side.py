@@ -1,0 +1,17 @@
+"""One of two references that are shown beside each other: it reads like its capture, at its own frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inspector.capture.comparable import Reference
+
+
+class Side:
+    """Attributes: reference, frame; beside: the other reference, whose numbers the range of colours covers too."""
+
+    def __init__(self, reference: Reference, beside: Reference) -> None:
+        self.reference, self.beside, self.frame = reference, beside, reference.frame
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.reference.view, name)

@@ -1,0 +1,118 @@
+"""Two captures side by side: every panel on screen has a second one at its left, which shows the other capture at the
+same cursor and steps, with the same choices and colours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QDoubleSpinBox, QLabel, QSpinBox, QVBoxLayout, QWidget
+
+from inspector.gui.widgets.plain_text import clean, plain_label
+
+if TYPE_CHECKING:
+    from inspector.gui.panel.base import Panel
+    from inspector.gui.widgets.theme import Theme
+    from inspector.gui.window.panels_on_demand import PanelPlace
+
+
+class Twin(QObject):
+    """The second panel of a dock, and the names above both."""
+
+    def __init__(self, panel: Panel, another: Panel) -> None:
+        super().__init__(panel)
+        self.panel, self.panel_at_left = panel, another
+        self.panel_at_left.control_row.setMaximumHeight(0)  # the choices are made in the bar of the dock, for both
+        self.names: tuple[QLabel, QLabel] = (plain_label(""), plain_label(""))
+        for name in self.names:
+            name.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        panel.drawn.connect(self.follow_choices)
+
+    def column(self) -> QWidget:
+        """The second panel below its name."""
+        found = QWidget()
+        layout = QVBoxLayout(found)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.names[0])
+        layout.addWidget(self.panel_at_left, 1)
+        return found
+
+    def show(self, sides: tuple[Any, Any]) -> None:
+        """Show the first side at the left."""
+        for name, side in zip(self.names, sides, strict=True):
+            name.setText(clean(side.reference.name))
+        if self.panel_at_left.source is not sides[0]:
+            self.panel_at_left.set_capture(sides[0])
+        self.follow_choices()
+
+    def follow_choices(self) -> None:
+        """Choose at the left what is chosen at the right, where that exists there."""
+        kinds = (QComboBox, QAbstractButton, QSpinBox, QDoubleSpinBox)
+        for kind in kinds:
+            own, other = (panel.control_row.findChildren(kind) for panel in (self.panel, self.panel_at_left))
+            for mine, its in zip(own, other, strict=False):
+                _copy(mine, its)
+
+
+def _copy(mine: Any, its: Any) -> None:
+    if isinstance(mine, QComboBox):
+        at = its.findText(mine.currentText())
+        if at >= 0 and at != its.currentIndex():
+            its.setCurrentIndex(at)
+    elif isinstance(mine, QAbstractButton):
+        if mine.isCheckable() and its.isChecked() != mine.isChecked():
+            its.setChecked(mine.isChecked())
+    elif its.value() != mine.value():
+        its.setValue(mine.value())
+
+
+class Beside:
+    """The twins of a window, by the keys of their panels. `place_of(key)`: the contents of a dock; `make(kind)`:
+    another panel of a class, at the window's cursor and steps."""
+
+    def __init__(self, place_of: Callable[[str], PanelPlace], make: Callable[[type[Panel]], Panel]) -> None:
+        self._place_of, self._make = place_of, make
+        self.twins: dict[str, Twin] = {}
+
+    @property
+    def panels(self) -> list[Panel]:
+        """The panels at the left."""
+        return [twin.panel_at_left for twin in self.twins.values()]
+
+    def show(self, panels: Iterable[tuple[str, Panel]], sides: tuple[Any, Any]) -> None:
+        """Put a second panel beside each of these, and show both sides in all."""
+        for key, panel in panels:
+            if key not in self.twins:
+                self.twins[key] = Twin(panel, self._make(type(panel)))
+                self._place_of(key).put_beside(self.twins[key].column(), self.twins[key].names[1])
+        for twin in self.twins.values():
+            twin.show(sides)
+
+    def end(self) -> None:
+        """Remove them all."""
+        for key, twin in self.twins.items():
+            twin.panel.drawn.disconnect(twin.follow_choices)
+            twin.panel_at_left.set_capture(None)
+            self._place_of(key).take_beside()
+            twin.deleteLater()
+        self.twins = {}
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        for panel in self.panels:
+            panel.set_theme(theme)
+
+    def refresh(self, changed: frozenset[str]) -> None:
+        """The capture at the left has grown."""
+        for panel in self.panels:
+            panel.refresh(changed)
+
+    def readouts(self) -> chain[tuple[str, str]]:
+        """The numbers under the cursor of all panels at the left, each under a heading."""
+        shown = [panel for panel in self.panels if panel.state == "figure" and panel.isVisible()]
+        return chain.from_iterable(
+            [(f"{panel.title}: {clean(panel.source.reference.name)}", ""), *panel.labelled_readout()] for panel in shown
+        )
