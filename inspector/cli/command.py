@@ -12,6 +12,7 @@ from inspector.capture import CaptureError
 from inspector.cli.catalogue import catalogue
 from inspector.cli.demo import demo, no_qt
 from inspector.cli.diagnose import diagnose_
+from inspector.cli.diverge import diverge
 from inspector.cli.export import export
 from inspector.cli.fault import Fault
 from inspector.cli.listen import listen
@@ -24,7 +25,7 @@ from inspector.cli.watch import watch
 from inspector.transport.terminal import complain, say_details
 from inspector.version import __version__
 
-COMMANDS = (samples, run, sweep, watch, listen, list_, export, diagnose_, pack_, catalogue, demo)
+COMMANDS = (samples, run, sweep, watch, listen, list_, export, diagnose_, diverge, pack_, catalogue, demo)
 
 
 class PathsAllowed(click.Group):

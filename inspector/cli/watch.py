@@ -33,16 +33,19 @@ COSTS = ("light", "normal", "full")
     "--share", default=0.02, type=click.FloatRange(0, 1, min_open=True), help="Without --every: most share of the time."
 )
 @click.option("--cost", default="normal", type=click.Choice(COSTS), help="How much is recorded.")
+@click.option("--fingerprints", is_flag=True, help="Record what inspector diverge compares two trainings by.")
 @click.option("--headless", is_flag=True, help="Open no window.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def watch(out: str, every: int | None, share: float, cost: str, headless: bool, command: tuple[str, ...]) -> None:
+def watch(
+    out: str, every: int | None, share: float, cost: str, fingerprints: bool, headless: bool, command: tuple[str, ...]
+) -> None:  # fmt: skip
     """Run a script that trains a model, as it is, and watch it: inspector watch -- python train.py …"""
     if not command:
         raise Fault("watch was given no command; expected for example: inspector watch -- python train.py.")
     shown = not headless and _window_can_open(out)
     with tempfile.TemporaryDirectory(prefix="inspector-watch-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        options = {"every": every, "share": share, "cost": cost}
+        options = {"every": every, "share": share, "cost": cost, "fingerprints": fingerprints}
         told = {"out": str(Path(out).absolute()), "folder": name, "options": options}
         try:
             running = SameCommand(command, environment(os.environ, told))

@@ -30,9 +30,11 @@ from inspector.records.labels import (
     ANSWER_DOMAIN,
     CARRIED,
     CLASS_DOMAIN,
+    FINGERPRINTS,
     ITERATION_DOMAIN,
     LAYER_DOMAIN,
     LOSS_UNIT,
+    OPERATIONS,
     PROBLEM_DOMAIN,
     SECONDS,
     SEQUENCE_DOMAIN,
@@ -78,8 +80,8 @@ from inspector.records.run import (
 from inspector.records.sequences import SEQUENCES, data_spec, input_spec, is_data_set
 
 __all__ = [
-    "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "EVENT_KINDS",
-    "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "LOSS_UNIT", "NEEDS",
+    "ANSWER_DOMAIN", "CARRIED", "CLASS_DOMAIN", "DTYPES", "EVENT_KINDS", "FINGERPRINTS",
+    "ITERATION_DOMAIN", "KINDS", "LAYER_DOMAIN", "LOSS_UNIT", "NEEDS", "OPERATIONS",
     "PROBLEM_DOMAIN", "SECONDS", "SEQUENCES", "SEQUENCE_DOMAIN", "STATE", "STEP_DOMAIN", "VOCABULARY_DOMAIN",
     "Analyse", "Axis", "BadRecordError", "Cancel", "Catalog", "Channel", "CheckpointReport", "CodeFile", "Comparison",
     "Edit", "Entry", "Event", "Failure", "Finding", "Finished", "Frame", "InputSpec", "Labels", "Layout", "Load",

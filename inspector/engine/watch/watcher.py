@@ -147,6 +147,7 @@ class Watcher:
         about = described(self._core.optimizers, known.names, known.column, known.of_model)
         about["ties"] = known.ties
         about["training"] = model.training
+        about["dtypes"] = sorted({str(one.dtype).removeprefix("torch.") for one in known.tensors})
         about["in_evaluation_mode"] = [name for name, part in model.named_modules() if name and not part.training]
         about["watch"] = self._settings.described()
         about["processes"] = dist.get_world_size() if several() else 1
@@ -304,11 +305,13 @@ def watch(
     model: nn.Module, optimizer: Any = None, path: Path | str = "run.inspect", *, every: int | None = None,
     share: float = 0.02, cost: str = "normal", modules: Iterable[str] = (), probe: Any = None, probe_loss: Any = None,
     probe_every: int | None = None, probe_training: bool = False, quantities: Iterable[str] = (),
-    secret: str | bytes | Path | None = None,
+    secret: str | bytes | Path | None = None, fingerprints: bool = False,
 ) -> Watcher:  # fmt: skip
     """Attach to a training loop: see `inspector.watch`. Raises ValueError, TypeError or CaptureError."""
     asked = wanted(probe, probe_loss, probe_training, probe_every, tuple(quantities))
-    settings = Settings(every=every, share=share, cost=cost, modules=tuple(modules), probe=asked)
+    settings = Settings(
+        every=every, share=share, cost=cost, modules=tuple(modules), probe=asked, fingerprints=fingerprints
+    )
     if not isinstance(model, nn.Module):
         raise TypeError(f"watch was given {type(model).__name__} as the model; expected a torch.nn.Module.")
     if str(path).startswith(SCHEME):
