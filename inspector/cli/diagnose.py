@@ -7,10 +7,9 @@ from dataclasses import asdict
 
 import click
 
-from inspector.capture import not_computed, summary
-from inspector.cli.fault import Fault
-from inspector.cli.fault import opened as open_at
-from inspector.diagnosis import Diagnosis, diagnose
+from inspector.capture import LogView, not_computed, summary
+from inspector.cli.fault import Fault, opened_any
+from inspector.diagnosis import RULES, Diagnosis, diagnose
 from inspector.diagnosis.diagnose import SEVERITIES
 from inspector.records import Finding
 from inspector.transport.terminal import complain, say
@@ -18,6 +17,7 @@ from inspector.transport.terminal import complain, say
 
 @click.command("diagnose")
 @click.argument("capture")
+@click.option("--run", default=None, metavar="NAME", help="One of the runs of a log; without it all of them.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.option(
     "--fail-on",
@@ -26,16 +26,17 @@ from inspector.transport.terminal import complain, say
     help="End with 1 where a finding is as bad, or a rule failed.",
 )
 @click.option("--damaged", is_flag=True, help="Do not end with 1 because what rules read is damaged.")
-def diagnose_(capture: str, as_json: bool, fail_on: str | None, damaged: bool) -> None:
-    """Report what is wrong in a captured run: rule, place, steps, evidence, remedy."""
-    with open_at(capture) as opened:
+def diagnose_(capture: str, run: str | None, as_json: bool, fail_on: str | None, damaged: bool) -> None:
+    """Report what is wrong in a captured run, or in a log of a training: rule, place, steps, evidence, remedy."""
+    with opened_any(capture, run) as opened:
         found = diagnose(opened, opened.frames)
         labels = {frame.index: frame.label for frame in opened.frames}
-        lacking = not_computed(opened)
+        of_log = isinstance(opened, LogView)
+        lacking = "" if isinstance(opened, LogView) else not_computed(opened)
     if as_json:
         click.echo(json.dumps(asdict(found), indent=1))
     else:
-        _tell(found, labels if len(labels) > 1 else {})
+        _tell(found, labels if len(labels) > 1 else {}, of_log=of_log)
     for line in found.broken:
         complain(f"A rule could not be asked: {line}.")
     more = "" if damaged else " With --damaged this is no failure."
@@ -55,7 +56,7 @@ def _end(found: Diagnosis, fail_on: str | None, *, damaged: bool) -> None:
         raise SystemExit(1)
 
 
-def _tell(found: Diagnosis, labels: dict[int, str]) -> None:
+def _tell(found: Diagnosis, labels: dict[int, str], *, of_log: bool) -> None:
     lost = [damage for one in found.unjudged for damage in one.damage if not damage.anywhere]
     for finding in found.findings:
         say(f"{finding.severity}: {_where(finding, labels)}{finding.message} [{finding.rule}]")
@@ -68,7 +69,10 @@ def _tell(found: Diagnosis, labels: dict[int, str]) -> None:
             say(f"  remedy: {finding.remedy}")
     if not found.findings:
         say(f"Nothing was found by {', '.join(found.asked)}." if found.asked else "No rule has judged this capture.")
-    if found.silent:
+    for key in found.silent if of_log else ():
+        reads = ", ".join(RULES[key].reads) or "a run of the model"
+        say(f"{key} cannot be asked: it reads channels of kind {reads}, and a log has curves over training only.")
+    if found.silent and not of_log:
         say(f"Nothing to look at was captured for {', '.join(found.silent)}.")
 
 

@@ -3,7 +3,7 @@ others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -43,7 +43,7 @@ class Diagnosis:
 
 
 def diagnose(run: Run, frames: Sequence[Frame]) -> Diagnosis:
-    """Ask every rule about every frame. What a rule reads is noted, and damage to that means that it has not judged."""
+    """Ask every rule about every frame, and about the training as a whole where it reads series. What a rule reads is noted, and damage to that means that it has not judged."""
     answers = [_answer(key, rule, run, frames) for key, rule in RULES.items()]
     found = [finding for answer in answers for finding in answer.findings]
     found.sort(key=lambda finding: (-SEVERITIES.index(finding.severity), finding.frame))
@@ -87,6 +87,13 @@ def _answer(key: str, rule: Rule, run: Run, frames: Sequence[Frame]) -> _Answer:
 def _of_rule(key: str, rule: Rule, run: Run, frames: Sequence[Frame]) -> Iterator[Finding]:
     for frame in frames:
         for finding in rule.findings(run, frame.index):
-            if finding.severity not in SEVERITIES:
-                raise ValueError(f"a finding of severity {finding.severity!r}; expected {', '.join(SEVERITIES)}")
-            yield replace(finding, rule=key, frame=frame.index)
+            yield replace(_checked(finding), rule=key, frame=frame.index)
+    over_training: Callable[[Run], Iterable[Finding]] | None = getattr(rule, "over_training", None)
+    for finding in over_training(run) if over_training is not None else ():
+        yield replace(_checked(finding), rule=key, frame=-1)
+
+
+def _checked(finding: Finding) -> Finding:
+    if finding.severity not in SEVERITIES:
+        raise ValueError(f"a finding of severity {finding.severity!r}; expected {', '.join(SEVERITIES)}")
+    return finding

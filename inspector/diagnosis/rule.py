@@ -30,6 +30,9 @@ class Rule(Protocol):
         title: a short text for a list.
         summary: one sentence on what is wrong where this rule finds something.
         reads: kinds of the channels that it reads; it is not applied to a run without any of them.
+
+    A rule that reads series over training, which belong to no frame, has a second method `over_training(run)`, with
+    findings of the whole run. A log has nothing but series.
     """
 
     title: str
