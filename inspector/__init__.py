@@ -12,11 +12,23 @@ from typing import TYPE_CHECKING, Any
 from inspector.version import __version__
 
 if TYPE_CHECKING:
+    from inspector.analysis.divergence import Divergence
     from inspector.capture import Capture, Comparison, LogView
+    from inspector.engine.pipeline.own_operations import RecordedOperations
     from inspector.engine.watch import Watcher
     from inspector.records import InputSpec
 
-__all__ = ["__version__", "compare", "open_capture", "run", "sequence", "sweep", "watch"]
+__all__ = [
+    "__version__",
+    "compare",
+    "first_divergence",
+    "open_capture",
+    "record_operations",
+    "run",
+    "sequence",
+    "sweep",
+    "watch",
+]
 
 
 def open_capture(path: Path | str, *, run: str | None = None) -> Capture | LogView:
@@ -49,6 +61,37 @@ def compare(first: Any, second: Any, *, align: bool = True) -> Comparison:
     from inspector.capture import compare as made
 
     return made(first, second, align=align)
+
+
+def first_divergence(a: Any, b: Any, *, dtype: str = "") -> Divergence:
+    """Where two runs of the same code begin to differ by more than rounding explains: `inspector diverge` in Python.
+
+    Args:
+        a, b: open captures or logs, or their paths: runs with the quantity "operations", or trainings that were watched
+            with `fingerprints=True`.
+        dtype: judge rounding as that of this dtype at least ("bfloat16" where autocast was on).
+
+    `.lines()` has the sentences, `.operations` and `.training` the verdicts. Raises CaptureError or ValueError.
+    """
+    from contextlib import ExitStack
+
+    from inspector.analysis.divergence import first_divergence as found
+
+    with ExitStack() as opened:
+        views: list[Any] = [opened.enter_context(open_capture(x)) if isinstance(x, (str, Path)) else x for x in (a, b)]
+        return found(views[0], views[1], dtype=dtype)
+
+
+def record_operations(path: Path | str, model: Any, *, overwrite: bool = False, **inputs: Any) -> RecordedOperations:
+    """Record every tensor operation of what a program computes, to compare it with the same on another machine.
+
+    `with inspector.record_operations("a.inspect", model, x=x) as seen: loss = …; loss.backward(); seen.result("loss",
+    loss)`. Inputs are named tensors. What is computed is the same as without it; each operation is run twice and takes
+    some ten times as long. At most 20,000 operations. Raises CaptureError.
+    """
+    from inspector.engine.pipeline.own_operations import RecordedOperations
+
+    return RecordedOperations(path, model, overwrite, inputs)
 
 
 def sequence(kind: str, value: str = "", *, look_at: int = 0, **options: Any) -> InputSpec:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from inspector.capture.coordinates import COORDINATE, STEP, coordinate_of, numbers_along
 from inspector.capture.damage import Box
+from inspector.capture.logs.parts import BY
 from inspector.capture.logs.roles import Role, role_of
 from inspector.capture.logs.view import PLACE as LOG
 from inspector.capture.view import View
@@ -192,9 +193,12 @@ def _steps(view: View, curve: Curve, frame: int) -> Floats:
 
 
 def further(view: View, frame: int = -1) -> tuple[str, ...]:
-    """By what curves can be drawn besides their iterations: those of FURTHER that some axis has."""
-    titles = {c.title for c in view.channels.values() if c.kind == COORDINATE and view.revision(c.name, frame)}
-    return tuple(word for word in FURTHER if word in titles)
+    """By what curves can be drawn besides their iterations: those of FURTHER that some axis has, and what a log says
+    that some of its curves are numbered by."""
+    known = [c for c in view.channels.values() if c.kind == COORDINATE and view.revision(c.name, frame)]
+    titles = {c.title for c in known}
+    others = [c.title for c in known if c.signal.startswith(BY)]
+    return (*(word for word in FURTHER if word in titles), *dict.fromkeys(others))
 
 
 def unit_along(view: View, along: str) -> str:

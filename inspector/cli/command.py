@@ -13,6 +13,7 @@ from inspector.cli.catalogue import catalogue
 from inspector.cli.compare import compare
 from inspector.cli.demo import demo, no_qt
 from inspector.cli.diagnose import diagnose_, rules
+from inspector.cli.diverge import diverge
 from inspector.cli.export import export
 from inspector.cli.fault import Fault
 from inspector.cli.listen import listen
@@ -25,7 +26,9 @@ from inspector.cli.watch import watch
 from inspector.transport.terminal import complain, say_details
 from inspector.version import __version__
 
-COMMANDS = (samples, run, sweep, watch, listen, list_, compare, export, diagnose_, rules, pack_, catalogue, demo)
+COMMANDS = (
+    samples, run, sweep, watch, listen, list_, compare, diverge, export, diagnose_, rules, pack_, catalogue, demo,
+)  # fmt: skip
 
 
 class PathsAllowed(click.Group):

@@ -40,6 +40,7 @@ COSTS = ("light", "normal", "full")
 @click.option(
     "--pause-timeout", default=3600.0, type=click.FloatRange(0, min_open=True), help="Seconds that it waits at most."
 )
+@click.option("--fingerprints", is_flag=True, help="Record what inspector diverge compares two trainings by.")
 @click.option("--headless", is_flag=True, help="Open no window.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def watch(out: str, headless: bool, command: tuple[str, ...], **options: Any) -> None:

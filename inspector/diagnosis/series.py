@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from inspector.capture.curves import column_dim, curves_of, names_of_columns, points_of, positions
+from inspector.capture.curves import Curve, column_dim, curves_of, names_of_columns, points_of, positions
 from inspector.capture.logs.roles import Role
 from inspector.diagnosis.rule import Captured
 
@@ -44,23 +45,32 @@ def table_of(run: Captured, name: str) -> Table | None:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A curve: where it is, its x and y (n,), only points that were logged (a NaN may be) and are undamaged."""
+    """A curve: its x and y (n,), only points that were logged (a NaN may be) and are undamaged."""
 
-    channel: str
-    name: str
+    curve: Curve
     x: Floats
     y: Floats
+
+    @property
+    def channel(self) -> str:
+        """The name of the channel that has it."""
+        return self.curve.channel.name
+
+
+def lines_of(run: Captured, roles: Collection[str] | None = None) -> list[Line]:
+    """The curves of some roles, or all that stand for themselves (columns of tables by parameter do not)."""
+    found = []
+    for curve in curves_of(run):
+        if curve.role in roles if roles is not None else curve.column is None:
+            points = points_of(run, curve)
+            kept = points.known & np.isfinite(points.x)
+            found.append(Line(curve, points.x[kept], points.y[kept]))
+    return found
 
 
 def line_of(run: Captured, role: Role) -> Line | None:
     """The longest curve of a role; None where there is none."""
-    found = [curve for curve in curves_of(run) if curve.role == role]
-    lines = []
-    for curve in found:
-        points = points_of(run, curve)
-        kept = points.known & np.isfinite(points.x)
-        lines.append(Line(curve.channel.name, curve.name, points.x[kept], points.y[kept]))
-    return max(lines, key=lambda line: len(line.x), default=None)
+    return max(lines_of(run, (role,)), key=lambda line: len(line.x), default=None)
 
 
 def listed(names: list[str] | tuple[str, ...], most: int = 4) -> str:

@@ -19,7 +19,7 @@ DTYPES = (
 DIMS = (
     "step", "unit", "head", "query", "key", "source", "lag", "start", "rank", "statistic",
     "count", "class", "feature", "layer", "parameter", "bin", "exponent", "eigenvalue", "part", "component", "point",
-    "token", "input", "iteration", "sequence", "number",
+    "token", "input", "iteration", "sequence", "number", "operation", "slot", "output", "value",
 )  # fmt: skip
 """Known axis names. Others are allowed (lower-case words); these have axis labels in the window."""
 
@@ -28,10 +28,12 @@ KINDS = (
     "output", "unit", "health", "parameter", "path", "mask", "memory", "opener", "influence", "depth",
     "spectrum", "lyapunov", "trajectory", "fixed_point", "bptt", "truncation", "clipping",
     "training", "coordinate", "sequences", "state_derivative", "series", "histogram", "spike",
+    "operations", "fingerprint",
 )  # fmt: skip
 """Known kinds. A kind determines which plot fits; a new kind needs a new panel, a new name does not.
 
-A "coordinate" is not plotted: it has the numbers of the positions along its axis (capture/coordinates.py).
+A "coordinate" is not plotted: it has the numbers of the positions along its axis (capture/coordinates.py); nor are
+"operations" and "fingerprint", by which two runs are compared (analysis/divergence).
 """
 
 _STEP_DIMS = frozenset({"step", "query", "key", "source", "start"})

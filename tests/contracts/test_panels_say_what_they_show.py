@@ -20,7 +20,7 @@ from inspector.gui.panel.registry import ordered
 from inspector.records import Channel, InputSpec, Load
 
 SAMPLES = ("char_gru", "ladder_lstm", "char_transformer", "elman_relu", "deep_highway", "adding_elman", "")
-SLOW = {"bptt", "truncation", "influence", "fixed_points", "gradient/state_derivatives"}
+SLOW = {"bptt", "truncation", "influence", "fixed_points", "gradient/state_derivatives", "operations"}
 """What is computed on request is run on one sample: each of these belongs to one panel alone."""
 
 

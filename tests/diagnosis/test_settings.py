@@ -136,7 +136,10 @@ def test_a_log_of_another_tool_is_judged_by_what_it_has(tmp_path: Path) -> None:
     lines = [json.dumps({"step": n, "loss": 2.0 if n < 300 else float("nan")}) for n in range(400)]
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
     told = call("diagnose", "log.jsonl", "--fail-on", "error", cwd=tmp_path, expect=1).stdout
-    assert "the loss is not finite first at iteration 300" in told and "[IN102 nonfinite-training]" in told
+    assert (
+        "the loss is not finite first at iteration 300 in 100 of 400 points" in told
+        and "[IN102 nonfinite-training]" in told
+    )
     assert "Nothing to look at was captured for" in told and "no-gradient" in told
 
 

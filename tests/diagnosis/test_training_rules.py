@@ -107,14 +107,16 @@ def test_nan_with_its_first_iteration_and_parameter(tmp_path: Path) -> None:
     loss[121:] = np.nan
     found = one(judged(tmp_path / "a.inspect", loss, {"parameters:gradient/non_finite": counts}), "nonfinite-training")
     assert found.iterations == (120,) and found.severity == "error" and found.place == "b.weight"
-    assert found.message == "the gradient of b.weight is not finite first at iteration 120; the loss in 279 of 400"
+    assert found.message == (
+        "the gradient of b.weight is not finite first at iteration 120; loss in 279 of 400 points from iteration 121 on"
+    )
 
 
 def test_infinity_in_the_loss_alone(tmp_path: Path) -> None:
     loss = falling()
     loss[399] = np.inf
     found = one(judged(tmp_path / "a.inspect", loss), "nonfinite-training")
-    assert found.message == "the loss is not finite first at iteration 399; the loss in 1 of 400"
+    assert found.message == "the loss is not finite first at iteration 399 in 1 of 400 points"
 
 
 @pytest.mark.parametrize(("value", "words"), [(np.nan, "no gradient"), (0.0, "a gradient of exactly 0")])

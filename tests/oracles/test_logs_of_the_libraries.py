@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inspector.capture import LogView, open_log
+from inspector.capture import LogView, curves_of, open_log, points_of
 
 LOSS = [1.0, 0.5, math.nan, math.inf, -math.inf, 0.125]
 
@@ -148,6 +148,28 @@ def test_an_offline_run_of_wandb(library: Any, tmp_path: Path) -> None:
     assert log.start.meta["config"] == {"lr": 0.1, "model": {"width": 8}} and log.start.meta["summary"]["best"] == 0.5
     np.testing.assert_array_equal(log.array("log:w"), [[1, 2, 0], [1, 2, 2], [1, 2, 4]])
     np.testing.assert_array_equal(log.array("log:w/edges")[0], [0, 1, 2, 4])
+
+
+METRICS = """
+import sys, time, wandb
+with wandb.init(project="p", mode="offline", dir=sys.argv[1],
+                settings=wandb.Settings(disable_git=True, console="off", x_stats_sampling_interval=0.1)) as run:
+    run.define_metric("val/*", step_metric="samples")
+    for n in range(6):
+        run.log({"loss": 1 / (n + 1), "samples": 32 * n})
+        if n % 2:
+            run.log({"val/loss": n})
+        time.sleep(0.3)
+"""
+
+
+@pytest.mark.parametrize("library", ["wandb"], indirect=True)
+def test_step_metrics_and_the_machine_as_wandb_writes_them(library: Any, tmp_path: Path) -> None:
+    in_a_process(METRICS, str(tmp_path), folder=tmp_path, WANDB_SILENT="true")
+    log = open_log(tmp_path / "wandb")
+    curves = {curve.name: curve for curve in curves_of(log)}
+    np.testing.assert_array_equal(points_of(log, curves["val/loss"], "samples").x, [32, 96, 160])
+    assert len(points_of(log, curves["system/cpu"]).y) and not log.damage
 
 
 # -- Trackio

@@ -21,6 +21,10 @@ FORMULAS = {
     EPOCH: "epoch as logged beside the values",
     TOKENS: "tokens as logged beside the values",
 }
+NUMBERED = "number of the training iteration at each position of the axis"
+STEPPED = "the metric by which the log says that some of its curves are numbered"
+BY = "by/"
+"""In front of the names of such coordinates; the metric is a curve too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +107,14 @@ def _coordinates(axis: IterationAxis, about: Axis, part: Part, place: str) -> It
         numbers = own.view()
         columns[name] = numbers - part.run.begin if name == TIME and np.isfinite(part.run.begin) else numbers
     for name, numbers in columns.items():
+        known = name == ITERATION_DOMAIN or name in FORMULAS
+        word = name if known else f"{BY}{plain_line(name.replace(':', '.'), LONGEST_TITLE)}"
         channel = Channel(
-            name=f"{place}:{name}{suffix}", kind="coordinate", dims=("iteration",), shape=(None,), dtype="float64",
-            unit=UNITS.get(name, about.unit), title=name if name != ITERATION_DOMAIN else about.title,
+            name=f"{place}:{word}{suffix}", kind="coordinate", dims=("iteration",), shape=(None,), dtype="float64",
+            unit=UNITS.get(name, about.unit if known else ""),
+            title=plain_line(name, LONGEST_TITLE) if name != ITERATION_DOMAIN else about.title,
             compare="separate", domains={"iteration": about.name},
-            formula=FORMULAS.get(name, "number of the training iteration at each position of the axis"),
+            formula=FORMULAS.get(name, NUMBERED if known else STEPPED),
         )  # fmt: skip
         revision = part.run.cleared * (1 << 40) + len(axis.numbers)
         yield Item(channel, about, part.run, numbers, (len(axis.numbers),), revision)

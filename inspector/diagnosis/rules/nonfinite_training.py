@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 
 from inspector.diagnosis.rule import RULES, Run, Scope, Trust
-from inspector.diagnosis.series import Table, line_of, listed, table_of
-from inspector.records import Finding
+from inspector.diagnosis.series import Line, Table, lines_of, listed, table_of
+from inspector.records import Finding, Severity
 
 COUNTS = "parameters:gradient/non_finite"
 REMEDY = (
@@ -31,27 +32,46 @@ class NonFiniteTraining:
     reference = "IEEE 754: NaN passes through every further operation"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
-        """At most one, with the first iteration and the parameters whose gradient was broken in it."""
-        loss, counts = line_of(run, "loss"), table_of(run, COUNTS)
-        bad = np.flatnonzero(~np.isfinite(loss.y)) if loss is not None else np.array([], int)
-        of_loss = float(loss.x[bad[0]]) if loss is not None and len(bad) else np.inf
-        of_gradient, names = _first(counts)
-        first = min(of_loss, of_gradient)
-        if not np.isfinite(first):
-            return
-        what = "the loss is" if of_loss <= of_gradient else f"the gradient of {listed(names)} is"
-        also = f", and so is that of {listed(names)}" if of_loss == of_gradient and names else ""
-        count = f"; the loss in {len(bad)} of {len(loss.y)}" if loss is not None and len(bad) else ""
-        yield Finding(
-            rule="nonfinite-training", severity="error", place=names[0] if len(names) == 1 else "",
-            message=f"{what} not finite first at iteration {first:g}{also}{count}",
-            evidence=tuple(
-                name for name in ((loss.channel if loss is not None else ""), COUNTS) if name in run.channels
-            ),
-            iterations=(int(first),), sure="exact for what was recorded: an earlier iteration may not have been",
-            unless="a metric that may be undefined (a mean over nothing) was logged under the name of the loss",
-            remedy=REMEDY, code="torch.autograd.set_detect_anomaly(True)",
-        )  # fmt: skip
+        """One for each curve with such points, the loss first; the first tells of the parameters with such gradients."""
+        of_gradient, names = _first(table_of(run, COUNTS))
+        lines = lines_of(run)
+        known = {line.curve.key for line in lines}
+        lines += [line for line in lines_of(run, ("loss",)) if line.curve.key not in known]  # columns of a table
+        lines.sort(key=lambda line: line.curve.role != "loss")
+        for line in lines:
+            bad = np.flatnonzero(~np.isfinite(line.y))
+            if len(bad):
+                yield _of_line(line, bad, of_gradient, names)
+                names = []  # told with the first
+        if names:
+            yield _finding("error", f"the gradient of {listed(names)} is not finite", of_gradient, names, (COUNTS,))
+
+
+def _of_line(line: Line, bad: npt.NDArray[np.intp], of_gradient: float, names: list[str]) -> Finding:
+    first, loss = float(line.x[bad[0]]), line.curve.role == "loss"
+    name = f"{line.curve.run}: {line.curve.name}" if line.curve.run else line.curve.name
+    what = f"{'the loss' if loss and not line.curve.run and line.curve.name == 'loss' else name} is not finite"
+    count = f" in {len(bad)} of {len(line.y)} points"
+    if names and of_gradient < first:
+        what = f"the gradient of {listed(names)} is not finite"
+        count = f"; {name}{count} from iteration {first:g} on"
+    elif names and of_gradient == first:
+        count += f", and so is the gradient of {listed(names)}"
+    evidence = (line.channel, COUNTS) if names else (line.channel,)
+    first = min(first, of_gradient) if names else first
+    return _finding("error" if loss else "warning", what, first, names, evidence, count)
+
+
+def _finding(
+    severity: Severity, what: str, first: float, names: list[str], evidence: tuple[str, ...], more: str = ""
+) -> Finding:
+    return Finding(
+        rule="nonfinite-training", severity=severity, place=names[0] if len(names) == 1 else "",
+        message=f"{what} first at iteration {first:g}{more}", evidence=evidence, iterations=(int(first),),
+        sure="exact for what was recorded: an earlier iteration may not have been",
+        unless="a metric that may be undefined (a mean over nothing) was logged",
+        remedy=REMEDY, code="torch.autograd.set_detect_anomaly(True)",
+    )  # fmt: skip
 
 
 def _first(counts: Table | None) -> tuple[float, list[str]]:

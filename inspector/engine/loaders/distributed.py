@@ -1,26 +1,42 @@
-"""Folders of torch.distributed.checkpoint, which are refused: the description of their tensors is a pickle.
+"""Folders of torch.distributed.checkpoint: `.metadata` says which bytes of which file hold which part of each tensor.
 
-`.metadata` says which file of the folder holds which part of each tensor. torch writes it with Python's own pickle, in
-a protocol that torch's unpickler for weights (`weights_only`) does not read, and torch's reader unpickles it without
-any restriction. So no way to read one is safe from running code.
+torch's own reader unpickles `.metadata` without any restriction; here it is read by engine/model/distributed_metadata,
+which runs nothing of it. Each part is what torch.save wrote, and is read weights-only.
 """
 
 from __future__ import annotations
 
+import io
+import math
+import os
+import warnings
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from inspector.engine.contracts import State
+import torch
+from torch import Tensor
+
+from inspector.capture.regular import in_words, open_regular
+from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
+from inspector.engine.model.distributed_metadata import METADATA, Stored, StoredPart, read_metadata
 from inspector.engine.registries import LOADERS
+from inspector.records import counted
 
-METADATA = ".metadata"
+STEPS = ("global_step", "step", "iteration", "iter", "epoch")
+MOST_EMPTY = 1 << 16
+"""Bytes by which tensors together may be larger than the files that hold them."""
+SMALL = 1 << 20
+"""Bytes of a value that is no tensor, up to which it is read to learn the step."""
 
 
 class Distributed:
-    """Recognised, so that the message says what to do."""
+    """Reads the tensors of such a folder, whichever number of processes wrote it."""
 
     title = "Folder of torch.distributed.checkpoint"
-    summary = "Refused: its .metadata is a pickle that torch cannot read weights-only; convert it to one file first."
+    summary = "A folder with .metadata and *.distcp, as torch.distributed.checkpoint writes it; nothing of it is run."
     suffixes = ()
     folders = True
 
@@ -29,12 +45,112 @@ class Distributed:
         return path.is_dir() and (path / METADATA).is_file()
 
     def load(self, path: Path) -> State:
-        """Raises InputError with the command that converts it."""
+        """Every tensor, in the nested dict in which it was saved; the step beside them. Raises InputError."""
+        stored = read_metadata(path)
+        _check_room(path, stored)
+        raw: dict[str, Any] = {}
+        for name, one in stored.items():
+            if one.dtype is not None:
+                _put(raw, one.path, _tensor(path, name, one, one.dtype))
+        told = _step(path, stored)
+        if told is not None:
+            raw.setdefault(told[1], told[0])
+        found: State = LOADERS["torch"].found_in(raw, path)  # type: ignore[attr-defined]
+        files = {part.file for one in stored.values() for part in one.parts}
+        found.layout = f"torch.distributed checkpoint, {counted(len(files), 'file')}"
+        return found
+
+    def step(self, path: Path) -> tuple[int, str] | None:
+        """The step that was saved beside the weights. Raises InputError."""
+        told = _step(path, read_metadata(path))
+        return None if told is None else (told[0], f"the key {told[1]!r}")
+
+    def files(self, path: Path) -> list[Path]:
+        """The description and the files with the parts."""
+        return [
+            one for one in sorted(path.iterdir()) if one.is_file() and (one.name == METADATA or one.suffix == ".distcp")
+        ]
+
+
+def _check_room(path: Path, stored: Mapping[str, Stored]) -> None:
+    """Tensors claim no more than the files hold. Raises InputError."""
+    claimed = sum(math.prod(one.shape) * one.dtype.itemsize for one in stored.values() if one.dtype is not None)
+    files = {part.file for one in stored.values() for part in one.parts}
+    try:
+        held = sum((path / file).stat().st_size for file in files)
+    except OSError as problem:
         raise InputError(
-            f"{path.name} is a torch.distributed checkpoint: its {METADATA} is a pickle that torch reads only by "
-            "running what it says, so it is refused. Convert one that you trust: python -m "
-            f"torch.distributed.checkpoint.format_utils dcp_to_torch {path.name} {path.name}.pt"
-        )
+            f"{path.name} needs the file {Path(str(problem.filename)).name}, which is not in it."
+        ) from None
+    if claimed > held + MOST_EMPTY:
+        raise InputError(f"{path.name} claims tensors of {claimed:,} bytes; its files have {held:,}.")
+
+
+def _put(raw: dict[str, Any], keys: tuple[str, ...], value: Tensor) -> None:
+    at = raw
+    for key in keys[:-1]:
+        below = at.setdefault(key, {})
+        at = below if isinstance(below, dict) else {}
+    at[keys[-1]] = value
+
+
+def _tensor(path: Path, name: str, one: Stored, dtype: torch.dtype) -> Tensor:
+    """A tensor put together from its parts. Raises InputError."""
+    whole = torch.empty(one.shape, dtype=dtype)
+    written = torch.zeros(one.shape, dtype=torch.bool) if len(one.parts) > 1 else None
+    for part in one.parts:
+        held = _read(path, name, part)
+        if not isinstance(held, Tensor) or tuple(held.shape) != part.sizes or held.layout != torch.strided:
+            raise InputError(
+                f"{path.name}: a part of {name[:80]} is not the tensor of shape {part.sizes} that it is said to be."
+            )
+        region = tuple(slice(start, start + size) for start, size in zip(part.offsets, part.sizes, strict=True))
+        whole[region] = held.to(dtype)
+        if written is not None:
+            written[region] = True
+    if written is not None and not bool(written.all()):
+        raise InputError(f"{path.name}: the parts of {name[:80]} overlap, and leave some of it out.")
+    return whole
+
+
+def _read(path: Path, name: str, part: StoredPart) -> Any:
+    """What torch.save wrote as one part, read weights-only. Raises InputError."""
+    try:
+        with open_regular(path / part.file) as file:
+            held = os.fstat(file.fileno()).st_size
+            file.seek(min(part.offset, held))
+            data = file.read(part.length) if part.offset + part.length <= held else b""
+    except OSError as problem:
+        raise InputError(f"{path.name}/{part.file} cannot be read: {in_words(problem)}.") from None
+    if len(data) != part.length:
+        raise InputError(f"{path.name}/{part.file} is cut short: a part of {name[:80]} is not in it.")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if sum(member.file_size for member in archive.infolist()) > 4 * len(data) + MOST_EMPTY:
+                raise ValueError("it unpacks to far more than it has")
+            changed = archive.testzip()
+        if changed is not None:
+            raise ValueError(f"{changed[:60]} has changed since it was written")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except Exception as problem:  # noqa: BLE001 - damaged or hostile bytes may raise anything on their way
+        said = " ".join(str(problem).split())
+        said = "it holds more than tensors and numbers" if "weights_only" in said else said[:120].rstrip(".")
+        raise InputError(f"{path.name}/{part.file}: a part of {name[:80]} cannot be read ({said}).") from None
+
+
+def _step(path: Path, stored: Mapping[str, Stored]) -> tuple[int, str] | None:
+    """(step, key) of a number that was saved at the top, or of a tensor with one."""
+    for key in STEPS:
+        one = next((one for name, one in stored.items() if one.path == (key,) or name == key), None)
+        if one is None or len(one.parts) != 1 or one.parts[0].length > SMALL:
+            continue
+        value = _read(path, key, one.parts[0])
+        value = value.item() if isinstance(value, Tensor) and value.numel() == 1 else value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_STEP:
+            return value, key
+    return None
 
 
 LOADERS.register("distributed")(Distributed())

@@ -81,6 +81,10 @@ class TorchFile:
             return None  # the old format can only be read as a whole
         return _step(_load(path, mapped=archive))
 
+    def found_in(self, raw: Any, path: Path) -> State:
+        """The state dict inside what another loader has read as nested dicts of tensors. Raises InputError."""
+        return choose(raw, path)
+
 
 def _is_program(path: Path) -> bool:
     """Whether a zip archive is a program. False for a damaged one: reading it will report what is wrong."""

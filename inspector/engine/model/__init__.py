@@ -10,6 +10,7 @@ Out: a `Subject` with every convention filled in, and padded `Batch` objects.
     named_batches     several named inputs as one batch
     call              how a model is called on a batch
     model_output      scores and a loss in what a model returns
+    distributed_metadata  what `.metadata` says of a torch.distributed checkpoint, read without running any of it
     training_log      `history.json` beside a checkpoint: what training logged at every step
 
 Begin reading with `subject.py`.

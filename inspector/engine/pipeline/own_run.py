@@ -56,7 +56,7 @@ def perform(
             sink.write(said)
     trace = Trace(
         subject, batch, only_looked_at=options.only_selected, places=dict(options.places or {}), editor=options.editor,
-        states=options.states, editing=options.places is not None,
+        states=options.states, editing=options.places is not None, seed=options.seed,
     )  # fmt: skip
     trace.parameter_gradients.wanted = any(quantity_of(key)[0].parameter_gradients for key in keys)
     options.progress(0, len(keys) + 1.0, "the model runs")

@@ -271,6 +271,8 @@ class Trace:
     """Names of the modules of cells that are part of a larger hand-written recurrence."""
     calls_within: set[int] = field(default_factory=set)
     """The memory of the outputs of those calls of fused modules that are part of such a recurrence."""
+    seed: int = 0
+    """Of everything random while the model ran."""
     only_looked_at: bool = False
     """Record inner values of the selected sample only; quantities that average then average over that one."""
     gradient_requests: list[GradientRequest | PartRequest] = field(default_factory=list)
@@ -291,7 +293,6 @@ class Trace:
     """Set by a probe that reads derivatives off autograd's graph after the backward pass."""
     after_forward: list[Callable[[], None]] = field(default_factory=list)
     """Called when the model has returned and the backward pass has not begun: a probe may still request gradients."""
-
     after_states: list[Callable[[], None]] = field(default_factory=list)
     """What the probes have left to do and states and gates do not need: gradients inside fused modules."""
     returned: Any = None
@@ -309,7 +310,6 @@ class Trace:
     """How NaN that means "no loss" was told apart from NaN that the model made; "" where there is no NaN."""
     loss_terms: int = 0
     """How many entries of the loss carry one: the mean loss is the sum divided by it."""
-
     hooks: list[Any] = field(default_factory=list)
     """The user's hooks on tensors of this run (trace/gradient_hooks.py)."""
     user_hooks: UserHooks = field(default_factory=UserHooks)

@@ -10,7 +10,6 @@ Index letters: a head, q query, k key, d feature.
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any
 
 import torch
@@ -19,12 +18,17 @@ from torch import Tensor, nn
 
 from inspector.engine.hooks.module_stack import CalledModules, in_backward
 from inspector.engine.model.uncompiled import CALL, original
+from inspector.engine.watch.compiled_attention import CompiledAttention
 from inspector.engine.watch.measure import Measure, Moment
 from inspector.engine.watch.parameters import Parameters, plain_name
 from inspector.engine.watch.tables import About
 
 ENTROPY = "modules:attention/entropy"
 LOGIT = "modules:attention/largest_logit"
+LEFT_OUT = (
+    "Entropies and logits of attention are not recorded from here on: this process has compiled code that calls "
+    "F.scaled_dot_product_attention, and torch.compile would compile it again if calls of that were read."
+)
 MOST_ROWS = 64
 """Queries that are looked at, evenly spaced."""
 MOST_CALLS = 64
@@ -51,15 +55,21 @@ class Attending(Measure):
         self._names = {id(part): plain_name(name) or "model" for name, part in model.named_modules()}
         self._called = CalledModules(model)
         self._compiled = any(original(one) is not one or getattr(one, CALL, None) for one in model.modules())
+        self._beside, self._said = CompiledAttention(), False
         self._moment: Moment | None = None
         self._calls: dict[str, int] = {}
         self._original: Any = None
         self._own: Any = None
 
     def forward_begins(self, moment: Moment, model: nn.Module, args: Any, kwargs: Any) -> None:
-        """See attention from now on; where something is compiled, not."""
+        """See attention from now on; where the model is compiled, or it would be compiled again, not."""
         self.over()
-        if self._compiled or compiling_happened() or moment.extra.get(ENTROPY):
+        if self._compiled or moment.extra.get(ENTROPY):
+            return
+        if self._beside.would_compile_again():
+            if not self._said and not torch.compiler.is_compiling():
+                self._said = True
+                self.say(LEFT_OUT)
             return
         moment.extra[ENTROPY] = True  # of accumulated passes the first
         torchs = self._original = F.scaled_dot_product_attention
@@ -141,9 +151,3 @@ class Attending(Measure):
 
 def _rows(weights: Tensor) -> Tensor:
     return weights[:, :: -(-weights.shape[1] // MOST_ROWS)]
-
-
-def compiling_happened() -> bool:
-    """Whether torch.compile has compiled anything in this process: it would compile again for a function replaced."""
-    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
-    return bool(counters and counters["frames"].get("total", 0))

@@ -10,6 +10,7 @@ from torch import nn
 from inspector.engine.watch.activations import Activations, States
 from inspector.engine.watch.adam import AdamState
 from inspector.engine.watch.attending import Attending
+from inspector.engine.watch.fingerprints import Fingerprints
 from inspector.engine.watch.gate_saturation import Gates
 from inspector.engine.watch.gradients import ClippedNorms, GradientNorms
 from inspector.engine.watch.measure import Measure
@@ -36,6 +37,7 @@ class Settings:
     probe: Wanted | None = None
     break_on: str | Test | None = None
     pause_timeout: float = 3600.0
+    fingerprints: bool = False
 
     def __post_init__(self) -> None:
         if self.cost not in COSTS:
@@ -53,11 +55,22 @@ class Settings:
 
     def described(self) -> dict[str, Any]:
         """For the run's meta."""
-        return {"every": self.every, "share": self.share, "cost": self.cost, "modules": list(self.modules)}
+        return {
+            "every": self.every,
+            "share": self.share,
+            "cost": self.cost,
+            "modules": list(self.modules),
+            "fingerprints": self.fingerprints,
+        }
 
 
 def measures_of(settings: Settings, parameters: Parameters, model: nn.Module) -> list[Measure]:
     """The groups of series of a preset, in the order in which they run."""
+    known = _preset(settings, parameters, model)
+    return [*known, Fingerprints(parameters)] if settings.fingerprints else known
+
+
+def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> list[Measure]:
     light: list[Measure] = [GradientNorms(parameters)]
     if settings.cost == "light":
         return light

@@ -173,6 +173,7 @@ class Watcher:
         still = {name: type(part).__name__ for name, part in model.named_modules() if name and not part.training}
         about["in_evaluation_mode"], about["classes"] = list(still), still
         about["frozen"] = [n for n, one in zip(known.names, known.tensors, strict=True) if not one.requires_grad]
+        about["dtypes"] = sorted({str(one.dtype).removeprefix("torch.") for one in known.tensors})
         about["watch"] = self._settings.described()
         about["can_pause"] = (longest_wait() or 1.0) > 0 if several() else True
         about["processes"] = dist.get_world_size() if several() else 1
@@ -369,12 +370,13 @@ def watch(
     share: float = 0.02, cost: str = "normal", modules: Iterable[str] = (), probe: Any = None, probe_loss: Any = None,
     probe_every: int | None = None, probe_training: bool = False, quantities: Iterable[str] = (),
     break_on: str | Test | None = None, pause_timeout: float = 3600.0, secret: str | bytes | Path | None = None,
+    fingerprints: bool = False,
 ) -> Watcher:  # fmt: skip
     """Attach to a training loop: see `inspector.watch`. Raises ValueError, TypeError or CaptureError."""
     asked = wanted(probe, probe_loss, probe_training, probe_every, tuple(quantities))
     settings = Settings(
         every=every, share=share, cost=cost, modules=tuple(modules), probe=asked, break_on=break_on,
-        pause_timeout=pause_timeout,
+        pause_timeout=pause_timeout, fingerprints=fingerprints,
     )  # fmt: skip
     if not isinstance(model, nn.Module):
         raise TypeError(f"watch was given {type(model).__name__} as the model; expected a torch.nn.Module.")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from log_files import BLOCK, history, item, part, wandb_file, wandb_records
 
-from inspector.capture import CaptureError, open_log
+from inspector.capture import CaptureError, curves_of, open_log, points_of
+from inspector.capture.curves import further
 
 NAME = "run-abc.wandb"
 CONFIG = part(5, part(1, item(["lr"], 0.1)) + part(1, item(["model", "width"], 8)) + part(1, item(["_wandb"], {})))
@@ -130,3 +131,49 @@ def test_the_link_to_the_latest_run_is_no_further_run(tmp_path: Path) -> None:
     (folder / "latest-run").symlink_to("offline-run-1-r1")
     log.source._searched = -np.inf
     assert log.refresh() == frozenset() and log.runs == ("r0", "r1")
+
+
+def metric(name: str, step: str = "", *, pattern: bool = False) -> bytes:
+    return part(12, part(2 if pattern else 1, name) + (part(4, step) if step else b""))
+
+
+def test_metrics_with_a_step_of_their_own(tmp_path: Path) -> None:
+    """Curves keep W&B's step; the step metric is a coordinate beside it, by which they can be drawn."""
+    rows = [metric("batch"), metric("val/*", "samples", pattern=True), metric("val/exact", "batch")]
+    for n in range(4):
+        rows.append(history(3 * n, item(["samples"], 100 * n), item(["batch"], 7 * n), item(["train"], n)))
+        rows.append(history(3 * n + 1, item(["val/loss"], 1 / (n + 1))))  # the step metric as it was last
+        rows.append(history(3 * n + 2, item(["val/exact"], n), item(["batch"], 7 * n + 1)))
+    wandb_file(tmp_path / NAME, *rows)
+    log = open_log(tmp_path)
+    curves = {curve.name: curve for curve in curves_of(log)}
+    assert further(log) == ("time", "batch", "samples") or further(log) == ("time", "samples", "batch")
+    np.testing.assert_array_equal(points_of(log, curves["val/loss"]).x, [1, 4, 7, 10])
+    np.testing.assert_array_equal(points_of(log, curves["val/loss"], "samples").x, [0, 100, 200, 300])
+    np.testing.assert_array_equal(points_of(log, curves["val/exact"], "batch").x, [1, 8, 15, 22])
+    assert {"samples", "batch", "train"} <= set(curves), "the step metrics are curves as well"
+
+
+def reading(name: str, value: str) -> bytes:
+    return part(3, part(1, name) + part(16, value))
+
+
+def test_measurements_of_the_machine(tmp_path: Path) -> None:
+    """They have a time and no step: they lie at the last step before them."""
+    stats = [
+        part(
+            7, part(2, part(1, 1000 + n) + part(2, 500_000_000)) + reading("cpu", str(n)) + reading("gpu.0.temp", "NaN")
+        )
+        for n in range(3)
+    ]
+    rows = [history(n, item(["loss"], n), time=1000.0 + n) for n in range(3)]
+    bad = part(7, part(2, part(1, 1004)) + reading("cpu", "{broken") + reading("disk", "7"))
+    wandb_file(tmp_path / NAME, stats[0], rows[0], rows[1], stats[1], rows[2], stats[2], bad)
+    log = open_log(tmp_path)
+    curves = {curve.name: curve for curve in curves_of(log)}
+    found = points_of(log, curves["system/cpu"])
+    np.testing.assert_array_equal(found.x, [0, 1, 2])
+    np.testing.assert_array_equal(found.y, [0, 1, 2])
+    np.testing.assert_array_equal(points_of(log, curves["system/cpu"], "time").x, [0.5, 1.5, 2.5])
+    assert np.isnan(points_of(log, curves["system/gpu.0.temp"]).y).all()
+    assert points_of(log, curves["system/disk"]).y.tolist() == [7] and not log.damage

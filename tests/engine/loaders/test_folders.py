@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 
 import pytest
@@ -62,16 +61,6 @@ def test_a_folder_of_hugging_faces_has_the_step_of_its_trainer(tmp_path: Path) -
     (folder / "trainer_state.json").write_text(json.dumps({"global_step": 512, "epoch": 1.0}))
     assert read_checkpoint(folder).step == 512
     assert loader_of(folder).step(folder) == (512, "global_step in trainer_state.json")  # type: ignore[attr-defined]
-
-
-def test_a_distributed_checkpoint_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
-    from torch.distributed.checkpoint import save
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        save({"model": model().state_dict()}, checkpoint_id=tmp_path / "d", no_dist=True)
-    with pytest.raises(InputError, match=r"d is a torch\.distributed checkpoint: .* a pickle .* dcp_to_torch d d\.pt$"):
-        read_checkpoint(tmp_path / "d")
 
 
 def test_the_step_is_read_without_the_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,11 @@ TOLD = {
     rf"state_derivative/{PARAMETER}/\d+": ("state_derivative", "1", "log", None, "step"),
     r"loss": ("output", "nat", "sequential", None, "step"),
     r"entropy": ("output", "nat", "sequential", None, "step"),
+    r"(arguments|line|module|name|node)": ("operations", "1", "sequential", None, "operation"),
+    r"(inputs|outputs|random|sources)": ("operations", "1", "sequential", None, "operation slot"),
+    r"(bits|dtype|shape)": ("operations", "1", "sequential", None, "value"),
+    r"fingerprint": ("operations", "1", "sequential", None, "value number"),
+    r"response": ("operations", "1", "log", None, "operation output"),
     r"probability": ("output", "1", "sequential", SHARE, "step rank"),
     r"token": ("output", "1", "sequential", None, "step rank"),
     r"trajectory": ("trajectory", "1", "diverging", None, "step component"),
@@ -135,7 +140,8 @@ def test_every_channel_says_what_it_is() -> None:
 def test_what_is_computed_without_being_asked_for() -> None:
     asked_for = {key for key, quantity in QUANTITIES.items() if not quantity.default}
     assert asked_for == {
-        "bptt", "depth/parameters", "fixed_points", "gradient/state_derivatives", "gradient/vectors", "influence", "truncation",
+        "bptt", "depth/parameters", "fixed_points", "gradient/state_derivatives", "gradient/vectors", "influence", "operations",
+        "truncation",
     }  # fmt: skip
     needing = {key for key, quantity in QUANTITIES.items() if quantity.parameter_gradients}
     assert needing == {"bptt", "clipping", "truncation"}

@@ -18,13 +18,14 @@ from inspector.capture.logs.leveldb_log import records
 from inspector.capture.logs.reader import LOGS, Intake, OneFile, folder_of
 from inspector.capture.logs.run_log import EPOCH, NOTHING, RunLog
 from inspector.capture.logs.tail import Tail, read_at
+from inspector.capture.logs.wandb_metrics import StepMetrics, readings
 from inspector.capture.logs.wire import BadMessageError, double, fields, text
 from inspector.records.plain_text import plain_line
 
 MAGIC = b":W&B\xe1\xbe"
 HEADER = 7
 VERSION = 0
-HISTORY, SUMMARY, CONFIG, RUN, EXIT = 2, 3, 5, 17, 18
+HISTORY, SUMMARY, CONFIG, STATS, METRIC, RUN, EXIT = 2, 3, 5, 7, 12, 17, 18
 """Fields of a Record."""
 PARTS = frozenset({"_type", "values", "bins", "packedBins"})
 """Parts of a histogram, which a summary lists one by one."""
@@ -40,6 +41,8 @@ class WandbFile(OneFile):
         self.path = path
         self.tail = Tail(path)
         self.tail.at = HEADER
+        self._metrics = StepMetrics()
+        self._step = 0.0
 
     def read(self, into: Intake) -> None:
         """Every complete record from where the last reading ended."""
@@ -81,6 +84,11 @@ class WandbFile(OneFile):
                     _update(data, at, end, run.config)
                 elif number == SUMMARY:
                     _update(data, at, end, run.summary)
+                elif number == METRIC:
+                    self._metrics.define(data, at, end)
+                elif number == STATS:
+                    measured, time = readings(data, at, end)
+                    run.row(self._step, measured, time)
                 elif number == RUN:
                     _about(data, at, end, run)
                 elif number == EXIT:
@@ -95,7 +103,10 @@ class WandbFile(OneFile):
         time, values = values.pop("_timestamp", math.nan), _public(values)
         if time == time and not run.begin <= time:
             run.begin = time
-        others = {EPOCH: values["epoch"]} if "epoch" in values else NOTHING
+        others = self._metrics.row(values) or NOTHING
+        if "epoch" in values:
+            others = {**others, EPOCH: values["epoch"]}
+        self._step = step if step == step else self._step
         run.row(step, values, time, others)
         for name, value in special.items():
             if value.get("_type") == "histogram":
@@ -205,7 +216,7 @@ class Wandb(OneFile):
     """Recognised by its header, `:W&B` and 0xBEE1."""
 
     title = "W&B offline run"
-    summary = "History, configuration and summary of one run, as `wandb` writes it beside its own copy."
+    summary = "History, measurements of the machine, configuration and summary of one run, as `wandb` writes it."
     magic = (MAGIC,)
     names = ("run-*.wandb", "*.wandb")
     order = 10
