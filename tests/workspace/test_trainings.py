@@ -160,3 +160,11 @@ def test_it_can_be_recorded_again(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(again.array("training:iteration"), kept.array("training:iteration")[:same])
         np.testing.assert_allclose(losses(again), losses(kept)[:same], rtol=1e-3)
         assert set(again.channels) == set(kept.channels)
+
+
+@pytest.mark.parametrize(
+    ("opened", "steps"), [("training-vanishing", 11), ("training-healthy", np.inf)], indirect=["opened"]
+)
+def test_the_horizon_over_training_is_as_readme_says(opened: Capture, steps: float) -> None:
+    found = opened.over_frames("rnn.l0:jacobian/lag", "horizon")
+    assert len(opened.frames) == 5 and (np.array(found.values) == steps).all()

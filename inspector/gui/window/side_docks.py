@@ -58,8 +58,9 @@ class Opener(QTreeWidget):
         return QSize(self.sizeHintForColumn(0) + frame + 4, super().sizeHint().height())
 
     def fill(self, samples: Sequence[Sample], recent: Sequence[str], trainings: Sequence[Training] = ()) -> None:
-        """List samples by their row, then recorded trainings and recent files."""
+        """List recorded trainings, samples by their row, then recent files."""
         self.clear()
+        self._list_trainings(trainings)
         top = QTreeWidgetItem(self, ["Samples"])
         for sample in samples:
             item = QTreeWidgetItem(top, [clean(f"{sample.row}  {sample.name}")])
@@ -70,7 +71,6 @@ class Opener(QTreeWidget):
                 child = QTreeWidgetItem(item, [f"step {step:,}" if step is not None else path.name])
                 child.setData(0, DATA, ("sample", sample.name, path.name))
         top.setExpanded(True)
-        self._list_trainings(trainings)
         if recent:
             again = QTreeWidgetItem(self, ["Recent"])
             for place in recent:
