@@ -20,6 +20,7 @@ from inspector.engine.pipeline import Recording, record
 from inspector.engine.pipeline.starting import start_of
 from inspector.engine.watch.attachment import Attachment
 from inspector.engine.watch.core import Core, optimizers_of
+from inspector.engine.watch.frame_limit import DEFAULT
 from inspector.engine.watch.measure import Found, Moment
 from inspector.engine.watch.optimizer_settings import described
 from inspector.engine.watch.pace import Pace
@@ -304,10 +305,10 @@ def watch(
     model: nn.Module, optimizer: Any = None, path: Path | str = "run.inspect", *, every: int | None = None,
     share: float = 0.02, cost: str = "normal", modules: Iterable[str] = (), probe: Any = None, probe_loss: Any = None,
     probe_every: int | None = None, probe_training: bool = False, quantities: Iterable[str] = (),
-    secret: str | bytes | Path | None = None,
+    secret: str | bytes | Path | None = None, frames_gb: float = DEFAULT,
 ) -> Watcher:  # fmt: skip
     """Attach to a training loop: see `inspector.watch`. Raises ValueError, TypeError or CaptureError."""
-    asked = wanted(probe, probe_loss, probe_training, probe_every, tuple(quantities))
+    asked = wanted(probe, probe_loss, probe_training, probe_every, tuple(quantities), frames_gb)
     settings = Settings(every=every, share=share, cost=cost, modules=tuple(modules), probe=asked)
     if not isinstance(model, nn.Module):
         raise TypeError(f"watch was given {type(model).__name__} as the model; expected a torch.nn.Module.")
