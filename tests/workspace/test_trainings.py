@@ -18,6 +18,7 @@ from safetensors import safe_open
 
 import inspector
 from inspector.capture import Capture
+from inspector.cli import main
 from inspector.workspace.samples import list_samples
 from inspector.workspace.trainings import find_training, list_trainings, path_or_training, read_training
 from sample_models import record
@@ -168,3 +169,11 @@ def test_it_can_be_recorded_again(name: str, tmp_path: Path) -> None:
 def test_the_horizon_over_training_is_as_readme_says(opened: Capture, steps: float) -> None:
     found = opened.over_frames("rnn.l0:jacobian/lag", "horizon")
     assert len(opened.frames) == 5 and (np.array(found.values) == steps).all()
+
+
+def test_a_name_instead_of_a_command_opens_the_window_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr("inspector.cli.command._window", lambda paths, _python: asked.append(paths) or 0)
+    monkeypatch.setattr(sys, "argv", ["inspector", "training-spike"])
+    assert main() == 0
+    assert asked == [[path_or_training("training-spike")]] and asked[0][0].endswith("spike.inspect")
