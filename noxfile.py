@@ -41,7 +41,9 @@ def headless(session: nox.Session) -> None:
 def oracles(session: nox.Session) -> None:
     """Tests against libraries that nothing else needs; installs the extra of that name."""
     session.run("pip", "install", "-q", "-c", "constraints.txt", ".[oracles]")
-    session.run("python", "-m", "pytest", "tests/oracles", *session.posargs, env={"INSPECTOR_ORACLES": "1"})
+    session.run("pip", "install", "-q", "--no-deps", "norse==0.0.4")
+    tests = ("tests/oracles", "tests/foreign/test_norse_training.py")
+    session.run("python", "-m", "pytest", *tests, *session.posargs, env={"INSPECTOR_ORACLES": "1"})
 
 
 @nox.session

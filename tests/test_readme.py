@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -47,7 +48,7 @@ def run_block(name: str, **given: Any) -> dict[str, Any]:
 
 def test_every_block_is_known_and_run() -> None:
     assert None not in BLOCKS, "a block of Python in README that no test runs"
-    assert set(BLOCKS) == {*EXPECTED, "loop"}
+    assert set(BLOCKS) == {*EXPECTED, "loop", "training"}
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
@@ -77,3 +78,26 @@ def test_the_loop_of_readme_is_a_recurrence() -> None:
 
     with inspector.run(Model(), torch.randn(6, 3), only=("states", "gates")) as capture:
         assert [name for name in capture.channels if name.endswith(":h")], sorted(capture.channels)
+
+
+def test_the_training_of_readme_is_watched_and_does_not_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shorter = (
+        BLOCKS["training"].replace("range(600)", "range(12)").replace("inspector.watch(", "watcher = inspector.watch(")
+    )
+    monkeypatch.setitem(BLOCKS, "training", shorter)
+    run_block("training")["watcher"].close()
+    with inspector.open_capture(tmp_path / "rnn.inspect") as capture:
+        norms = capture.array("rnn.l0:gradient/state_norm", 0)
+        assert norms[0] < 1e-9 * norms[-1] and abs(capture.array("training:loss")[0] - 2.08) < 0.1
+
+
+def test_every_picture_of_readme_is_there_and_those_of_the_training_are_made_by_the_script() -> None:
+    from readme_pictures import PICTURES, SIZE
+
+    shown = re.findall(r"!\[[^\]]+\]\((docs/[^)]+)\)", README.read_text(encoding="utf-8"))
+    assert all((README.parent / path).is_file() for path in shown)
+    assert [Path(path).stem for path in shown if "story-" in path] == list(PICTURES)
+    for name in PICTURES:
+        width, height = struct.unpack(">II", (README.parent / "docs" / f"{name}.png").read_bytes()[16:24])
+        assert (width, height) == SIZE

@@ -16,6 +16,7 @@ from inspector.records import Entry
 from inspector.transport.run_client import ask_catalog
 from inspector.transport.terminal import complain, say
 from inspector.workspace.samples import list_samples, samples_elsewhere
+from inspector.workspace.trainings import list_trainings
 
 ENGINE = ("quantities", "inputs", "loaders", "probes", "cells")
 KINDS = (*ENGINE, "logs", "rules", "panels", "samples")
@@ -70,6 +71,7 @@ def _asked(kinds: Iterable[str]) -> Iterable[tuple[str, list[Entry], list[str]]]
         yield "panels", panels, _broken(PANELS)
     if "samples" in wanted:
         found = [Entry(key=sample.name, title=sample.title, summary=sample.shows) for sample in list_samples()]
+        found += [Entry(key=one.name, title=one.title, summary=one.shows) for one in list_trainings()]
         yield "samples", found, samples_elsewhere()[1]
 
 

@@ -25,6 +25,7 @@ from inspector.cli.sweep import sweep
 from inspector.cli.watch import watch
 from inspector.transport.terminal import complain, say_details
 from inspector.version import __version__
+from inspector.workspace.trainings import find_training, path_or_training
 
 COMMANDS = (
     samples, run, sweep, watch, listen, list_, compare, diverge, export, diagnose_, rules, pack_, catalogue, demo,
@@ -38,9 +39,13 @@ class PathsAllowed(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """A known command, or the hidden `open` with all arguments."""
-        if args and args[0] not in self.commands and (Path(args[0]).exists() or "." in args[0] or "/" in args[0]):
+        if args and args[0] not in self.commands and _is_path(args[0]):
             return "open", self.commands["open"], args
         return super().resolve_command(ctx, args)
+
+
+def _is_path(word: str) -> bool:
+    return Path(word).exists() or "." in word or "/" in word or find_training(word) is not None
 
 
 @click.group(cls=PathsAllowed, invoke_without_command=True)
@@ -65,7 +70,8 @@ def _window(paths: list[str], python: str | None) -> int:
 @click.argument("paths", nargs=-1)
 @click.pass_obj
 def open_(python: str | None, paths: tuple[str, ...]) -> None:
-    """Open the window on some files."""
+    """Open the window on some files, or recorded trainings by their names."""
+    paths = tuple(map(path_or_training, paths))
     for path in paths:
         if not Path(path).exists():
             known = ", ".join(str(command.name) for command in COMMANDS)

@@ -8,6 +8,7 @@ import click
 
 from inspector.capture import Capture, CaptureError, LogView, open_any, open_capture
 from inspector.transport.terminal import complain
+from inspector.workspace.trainings import path_or_training
 
 
 class Fault(click.ClickException):
@@ -23,16 +24,16 @@ class Fault(click.ClickException):
 
 
 def opened(path: str) -> Capture:
-    """The capture at a path. Raises Fault."""
+    """The capture at a path, or the recorded training of that name. Raises Fault."""
     try:
-        return open_capture(path)
+        return open_capture(path_or_training(path))
     except CaptureError as problem:
         raise Fault(str(problem)) from None
 
 
 def opened_any(path: str, run: str | None = None) -> Capture | LogView:
-    """The capture or the log at a path. Raises Fault."""
+    """The capture or the log at a path, or the recorded training of that name. Raises Fault."""
     try:
-        return open_any(path, run)
+        return open_any(path_or_training(path), run)
     except CaptureError as problem:
         raise Fault(str(problem)) from None

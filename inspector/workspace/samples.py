@@ -117,8 +117,7 @@ def _file_of(module: str) -> Path | None:
 def read_sample(path: Path, package: str = "") -> Sample | None:
     """The sample in a file of a package, or None when the file has no card."""
     try:
-        found = path.stat()
-        texts = _texts(path, found.st_mtime_ns, found.st_size)
+        texts = card_texts(path, CARD)
     except (OSError, SyntaxError, ValueError):
         return None
     if texts is None:
@@ -127,24 +126,30 @@ def read_sample(path: Path, package: str = "") -> Sample | None:
     return Sample(file=path, checkpoints=files, module=f"{package}.{path.stem}".lstrip("."), **texts)
 
 
-@lru_cache(maxsize=1000)
-def _texts(path: Path, _changed: int, _size: int) -> dict[str, str] | None:
-    """What the card in a file says, or None where there is none; a file that has not changed is parsed once.
+def card_texts(path: Path, card: str) -> dict[str, str] | None:
+    """What the literal of that name in a file says, or None where there is none; the file is not imported.
 
-    All samples are listed whenever one is opened. Raises OSError, SyntaxError or ValueError.
+    Raises OSError, SyntaxError or ValueError.
     """
+    found = path.stat()
+    return _texts(path, card, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=1000)
+def _texts(path: Path, name: str, _changed: int, _size: int) -> dict[str, str] | None:
+    """A file that has not changed is parsed once: all samples are listed whenever one is opened."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    card = next((card for node in tree.body if (card := _card(node)) is not None), None)
+    card = next((card for node in tree.body if (card := _card(node, name)) is not None), None)
     return None if card is None else {key: str(card.get(key, "")) for key in ("name", "row", "title", "task", "shows")}
 
 
-def _card(node: ast.stmt) -> dict[str, Any] | None:
+def _card(node: ast.stmt, name: str) -> dict[str, Any] | None:
     target: ast.expr | None = None
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
         target = node.targets[0]
     elif isinstance(node, ast.AnnAssign):
         target = node.target
-    if not isinstance(target, ast.Name) or target.id != CARD:
+    if not isinstance(target, ast.Name) or target.id != name:
         return None
     assert isinstance(node, (ast.Assign, ast.AnnAssign))
     if node.value is None:

@@ -21,6 +21,7 @@ from inspector.gui.dialogs.model_dialog import OpenModelDialog
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.model_opening import OpenDialog
 from inspector.records import InputSpec, Load
+from inspector.workspace.trainings import list_trainings
 
 MODELS = """
 import time
@@ -577,3 +578,13 @@ def test_a_folder_of_sequences_is_run(reading: Window, qtbot: object, tmp_path: 
     reading.open_path(str(weights_folder(tmp_path / "texts", "a.txt", "b.txt", "config.json")))
     assert reading.session.running
     finish(reading, qtbot)
+
+
+def test_a_recorded_training_opens_on_its_timeline(window: Window, qtbot: object) -> None:
+    (top,) = window.opener.findItems("Recorded trainings", Qt.MatchFlag.MatchExactly)
+    names = [top.child(n).text(0) for n in range(top.childCount())]
+    assert names == [one.name for one in list_trainings()] and len(names) == 5
+    window.opener.itemActivated.emit(top.child(names.index("training-spike")), 0)
+    qtbot.waitUntil(lambda: window.session.capture is not None and window.timeline_row.isVisible())  # type: ignore[attr-defined]
+    assert window.session.capture is not None
+    assert window.session.capture.path == list_trainings()[names.index("training-spike")].capture

@@ -32,7 +32,7 @@ class NonFiniteTraining:
     reference = "IEEE 754: NaN passes through every further operation"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
-        """One for each curve with such points, the loss first; the first tells of the parameters with such gradients."""
+        """One for each curve with such points, the loss first; the first tells of parameters too."""
         of_gradient, names = _first(table_of(run, COUNTS))
         lines = lines_of(run)
         known = {line.curve.key for line in lines}

@@ -20,6 +20,7 @@ from inspector.capture import CaptureError
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
 from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.pipeline.watched_call import batch_of
+from inspector.engine.watch.frame_limit import DEFAULT, GIGABYTE, FrameLimit
 from inspector.engine.watch.pace import Pace
 from inspector.engine.wording import error_text
 from inspector.records import Frame, Log, Page
@@ -40,7 +41,7 @@ class Wanted:
     Attributes:
         batch: what the model is called on. loss: (output, batch) → (b, t), for gradients by step.
         training: the mode of the model while it is probed. every: iterations between frames, None for growing ones.
-        quantities: keys of quantities instead of the default ones.
+        quantities: keys of quantities instead of the default ones. frames_gb: gigabytes of all frames (frame_limit.py).
     """
 
     batch: Batch
@@ -48,13 +49,17 @@ class Wanted:
     training: bool = False
     every: int | None = None
     quantities: tuple[str, ...] = ()
+    frames_gb: float = DEFAULT
 
 
 def wanted(
-    probe: Any, loss: Any = None, training: bool = False, every: int | None = None, quantities: Sequence[str] = ()
-) -> Wanted | None:
-    """The probe as a batch; None where none is wanted. Raises InputError."""
-    return None if probe is None else Wanted(batch_of(probe), loss, training, every, tuple(quantities))
+    probe: Any, loss: Any = None, training: bool = False, every: int | None = None, quantities: Sequence[str] = (),
+    frames_gb: float = DEFAULT,
+) -> Wanted | None:  # fmt: skip
+    """The probe as a batch; None where none is wanted. Raises InputError, and ValueError for a limit that is none."""
+    if not frames_gb > 0:
+        raise ValueError(f"frames_gb is {frames_gb!r}; expected gigabytes that all frames may take, above 0.")
+    return None if probe is None else Wanted(batch_of(probe), loss, training, every, tuple(quantities), frames_gb)
 
 
 class Prober:
@@ -65,6 +70,7 @@ class Prober:
         self._subject, self._asked, self._pace, self._sink = subject, asked, pace, sink
         self._growth = GROWTH[cost]
         self._options = RunOptions(only=asked.quantities, only_selected=True)
+        self._limit = FrameLimit(asked.frames_gb * GIGABYTE)
         self._next = 0
         self._events = 0
         self._seconds = self._spent = 0.0
@@ -94,13 +100,13 @@ class Prober:
 
     def now(self, iteration: int, text: str = "") -> int:
         """Write a frame; returns its number, -1 where the probe fails."""
-        if self.failed:
+        if self.failed or not self._limit.has_room:
             return -1
         label = f"iteration {iteration:,}" + (f": {text}" if text else "")
         frame = Frame(index=self.frames, label=label, step=iteration)
         every = self._asked.every
-        following = iteration + every if every else math.ceil(iteration * self._growth)
-        self._next = max(iteration + 1, following)
+        distance = every if every else math.ceil(iteration * self._growth) - iteration
+        self._next = iteration + self._limit.distance(iteration, max(1, distance))
         began = time.monotonic()
         self.frames += 1
         try:
@@ -118,17 +124,26 @@ class Prober:
         return frame.index
 
     def _perform(self, frame: Frame) -> None:
-        model = self._subject.model
+        model, copies = self._subject.model, Copies(self._sink)
         modes = [(part, part.training) for part in model.modules()]
         device = next((one.device for one in model.parameters()), torch.device("cpu"))
         try:
             model.train(self._asked.training)
-            perform(
-                self._subject, to_device(self._asked.batch, str(device)), Copies(self._sink), self._options, frame=frame
-            )
+            perform(self._subject, to_device(self._asked.batch, str(device)), copies, self._options, frame=frame)
         finally:
             for part, mode in modes:
                 part.training = mode
+            self._count(copies.size)
+
+    def _count(self, size: int) -> None:
+        """A frame took so many bytes: later ones are further apart where the limit needs that, which is said."""
+        if self._limit.wrote(size):
+            said = f"Frames take half of {self._asked.frames_gb:g} GB (frames_gb): they become rarer from here on."
+            self._sink.write(Log(said, "info", "watch"))
+        if not self._limit.has_room:
+            self._sink.write(
+                Log(f"Frames have taken {self._asked.frames_gb:g} GB (frames_gb): there is no other.", source="watch")
+            )
 
 
 class Copies:
@@ -136,9 +151,11 @@ class Copies:
 
     def __init__(self, sink: Any) -> None:
         self._sink = sink
+        self.size = 0
 
     def write(self, record: Any) -> None:
         """Pass a record on."""
         if isinstance(record, Page):
+            self.size += record.array.nbytes
             record = Page(record.channel, record.frame, record.offset, record.array.copy())
         self._sink.write(record)

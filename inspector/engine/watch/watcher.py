@@ -21,6 +21,7 @@ from inspector.engine.pipeline import Recording, record
 from inspector.engine.pipeline.starting import start_of
 from inspector.engine.watch.attachment import Attachment
 from inspector.engine.watch.core import Core, optimizers_of
+from inspector.engine.watch.frame_limit import DEFAULT
 from inspector.engine.watch.measure import Found, Moment
 from inspector.engine.watch.optimizer_settings import described
 from inspector.engine.watch.orders import Orders, Reading, Test
@@ -370,10 +371,10 @@ def watch(
     share: float = 0.02, cost: str = "normal", modules: Iterable[str] = (), probe: Any = None, probe_loss: Any = None,
     probe_every: int | None = None, probe_training: bool = False, quantities: Iterable[str] = (),
     break_on: str | Test | None = None, pause_timeout: float = 3600.0, secret: str | bytes | Path | None = None,
-    fingerprints: bool = False,
+    fingerprints: bool = False, frames_gb: float = DEFAULT,
 ) -> Watcher:  # fmt: skip
     """Attach to a training loop: see `inspector.watch`. Raises ValueError, TypeError or CaptureError."""
-    asked = wanted(probe, probe_loss, probe_training, probe_every, tuple(quantities))
+    asked = wanted(probe, probe_loss, probe_training, probe_every, tuple(quantities), frames_gb)
     settings = Settings(
         every=every, share=share, cost=cost, modules=tuple(modules), probe=asked, break_on=break_on,
         pause_timeout=pause_timeout, fingerprints=fingerprints,

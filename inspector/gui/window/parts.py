@@ -29,6 +29,7 @@ from inspector.gui.window.side_docks import ModelTree, Opener, Readout
 from inspector.gui.window.status_row import StatusRow
 from inspector.gui.window.timeline_bar import TimelineBar
 from inspector.workspace.samples import list_samples
+from inspector.workspace.trainings import list_trainings
 
 
 class Parts(QMainWindow):
@@ -113,8 +114,8 @@ class Parts(QMainWindow):
         return self.sequences.input
 
     def list_what_opens(self) -> None:
-        """List samples and recent files."""
-        self.opener.fill(list_samples(), self.settings.recent())
+        """List samples, recorded trainings and recent files."""
+        self.opener.fill(list_samples(), self.settings.recent(), list_trainings())
 
     # -- messages
 

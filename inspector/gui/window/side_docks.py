@@ -22,6 +22,7 @@ from inspector.capture import Capture
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.workspace.samples import Sample, step_of
+from inspector.workspace.trainings import Training
 
 DATA = Qt.ItemDataRole.UserRole
 COMPARED = ": frame "
@@ -35,7 +36,10 @@ INDENT = 14
 
 
 class Opener(QTreeWidget):
-    """Samples with their checkpoints, and recent captures. `sample_chosen(name, checkpoint)`, `path_chosen(path)`."""
+    """Samples with their checkpoints, recorded trainings, recent captures.
+
+    `sample_chosen(name, checkpoint)`, `path_chosen(path)`.
+    """
 
     sample_chosen = Signal(str, str)
     path_chosen = Signal(str)
@@ -53,9 +57,10 @@ class Opener(QTreeWidget):
         frame = 2 * self.frameWidth() + self.verticalScrollBar().sizeHint().width()
         return QSize(self.sizeHintForColumn(0) + frame + 4, super().sizeHint().height())
 
-    def fill(self, samples: Sequence[Sample], recent: Sequence[str]) -> None:
-        """List samples by their row, then recent files."""
+    def fill(self, samples: Sequence[Sample], recent: Sequence[str], trainings: Sequence[Training] = ()) -> None:
+        """List recorded trainings, samples by their row, then recent files."""
         self.clear()
+        self._list_trainings(trainings)
         top = QTreeWidgetItem(self, ["Samples"])
         for sample in samples:
             item = QTreeWidgetItem(top, [clean(f"{sample.row}  {sample.name}")])
@@ -74,6 +79,16 @@ class Opener(QTreeWidget):
                 item.setData(0, DATA, ("path", place, ""))
                 item.setDisabled(not Path(place).exists())
             again.setExpanded(True)
+
+    def _list_trainings(self, trainings: Sequence[Training]) -> None:
+        if not trainings:
+            return
+        top = QTreeWidgetItem(self, ["Recorded trainings"])
+        for one in trainings:
+            item = QTreeWidgetItem(top, [clean(one.name)])
+            item.setToolTip(0, tooltip(f"{one.title}: {one.task}. Look for: {one.shows}"))
+            item.setData(0, DATA, ("path", str(one.capture), ""))
+        top.setExpanded(True)
 
     def _activated(self, item: QTreeWidgetItem, _column: int) -> None:
         found = item.data(0, DATA)
