@@ -21,6 +21,7 @@ from torch import nn
 
 from inspector.engine.attention.recorder import AttentionRecorder
 from inspector.engine.attention.selected_sample import SelectedSample
+from inspector.engine.attention.written.untaken import lines
 from inspector.engine.hooks.function_mode import FUSED, SwitchedMode, runs_fused
 from inspector.engine.hooks.module_stack import CalledModules, ModuleStack
 from inspector.engine.registries import PROBES
@@ -84,6 +85,8 @@ class AttentionProbe:
         trace.attentions.extend(recorder.attentions())
         for place, reason in recorder.refused.items():
             emit.refuse(f"{place}:attention", reason)
+        for line in lines(recorder.own.origins):
+            emit.sink.write(Log(line, "info", "engine"))
         if recorder.broken:
             emit.refuse("model:attention", recorder.broken)
         if self._scripted and not recorder.seen:
@@ -137,25 +140,48 @@ class _Mode(SwitchedMode):
 
 
 def _handlers(recorder: AttentionRecorder) -> list[tuple[Any, Handler]]:
-    tensor = torch.Tensor
-    softmaxes = [torch.softmax, torch.special.softmax, F.softmax, tensor.softmax]
-    products = [torch.matmul, torch.bmm, tensor.matmul, tensor.bmm, tensor.__matmul__]
-    passing = [
-        F.dropout, torch.dropout, torch.nan_to_num, torch.masked_fill, torch.unsqueeze,
-        tensor.to, tensor.type_as, tensor.float, tensor.half, tensor.bfloat16, tensor.contiguous,
-        tensor.unsqueeze, tensor.masked_fill, tensor.nan_to_num,
-    ]  # fmt: skip
-    reshaping = [torch.reshape, torch.flatten, tensor.view, tensor.reshape, tensor.flatten, tensor.unflatten]
-    return [
+    """The functions that are looked at, each with what looks at it."""
+    own, tensor = recorder.own, torch.Tensor
+    named: list[tuple[Handler, str]] = [
+        (own.product, "matmul bmm mm mv"),
+        (own.sigmoid, "sigmoid"),
+        (own.masked, "masked_fill masked_fill_"),
+        (own.chosen, "where"),
+        (own.added, "add add_ sub sub_"),
+        (own.multiplied, "mul mul_ multiply"),
+        (own.summed, "sum"),
+        (own.made, "exp div div_ true_divide clamp clamp_ clamp_min relu scatter scatter_ softmin square pow"),
+        (own.passed, "unsqueeze nan_to_num contiguous clone to type type_as float half bfloat16 double log_softmax"),
+        (own.routed, "topk"),
+        (recorder.reshaped, "reshape flatten view unflatten"),
+        (own.softmax, "softmax"),
+    ]
+    spaces = (torch, tensor)
+    found = [
+        (getattr(space, name), handler)
+        for handler, names in named
+        for name in names.split()
+        for space in spaces
+        if hasattr(space, name)
+    ]
+    found += [(function, own.softmax) for function in (torch.special.softmax, F.softmax, F.gumbel_softmax)]
+    found += [(function, own.dropped) for function in (F.dropout, torch.dropout, F.alpha_dropout)]
+    found += [(function, own.made) for function in (F.relu, F.one_hot, F.normalize, F.threshold, F.softplus)]
+    found += [(F.sigmoid, own.sigmoid), (torch.special.expit, own.sigmoid), (F.log_softmax, own.passed)]
+    found += [(function, own.stacked) for function in (torch.stack,)]
+    found += [(function, recorder.joined) for function in (torch.cat, torch.concat, torch.concatenate)]
+    found += [
         (F.scaled_dot_product_attention, recorder.sdpa),
         (F.multi_head_attention_forward, recorder.function),
-        (torch.einsum, recorder.einsum),
-        *((function, recorder.softmax) for function in softmaxes),
-        *((function, recorder.product) for function in products),
-        *((function, recorder.passed_on) for function in passing),
-        *((function, recorder.reshaped) for function in reshaping),
-        *((function, recorder.joined) for function in (torch.cat, torch.concat, torch.concatenate)),
+        (F.linear, own.layer),
+        (F.softmin, own.softmin),
+        (torch.einsum, own.einsum),
+        (torch.tensordot, own.tensordot),
+        (tensor.__setitem__, own.assigned),
+        (tensor.__rsub__, own.passed),
+        (tensor.__rdiv__, own.made),
     ]
+    return found
 
 
 _COMPILED = (
