@@ -147,12 +147,17 @@ def _handlers(recorder: AttentionRecorder) -> list[tuple[Any, Handler]]:
         (own.sigmoid, "sigmoid"),
         (own.masked, "masked_fill masked_fill_"),
         (own.chosen, "where"),
-        (own.added, "add add_ sub sub_"),
+        (own.added, "add add_"),
+        (own.subtracted, "sub sub_ subtract"),
         (own.multiplied, "mul mul_ multiply"),
         (own.summed, "sum"),
-        (own.made, "exp div div_ true_divide clamp clamp_ clamp_min relu scatter scatter_ softmin square pow"),
+        (own.made, "exp div div_ true_divide clamp clamp_ clamp_min relu square pow"),
         (own.passed, "unsqueeze nan_to_num contiguous clone to type type_as float half bfloat16 double log_softmax"),
         (own.routed, "topk"),
+        (own.largest, "argmax max"),
+        (own.scattered, "scatter scatter_"),
+        (own.gathered, "gather"),
+        (own.along, "take_along_dim"),
         (recorder.reshaped, "reshape flatten view unflatten"),
         (own.softmax, "softmax"),
     ]
@@ -164,9 +169,9 @@ def _handlers(recorder: AttentionRecorder) -> list[tuple[Any, Handler]]:
         for space in spaces
         if hasattr(space, name)
     ]
-    found += [(function, own.softmax) for function in (torch.special.softmax, F.softmax, F.gumbel_softmax)]
+    found += [(function, own.softmax) for function in (torch.special.softmax, F.softmax)]
     found += [(function, own.dropped) for function in (F.dropout, torch.dropout, F.alpha_dropout)]
-    found += [(function, own.made) for function in (F.relu, F.one_hot, F.normalize, F.threshold, F.softplus)]
+    found += [(function, own.made) for function in (F.relu, F.normalize, F.threshold, F.softplus)]
     found += [(F.sigmoid, own.sigmoid), (torch.special.expit, own.sigmoid), (F.log_softmax, own.passed)]
     found += [(function, own.stacked) for function in (torch.stack,)]
     found += [(function, recorder.joined) for function in (torch.cat, torch.concat, torch.concatenate)]
@@ -175,6 +180,10 @@ def _handlers(recorder: AttentionRecorder) -> list[tuple[Any, Handler]]:
         (F.multi_head_attention_forward, recorder.function),
         (F.linear, own.layer),
         (F.softmin, own.softmin),
+        (F.gumbel_softmax, own.gumbel),
+        (F.one_hot, own.one_hot),
+        (tensor.__getitem__, own.indexed),
+        (tensor.__pow__, own.made),
         (torch.einsum, own.einsum),
         (torch.tensordot, own.tensordot),
         (tensor.__setitem__, own.assigned),

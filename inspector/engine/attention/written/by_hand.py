@@ -12,9 +12,10 @@ from torch import Tensor
 
 from inspector.engine.attention.calls import WITHOUT_DROPOUT, from_weights
 from inspector.engine.attention.selected_sample import SelectedSample
-from inspector.engine.attention.written import judging, masking
+from inspector.engine.attention.written import judging, masking, picked
 from inspector.engine.attention.written.contraction import (
     Contraction,
+    Operand,
     Roles,
     of_einsum,
     of_matmul,
@@ -57,6 +58,10 @@ class ByHand:
         dim = kwargs.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else -1)
         self.weights("softmax", args[0] if args else kwargs["input"], out, -1 if dim is None else dim)
 
+    def gumbel(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """gumbel_softmax(logits, tau, hard, eps, dim): the weights are those that were drawn."""
+        self.weights("softmax", args[0] if args else kwargs["logits"], out, kwargs.get("dim", -1))
+
     def softmin(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """A softmax of the negative scores."""
         dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
@@ -93,6 +98,20 @@ class ByHand:
                 self.facts.pass_on(source, out, replace(known, made=True))
             else:
                 self.facts.note(out, Facts(made=True))
+
+    def one_hot(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """one_hot of the keys with the largest scores."""
+        picked.one_hot(self.facts, args[0] if args else kwargs["tensor"], out)
+
+    def scattered(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """scatter(zeros, dim, index, value), in place or not."""
+        given = masking.arguments(args, kwargs, ("input", "dim", "index", "src"))
+        if given["dim"] in (-1, out.dim() - 1) and masking.constant(given.get("src", given.get("value"))) is not None:
+            picked.one_hot(self.facts, given["index"], out)
+
+    def largest(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """argmax or max along an axis: perhaps the index of a key."""
+        picked.largest(self.facts, args, kwargs, out)
 
     # --- what passes them on
 
@@ -143,7 +162,17 @@ class ByHand:
         """A sum: one of both may be a mask."""
         if not isinstance(out, Tensor) or not out.is_floating_point() or len(args) < 2:
             return
-        for source, mask in ((args[0], args[1]), (args[1], args[0])):
+        self._plus(args[0], args[1], out)
+
+    def subtracted(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """A difference: of scores and their largest, or with a mask of large numbers."""
+        if isinstance(out, Tensor) and out.is_floating_point() and len(args) > 1:
+            other = args[1]
+            plain = isinstance(other, Tensor) and (other.requires_grad or other.dim() < 1)
+            self._plus(args[0], other if plain or not isinstance(other, Tensor) else -other.detach(), out)
+
+    def _plus(self, one: Any, two: Any, out: Tensor) -> None:
+        for source, mask in ((one, two), (two, one)):
             known = self.facts.of(source)
             if not isinstance(source, Tensor):
                 continue
@@ -235,6 +264,29 @@ class ByHand:
         keepdim = bool(kwargs.get("keepdim", args[2] if len(args) > 2 else False))
         self.consider(of_sum(found[1], found[2], axes, keepdim, out))
 
+    def gathered(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """gather(values, dim, index)."""
+        given = masking.arguments(args, kwargs, ("input", "dim", "index"))
+        if self.facts.of(given["index"]) is not None:
+            self._picks(picked.gathered(self.facts, given["input"], given["dim"], given["index"], out))
+
+    def along(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """take_along_dim(values, index, dim)."""
+        given = masking.arguments(args, kwargs, ("input", "indices", "dim"))
+        if self.facts.of(given["indices"]) is not None and isinstance(given.get("dim"), int):
+            index = given["indices"]
+            wide = index.expand(*given["input"].shape[: given["dim"]], *out.shape[given["dim"] :])
+            self._picks(picked.gathered(self.facts, given["input"], given["dim"], wide, out))
+
+    def indexed(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
+        """values[arange, index]."""
+        if isinstance(args[1], tuple) and any(self.facts.of(one) is not None for one in args[1]):
+            self._picks(picked.indexed(self.facts, args[0], args[1], out))
+
+    def _picks(self, contraction: Contraction | None) -> None:
+        if contraction is not None:
+            self.weighs(contraction)
+
     def consider(self, contraction: Contraction) -> None:
         """A sum of products in which either operand may be the weights."""
         if not (self._weighs(contraction.left.tensor) and self.weighs(contraction)):
@@ -251,10 +303,13 @@ class ByHand:
         roles = contraction.roles()
         if roles is None:
             return False
+        if not contraction.left.tensor.is_floating_point():  # one_hot gives whole numbers
+            left = Operand(contraction.left.tensor.to(contraction.out.tensor.dtype), contraction.left.axes)
+            contraction = replace(contraction, left=left)
         origin = known.origin or self._by_values(contraction, roles)
         if origin is None:
             return False
-        if origin.kind == "sigmoid":
+        if origin.kind in ("sigmoid", "hard"):
             origin.place, origin.module = self.where()
         values = self.facts.of(contraction.right.tensor) or NOTHING
         reason = judging.verdict(self.selected, origin, contraction, roles, known, values)

@@ -28,6 +28,7 @@ class Origin:
         fixed: the scores are parameters.
         taken: it was attention.
         reason: why it is not, as far as is known.
+        masked: of indices of keys, (…, k) which keys were masked in the scores.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class Origin:
     fixed: bool = False
     taken: bool = False
     reason: str = ""
+    masked: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +136,12 @@ class FactTable:
 
     def pass_on(self, source: Tensor, result: object, facts: Facts | None = None) -> None:
         """What is known of one tensor holds for a result of the same shape, or one with its entries in their order."""
+        changed = facts is not None
         facts = self.of(source) if facts is None else facts
-        if facts is None or not isinstance(result, Tensor) or not facts.worth or _same_memory(source, result):
+        if facts is None or not isinstance(result, Tensor) or not facts.worth:
             return
+        if not changed and _same_memory(source, result):
+            return  # a view
         self.note(result, moved(facts, source.shape, result.shape))
 
     def _forget(self) -> None:
