@@ -43,6 +43,8 @@ class AttentionRecorder:
 
     selected: SelectedSample
     where: Callable[[], tuple[str, str]]
+    arrived: Callable[[Attention], None] = lambda _attention: None
+    """Called with each attention as soon as it is known."""
     seen: list[Attention] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     broken: str = ""
@@ -50,7 +52,7 @@ class AttentionRecorder:
     """What the model computes itself."""
 
     def __post_init__(self) -> None:
-        self.own = ByHand(self.selected, self.where, self.seen.append)
+        self.own = ByHand(self.selected, self.where, self.add)
 
     def guarded(self, record: Callable[..., None], *arguments: Any) -> None:
         """Call one of the methods below so that nothing it does reaches the user's model."""
@@ -68,6 +70,11 @@ class AttentionRecorder:
                 f"Recording the attention of {place} failed ({error_text(error)[:150]}); "
                 "attention after it is not shown."
             )
+
+    def add(self, attention: Attention) -> None:
+        """Keep one attention."""
+        self.seen.append(attention)
+        self.arrived(attention)
 
     def sdpa(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> None:
         """F.scaled_dot_product_attention(query, key, value, …) returned `out`."""
@@ -88,7 +95,7 @@ class AttentionRecorder:
             values = self.selected.fold(value)[..., : seen.key.shape[-2], :]
             output = self.selected.fold_returned(out)
             seen.check = check(seen, values, lambda rows: output[:, rows].transpose(0, 1), lambda heads, _rows: heads)
-        self.seen.append(of_nested(self.selected, seen) if query.is_nested else seen)
+        self.add(of_nested(self.selected, seen) if query.is_nested else seen)
 
     def function(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """F.multi_head_attention_forward(…) returned `out`, (output, weights or None)."""
@@ -98,14 +105,14 @@ class AttentionRecorder:
         _refuse_unreadable(bound.arguments["query"], bound.arguments["key"])
         if bound.arguments["static_k"] is not None or bound.arguments["static_v"] is not None:
             raise Unsupported("it was given ready-made keys or values (static_k, static_v)")
-        self.seen.append(attention_projection.from_function(self.selected, place, module, bound.arguments, out[0]))
+        self.add(attention_projection.from_function(self.selected, place, module, bound.arguments, out[0]))
 
     def module(self, module: nn.MultiheadAttention, name: str, args: Any, kwargs: Any, out: Any) -> None:
         """A MultiheadAttention in eval mode returned `out`, (output, weights or None)."""
         bound = _MODULE.bind(module, *args, **kwargs)
         bound.apply_defaults()
         _refuse_unreadable(bound.arguments["query"])
-        self.seen.append(attention_projection.from_module(self.selected, name, module, bound.arguments, out[0]))
+        self.add(attention_projection.from_module(self.selected, name, module, bound.arguments, out[0]))
 
     def layer(self, layer: nn.TransformerEncoderLayer, name: str, args: Any, kwargs: Any, out: Tensor) -> None:
         """A TransformerEncoderLayer ran fused and returned `out`."""
@@ -113,7 +120,7 @@ class AttentionRecorder:
         bound.apply_defaults()
         _refuse_unreadable(bound.arguments["src"])
         place = f"{name}.self_attn"
-        self.seen.append(attention_projection.from_encoder_layer(self.selected, place, layer, bound.arguments, out))
+        self.add(attention_projection.from_encoder_layer(self.selected, place, layer, bound.arguments, out))
 
     def reshaped(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """A reshape: it shows the order in which the batch was merged with other axes."""

@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from inspector.engine.attention.live import LiveRows
 from inspector.engine.attention.recorder import AttentionRecorder
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written.untaken import lines
@@ -65,7 +66,8 @@ class AttentionProbe:
         selected = SelectedSample(batch.size, batch.look_at, batch.length, batch.steps, trace.subject.elsewhere)
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
-        self._recorder = AttentionRecorder(selected, (self._stack or CalledModules(model)).place)
+        live = LiveRows(emit, batch.look_at)
+        self._recorder = AttentionRecorder(selected, (self._stack or CalledModules(model)).place, live.arrived)
         self._mode = _Mode(self._recorder)
         self._mode.on(True)
 

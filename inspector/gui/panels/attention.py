@@ -31,6 +31,8 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
+ROWS = "attention/rows"
+"""Signal of the rows of a decoder that runs."""
 UNBOUNDED = 16_777_215.0
 BEYOND = 60
 """Pixels by which a text may pass the end of its axis before it is turned."""
@@ -117,8 +119,10 @@ class Attention(Panel):
         super().set_theme(theme)
 
     def maps(self) -> list[Channel]:
-        """The attention maps, in the order of the model."""
-        return [channel for channel in self.channels() if channel.kind == "attention"]
+        """The attention maps, in the order of the model; rows that came one by one only until the map is there."""
+        maps = [channel for channel in self.channels() if channel.kind == "attention"]
+        whole = {channel.place for channel in maps if not channel.name.endswith(ROWS)}
+        return [channel for channel in maps if not channel.name.endswith(ROWS) or channel.place not in whole]
 
     def statistics(self) -> list[Channel]:
         """The statistics of the chosen place."""

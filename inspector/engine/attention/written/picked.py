@@ -46,8 +46,10 @@ def gathered(facts: FactTable, source: Tensor, dim: int, index: Tensor, out: Ten
     """
     dim %= source.dim()
     after = source.dim() - dim - 1
-    chosen = index[(..., *(0,) * after)] if after else index
-    if index.shape[:dim] != source.shape[:dim] or not bool((index == chosen.reshape(*chosen.shape, *(1,) * after)).all()):
+    chosen = index.flatten(dim + 1)[..., 0] if after else index
+    if index.shape[:dim] != source.shape[:dim] or not bool(
+        (index == chosen.reshape(*chosen.shape, *(1,) * after)).all()
+    ):
         return None
     if index.shape[dim + 1 :] != source.shape[dim + 1 :]:
         return None
