@@ -82,7 +82,8 @@ def ran(
     batch = Batch(x, torch.tensor(list(lengths or [x.shape[1]] * len(x))), look_at=min(sample, len(x) - 1))
     sink = Listed()
     torch.manual_seed(11)
-    plain = model(x)
+    with torch.no_grad():
+        plain = model(x)
     trace = perform(Subject(model), batch, sink, RunOptions(only=list(quantities), seed=11))
     if isinstance(plain, Tensor) and isinstance(trace.output, Tensor) and not model.training:
         assert torch.equal(plain.detach(), trace.output.detach())

@@ -23,6 +23,7 @@ from inspector.engine.attention.calls import (
     check,
     of_nested,
 )
+from inspector.engine.attention.flex import from_flex
 from inspector.engine.attention.masks import written_out
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written.by_hand import ByHand
@@ -58,6 +59,9 @@ class AttentionRecorder:
         """Call one of the methods below so that nothing it does reaches the user's model."""
         if self.broken or in_backward():
             return
+        by_hand = getattr(record, "__self__", None) is self.own
+        if by_hand and torch._C._functorch.peek_interpreter_stack() is not None:
+            return  # inside a torch.func transform tensors have no values to read
         try:
             with torch.no_grad():
                 record(*arguments)
@@ -96,6 +100,11 @@ class AttentionRecorder:
             output = self.selected.fold_returned(out)
             seen.check = check(seen, values, lambda rows: output[:, rows].transpose(0, 1), lambda heads, _rows: heads)
         self.add(of_nested(self.selected, seen) if query.is_nested else seen)
+
+    def flex(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
+        """flex_attention(query, key, value, …) returned `out`."""
+        place, module = self.where()
+        self.add(from_flex(self.selected, place, module, args, dict(kwargs), out))
 
     def function(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """F.multi_head_attention_forward(…) returned `out`, (output, weights or None)."""

@@ -5,7 +5,7 @@ path of nn.MultiheadAttention, nn.TransformerEncoderLayer and nn.TransformerEnco
 the last bits; so it is switched off while such a module runs, and queries and keys are recomputed from the module's
 input beside the unchanged call. Outputs are therefore bitwise identical to those of a run without the probe. (A
 subclass with a forward of its own that calls the fused forward is the exception: it runs unfused.) Not recorded:
-attention inside TorchScript, torch.compile and flex_attention.
+attention inside TorchScript and torch.compile.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from inspector.engine.attention import flex
 from inspector.engine.attention.live import LiveRows
 from inspector.engine.attention.recorder import AttentionRecorder
 from inspector.engine.attention.selected_sample import SelectedSample
@@ -192,6 +193,8 @@ def _handlers(recorder: AttentionRecorder) -> list[tuple[Any, Handler]]:
         (tensor.__rsub__, own.passed),
         (tensor.__rdiv__, own.made),
     ]
+    if flex.operation() is not None:
+        found.append((flex.operation(), recorder.flex))
     return found
 
 

@@ -203,7 +203,7 @@ def test_every_sample_of_the_batch_is_its_own() -> None:
 def test_a_sum_over_the_batch_is_refused() -> None:
     """Values of all sequences in one sum: there is no map of one sequence."""
     seen = ran(Written(lambda x: torch.einsum("bqk,bkd->qd", scores(x).softmax(-1), x)).eval(), inputs())
-    assert "no axis" in seen.sink.refusals()["inner:attention"]
+    assert "same for all sequences" in seen.sink.refusals()["inner:attention"]
     assert not [name for name in seen.sink.names() if ":attention" in name]
 
 

@@ -316,6 +316,8 @@ class ByHand:
         if reason:
             origin.reason = reason
             return False
+        if origin.taken:
+            return True  # other values with the same weights
         origin.taken = True  # or refused with a reason of its own
         return self._record(lay_out(self.selected, contraction, roles), known, origin)
 

@@ -20,6 +20,7 @@ ATTENDING = ("attn", "attention")
 """A module whose name or class contains one of these attends, whatever its scores come from."""
 MIXING = ("expert", "moe", "router", "mixture")
 
+COMMON = "the values are the same for all sequences of the batch"
 UNUSED = "its result is not multiplied with values and summed over that axis, as that of a classifier or a policy"
 GATE = "it multiplies numbers one by one and nothing is summed: a gate"
 ROUTED = "the largest of it are picked (topk): a router"
@@ -30,8 +31,9 @@ OUTPUTS = "its scores are the outputs of one layer, with a weight for each: a mi
 ELSEWHERE = "its result is summed over another axis than the one over which it is normalised"
 PIECES = "its weights are taken one by one (by an index), so its sum is not seen as one"
 
-TOLERANCE = 4.0
-"""How far the sum of n weights may be from 1, in rounding errors of n weights."""
+TOLERANCE, AT_LEAST = 4.0, 1e-5
+"""How far the sum of n weights may be from 1, in rounding errors of n weights, and at least (weights that were computed
+in single precision and cast)."""
 
 
 def verdict(
@@ -80,8 +82,7 @@ def sums_to_one(weights: Tensor) -> bool:
     """Whether rows (…, k) are weights: none below 0, each sums to 1, to 0 (nothing allowed) or is NaN; one to 1."""
     wide = widened(weights.detach())
     total = wide.sum(-1)
-    allowed = TOLERANCE * torch.finfo(weights.dtype).eps * max(16, weights.shape[-1])
-    one = (total - 1.0).abs() <= allowed
+    one = (total - 1.0).abs() <= _allowed(weights)
     right = one | (total == 0.0) | total.isnan()
     return bool(right.all()) and bool(one.any()) and not bool((wide < 0).any())
 
@@ -89,7 +90,11 @@ def sums_to_one(weights: Tensor) -> bool:
 def at_most_one(weights: Tensor) -> bool:
     """Whether rows (…, k) of a softmax sum to 1 at most (less where a mask was applied after it)."""
     total = widened(weights.detach()).nan_to_num().sum(-1)
-    return bool((total <= 1.0 + TOLERANCE * torch.finfo(weights.dtype).eps * max(16, weights.shape[-1])).all())
+    return bool((total <= 1.0 + _allowed(weights)).all())
+
+
+def _allowed(weights: Tensor) -> float:
+    return max(AT_LEAST, TOLERANCE * torch.finfo(weights.dtype).eps * max(16, weights.shape[-1]))
 
 
 def widened(tensor: Tensor) -> Tensor:

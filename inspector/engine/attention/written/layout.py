@@ -14,6 +14,8 @@ from inspector.engine.attention.written.contraction import Contraction, Operand,
 from inspector.engine.cells.base import Check
 from inspector.engine.errors import Unsupported
 
+COMMON = "its values are the same for all sequences of the batch, or the sequences have no axis"
+NO_BATCH = "its common axes of {} entries are no batch of {} sequences"
 ROUNDING = 32.0
 """Allowed error of a sum of products, in rounding errors of the largest product: sums run in another order here."""
 
@@ -41,11 +43,13 @@ class Layout:
         """(a, k, d) the sample's values, repeated for heads that share them."""
         own = "".join(axis for axis in self.heads if axis not in self.repeated)
         right = self.contraction.right
-        part = self._part(right.ordered(self.batch + own + self.roles.keys + self.roles.features))
+        batch = self.batch if self.batch in right.axes else ""
+        given = right.ordered(batch + own + self.roles.keys + self.roles.features)
+        part = self.selected.part(given) if batch else given
         shape = [self.contraction.left.size(axis) if axis in own else 1 for axis in self.heads]
         wide = [self.contraction.left.size(axis) for axis in self.heads]
         keys, features = self.count(self.roles.keys), math.prod(map(right.size, self.roles.features))
-        part = part.reshape(-1, *shape, keys, features)
+        part = part.reshape(-1, *shape, keys, features)  # (n, heads, k, d), n windows
         return part.expand(len(part), *wide, keys, features).reshape(-1, keys, features)
 
     def returned(self) -> Tensor:
@@ -93,7 +97,7 @@ def lay_out(selected: SelectedSample, contraction: Contraction, roles: Roles) ->
     """Find the axes of the selected sample. Raises Unsupported where the sequences of the batch cannot be told."""
     batch = _batch_axis(selected, contraction, roles)
     heads = "".join(axis for axis in roles.shared if axis != batch)
-    queries, repeated = roles.queries, ""
+    queries, repeated = roles.queries.replace(batch, "") if batch else roles.queries, ""
     if len(queries) > 1 and _is_row_axis(selected, contraction, roles, queries[-1]):
         repeated, queries = queries[:-1], queries[-1]
     order = {axis: number for number, axis in enumerate(contraction.left.axes)}
@@ -110,21 +114,28 @@ def _is_row_axis(selected: SelectedSample, contraction: Contraction, roles: Role
 
 
 def _batch_axis(selected: SelectedSample, contraction: Contraction, roles: Roles) -> str:
-    """The axis of the batch: the first common axis where that has its size, or was merged with it; else one of exactly
-    its size. Counter-example: as many heads as sequences, with the heads first."""
-    sizes = [(axis, contraction.left.size(axis)) for axis in roles.shared]
+    """The axis of the batch, "" where there is none.
+
+    The first axis of the weights where that has its size or a multiple of it (windows, heads), else a common axis of
+    exactly its size (time first). Counter-example: as many heads as sequences, with the heads first.
+    """
+    left, first = contraction.left, contraction.left.axes[0]
+    own = left.size(first) == selected.batch and len(left.axes) > 2 and first not in roles.keys
+    if own and first not in roles.shared and roles.shared:
+        raise Unsupported(COMMON)
     if selected.batch == 1:
-        return sizes[0][0] if len(sizes) > 1 and sizes[0][1] == 1 else ""
-    if not sizes:
-        raise Unsupported("its values are the same for all sequences of the batch, or the sequences have no axis")
-    exact = [axis for axis, size in sizes if size == selected.batch]
-    first, size = sizes[0]
-    if size == selected.batch or size in selected.merged:
+        return first if own else ""
+    if first in roles.shared and (left.size(first) == selected.batch or left.size(first) in selected.merged):
         return first
+    exact = [axis for axis in roles.shared if left.size(axis) == selected.batch]
     if exact:
         return exact[0]
-    if size % selected.batch == 0:
+    if first in roles.shared and left.size(first) % selected.batch == 0:
         return first
-    raise Unsupported(
-        f"its axes of {', '.join(str(size) for _, size in sizes)} entries are no batch of {selected.batch} sequences"
-    )
+    if not roles.shared and first in roles.queries and left.size(first) == selected.batch:
+        return first  # values that all sequences have in common: a memory
+    raise Unsupported(COMMON if not roles.shared else NO_BATCH.format(_sizes(left, roles.shared), selected.batch))
+
+
+def _sizes(operand: Operand, axes: str) -> str:
+    return ", ".join(str(operand.size(axis)) for axis in axes)
