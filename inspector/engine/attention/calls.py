@@ -64,6 +64,7 @@ def attend(
         place=place, module=module, query=_copy(query), key=_copy(_match_heads(query, key)), scale=scale,
         causal=causal, mask=mask, keys_from="position" if first else "source step" if cross else queries_from,
         kept=selected.sample, queries_from=queries_from, note=note, first_query=first, called_with=q,
+        finite_mask=settled.finite,
     )  # fmt: skip
 
 

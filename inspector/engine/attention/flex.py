@@ -1,4 +1,4 @@
-"""flex_attention: its scores are any function of query·key and positions, so its maps are computed as it does, whole."""
+"""flex_attention: its scores are any function of query·key and positions; its maps are computed whole, as it does."""
 
 from __future__ import annotations
 

@@ -263,6 +263,7 @@ def _cut(attention: Attention, length: int) -> None:
     else:
         attention.query, attention.key = attention.query[..., rows, :], attention.key[..., keys, :]
         attention.value = None if attention.value is None else attention.value[..., keys, :]
+    attention.margins = None if attention.margins is None else attention.margins[..., rows]
     if attention.mask is not None:
         mask = attention.mask if attention.mask.shape[-2] == 1 else attention.mask[..., rows, :]
         attention.mask = mask if mask.shape[-1] == 1 else mask[..., keys]

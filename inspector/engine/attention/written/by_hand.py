@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.attention.calls import WITHOUT_DROPOUT, from_weights
+from inspector.engine.attention.rows import margins
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written import judging, masking, picked
 from inspector.engine.attention.written.contraction import (
@@ -86,8 +87,12 @@ class ByHand:
         )
         self.origins.append(origin)
         masked = masking.forbidden(known, scores, out)
-        kept = scores.detach() if masked is not None and masking.finite(known, scores) else None
-        self.facts.note(out, Facts(masked=masked, scores=kept, origin=origin))
+        after = Facts(masked=masked, origin=origin)
+        if known is not None and known.masked is not None and masking.finite(known, scores):
+            applied = known.masked.expand(scores.shape)
+            least = margins(scores.detach().movedim(axis, -1), applied.movedim(axis, -1))
+            after = replace(after, margins=least.unsqueeze(-1).movedim(-1, axis))
+        self.facts.note(out, after)
 
     def made(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """A quotient, an exponential, a clamp: their results may be weights by their values."""
@@ -348,10 +353,10 @@ class ByHand:
                 "with scaled_dot_product_attention only queries and keys are stored"
             )
         masked = None if known.masked is None else layout.of_weights(known.masked.expand(known_shape(layout)))
-        scores = None if known.scores is None or masked is None else layout.of_weights(known.scores)
+        rows = None if known.margins is None else layout.of_weights(known.margins.expand(known_shape(layout)))
         seen = from_weights(
             self.selected, origin.place, origin.module, part.clone(), _note(layout, known, origin),
-            masked=masked, margins=None if scores is None or masked is None else masking.margins(scores, masked),
+            masked=masked, margins=None if rows is None else rows[..., 0].double(),
         )  # fmt: skip
         seen.check = layout.check()
         self.found(seen)
@@ -372,7 +377,7 @@ def known_shape(layout: Layout) -> torch.Size:
 
 def moved_masks(facts: Facts, source: Tensor, out: Tensor) -> Facts:
     """Facts of a sum, whose mask may have more axes than the scores."""
-    return facts if facts.masked is None or source.shape == out.shape else replace(facts, scores=None, clean=None)
+    return facts if facts.masked is None or source.shape == out.shape else replace(facts, margins=None, clean=None)
 
 
 def _of_outer(place: str, module: str) -> str:

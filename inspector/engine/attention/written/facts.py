@@ -49,7 +49,7 @@ class Facts:
 
     Attributes:
         masked: True where a mask was applied.
-        scores: before the softmax, where finite masks are among them.
+        margins: by how much finite masks lie below the allowed scores, of size 1 along the axis of the keys.
         clean: the weights before dropout.
         features: the size of the last axis, where that is the output of a layer.
         weight: the identity of the parameter by which the layer multiplies that made it; 0 for none.
@@ -58,7 +58,7 @@ class Facts:
     """
 
     masked: Tensor | None = None
-    scores: Tensor | None = None
+    margins: Tensor | None = None
     clean: Tensor | None = None
     origin: Origin | None = None
     features: int = 0
@@ -90,7 +90,7 @@ class Known:
         return replace(
             facts,
             masked=self._companion(facts.masked, view),
-            scores=self._companion(facts.scores, view),
+            margins=self._companion(facts.margins, view),
             clean=self._companion(facts.clean, view),
             features=facts.features if view.shape[-1:] == self.shape[-1:] else 0,
         )
@@ -169,7 +169,7 @@ def moved(facts: Facts, before: torch.Size, after: torch.Size) -> Facts:
         return one.expand(before) if _repeats(before, after) else None
 
     return replace(
-        facts, masked=companion(facts.masked), scores=companion(facts.scores), clean=companion(facts.clean),
+        facts, masked=companion(facts.masked), margins=companion(facts.margins), clean=companion(facts.clean),
         features=facts.features if before[-1:] == after[-1:] else 0,
     )  # fmt: skip
 

@@ -12,18 +12,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inspector.engine.attention.rows import LARGE
 from inspector.engine.attention.written.facts import Facts
 from inspector.engine.attention.written.judging import is_parameter
 
-LARGE = -1.0e3
-"""Constants at or below this forbid: −10⁴ and −10⁹ are in use, and so is −10³. A bias that a model learns is less."""
+FILLED = -10.0
+"""A constant at or below this that takes the place of scores is a mask, whether or not it is large enough."""
 
 
 def filled(facts: Facts | None, mask: Tensor, value: object, shape: torch.Size) -> Facts | None:
     """Facts of a tensor with these values in place of those under a mask, or None where the mask forbids nothing."""
     number = constant(value)
     known = facts or Facts()
-    forbids = number is not None and (number <= LARGE or (number == 0.0 and (known.made or known.origin is not None)))
+    forbids = number is not None and (number <= FILLED or (number == 0.0 and (known.made or known.origin is not None)))
     if not forbids:
         return facts
     return replace(known, masked=union(known.masked, mask.bool(), shape))
@@ -88,15 +89,6 @@ def finite(facts: Facts | None, scores: Tensor) -> bool:
     if facts is None or facts.masked is None:
         return False
     return bool((scores.detach().isfinite() & facts.masked).any())
-
-
-def margins(scores: Tensor, masked: Tensor) -> Tensor:
-    """(…, q) the least allowed score minus the largest masked one, of (…, q, k); NaN for rows without one of both."""
-    scores = scores.double() if scores.device.type == "cpu" else scores.float()
-    least = scores.masked_fill(masked, torch.inf).amin(-1)
-    most = scores.masked_fill(~masked, -torch.inf).amax(-1)
-    margin = least - most
-    return margin.masked_fill((masked.all(-1)) | ~masked.any(-1), torch.nan)
 
 
 def _may_be_mask(mask: Tensor, out: Tensor) -> bool:
