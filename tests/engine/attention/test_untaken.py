@@ -17,7 +17,7 @@ from inspector.engine.attention.written.untaken import MOST, lines
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-class Mixture(nn.Module):
+class Several(nn.Module):
     """Three layers, weighed by a softmax of a fourth: `way` says how they are put together."""
 
     def __init__(self, way: str) -> None:
@@ -30,7 +30,7 @@ class Mixture(nn.Module):
         self.double()
 
     def forward(self, x: Tensor) -> Tensor:
-        weights = self.gate(x).softmax(-1)
+        weights = self.gate(x).softmax(-1) if self.way not in OTHERS else x
         parts = torch.stack([layer(x) for layer in self.layers], -2)
         if self.way == "layers":
             return (weights[..., None] * parts).sum(-2)
@@ -56,6 +56,9 @@ class Mixture(nn.Module):
         return torch.softmax(x @ x.mT, -1).mT @ x
 
 
+OTHERS = ("fixed", "gate", "another axis")
+"""Those without the softmax of the gate."""
+
 REASONS = {
     "layers": judging.LAYERS,
     "matmul": judging.LAYERS,
@@ -73,14 +76,14 @@ REASONS = {
 
 @pytest.mark.parametrize("way", REASONS)
 def test_why_a_softmax_is_not_attention(way: str) -> None:
-    said = not_taken(Mixture(way).eval(), place="model")
+    said = not_taken(Several(way).eval(), place="model")
     assert REASONS[way] in said and said.startswith("A softmax of model, over axis "), said
 
 
 def test_three_positions_do_not_make_a_mixture_attention() -> None:
     """As many layers as steps: the values still come from different layers."""
     for way in ("layers", "matmul"):
-        assert judging.LAYERS in not_taken(Mixture(way).eval(), inputs(t=3), place="model")
+        assert judging.LAYERS in not_taken(Several(way).eval(), inputs(t=3), place="model")
 
 
 def test_a_module_that_says_that_it_attends_is_attention() -> None:
