@@ -156,6 +156,7 @@ def _handlers(recorder: AttentionRecorder) -> list[tuple[Any, Handler]]:
         (own.summed, "sum"),
         (own.made, "exp div div_ true_divide clamp clamp_ clamp_min relu square pow"),
         (own.passed, "unsqueeze nan_to_num contiguous clone to type type_as float half bfloat16 double log_softmax"),
+        (own.accumulated, "cumsum"),
         (own.routed, "topk"),
         (own.largest, "argmax max"),
         (own.scattered, "scatter scatter_"),

@@ -8,7 +8,8 @@ Weights are recognised where they are *used*: a sum of products of weights and v
 weights because they come from a softmax or a sigmoid, or by their values (none below 0, each row sums to 1), which
 covers every other way of normalising.
 
-- `by_hand.py` - the handlers of the functions, and what becomes of each sum of products;
+- `by_hand.py` - the handlers of the functions by which weights are made and passed on;
+- `sums.py` - every sum of products, and what becomes of it; `linear.py` - linear attention, which has no weights;
 - `contraction.py` - a sum of products in whatever way it is spelled, with a letter for each axis;
 - `layout.py` - its batch, heads, queries and keys, the selected sample, and the check;
 - `facts.py` - what is known of results (softmax, masks, dropout) and of views and copies of them;

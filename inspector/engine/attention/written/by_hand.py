@@ -2,53 +2,22 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from inspector.engine.attention.calls import WITHOUT_DROPOUT, from_weights
 from inspector.engine.attention.rows import margins
-from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written import judging, masking, picked
-from inspector.engine.attention.written.contraction import (
-    Contraction,
-    Operand,
-    Roles,
-    of_einsum,
-    of_matmul,
-    of_sum,
-    of_tensordot,
-)
-from inspector.engine.attention.written.facts import Facts, FactTable, Origin
-from inspector.engine.attention.written.layout import Layout, lay_out
-from inspector.engine.errors import Unsupported
-from inspector.engine.trace.trace import Attention
-
-OWN_WEIGHTS_BYTES = 2 << 30
-"""Maps that the model itself computes stay in memory until they are written; at most this many bytes of them in a
-run."""
-
-Args = tuple[Any, ...]
-Kwargs = Mapping[str, Any]
-NOTHING = Facts()
+from inspector.engine.attention.written.facts import Facts, Origin
+from inspector.engine.attention.written.sums import NOTHING, Args, Kwargs, WeightedSums
 
 
-@dataclass(slots=True)
-class ByHand:
-    """The attention of one run that its model computes itself. `found` gets each one; `where()` gives (place, class) of
-    the innermost module being called."""
+class ByHand(WeightedSums):
+    """The attention of one run that its model computes itself: what makes weights, and what passes them on."""
 
-    selected: SelectedSample
-    where: Callable[[], tuple[str, str]]
-    found: Callable[[Attention], None]
-    origins: list[Origin] = field(default_factory=list)
-    facts: FactTable = field(default_factory=FactTable)
-    products: dict[int, tuple[weakref.ref[Tensor], Tensor, Tensor]] = field(default_factory=dict)
-    bytes: int = 0
+    __slots__ = ()
 
     # --- what makes weights
 
@@ -97,6 +66,8 @@ class ByHand:
     def made(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """A quotient, an exponential, a clamp: their results may be weights by their values."""
         source = args[0] if args else kwargs.get("input")
+        if len(args) > 1 and self.linear.uses and isinstance(args[1], Tensor):
+            self.divided(source, 1.0 / args[1].detach(), out)
         if isinstance(out, Tensor) and out.is_floating_point() and out.dim():
             known = self.facts.of(source) or NOTHING
             if isinstance(source, Tensor) and known.worth:
@@ -193,6 +164,10 @@ class ByHand:
         if len(args) < 2 or not isinstance(out, Tensor) or not out.dim():
             return
         left, right = args[0], args[1]
+        if self.divided(left, right, out) or self.divided(right, left, out):
+            return
+        if _outer(left, right):
+            self._remember(left, right, out)
         for source, other in ((left, right), (right, left)):
             known = self.facts.of(source)
             if known is not None and known.worth and isinstance(source, Tensor):
@@ -205,8 +180,7 @@ class ByHand:
     def _multiplies(self, known: Facts, left: Any, right: Any, out: Tensor) -> None:
         if known.origin is not None and not known.origin.reason:
             known.origin.reason = judging.GATE if left.shape == right.shape else judging.PIECES
-        number = id(out)
-        self.products[number] = (weakref.ref(out, lambda _: self.products.pop(number, None)), left, right)
+        self._remember(left, right, out)
 
     def layer(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """A linear layer: its last axis has a weight of its own for each position."""
@@ -228,152 +202,6 @@ class ByHand:
         if known is not None and known.origin is not None:
             known.origin.reason = judging.ROUTED
 
-    # --- what uses them
-
-    def product(self, args: Args, kwargs: Kwargs, out: Any) -> None:
-        """matmul, bmm and the like."""
-        given = masking.arguments(args, kwargs, ("input", "other"))
-        left, right = given.get("input"), given.get("other", given.get("mat2", given.get("vec")))
-        if not isinstance(left, Tensor) or not isinstance(right, Tensor) or not isinstance(out, Tensor):
-            return
-        if judging.is_parameter(right) and not self._weighs(left):
-            self.facts.note(out, Facts(features=out.shape[-1] if out.dim() else 0, weight=id(right)))
-        elif self._any(left, right):
-            self.consider(of_matmul(left, right, out))
-
-    def einsum(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
-        """einsum in any order of letters and operands."""
-        operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
-        if not isinstance(args[0], str) or not self._any(*operands):
-            return
-        for at, operand in enumerate(operands):
-            if self._weighs(operand):
-                found = of_einsum(args[0], operands, at, out)
-                if found is not None and self.weighs(found):
-                    return
-
-    def tensordot(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """tensordot with lists of axes."""
-        if self._any(*args[:2]):
-            found = of_tensordot(args[0], args[1], kwargs.get("dims", args[2] if len(args) > 2 else 2), out)
-            if found is not None:
-                self.consider(found)
-
-    def summed(self, args: Args, kwargs: Kwargs, out: Any) -> None:
-        """A sum over some axes of a product that may be of weights and values."""
-        found = self.products.get(id(args[0])) if self.products and args else None
-        if found is None or found[0]() is not args[0]:
-            return
-        dims = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else None))
-        axes: Sequence[int] = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
-        keepdim = bool(kwargs.get("keepdim", args[2] if len(args) > 2 else False))
-        self.consider(of_sum(found[1], found[2], axes, keepdim, out))
-
-    def gathered(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """gather(values, dim, index)."""
-        given = masking.arguments(args, kwargs, ("input", "dim", "index"))
-        if self.facts.of(given["index"]) is not None:
-            self._picks(picked.gathered(self.facts, given["input"], given["dim"], given["index"], out))
-
-    def along(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """take_along_dim(values, index, dim)."""
-        given = masking.arguments(args, kwargs, ("input", "indices", "dim"))
-        if self.facts.of(given["indices"]) is not None and isinstance(given.get("dim"), int):
-            index = given["indices"]
-            wide = index.expand(*given["input"].shape[: given["dim"]], *out.shape[given["dim"] :])
-            self._picks(picked.gathered(self.facts, given["input"], given["dim"], wide, out))
-
-    def indexed(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
-        """values[arange, index]."""
-        if isinstance(args[1], tuple) and any(self.facts.of(one) is not None for one in args[1]):
-            self._picks(picked.indexed(self.facts, args[0], args[1], out))
-
-    def _picks(self, contraction: Contraction | None) -> None:
-        if contraction is not None:
-            self.weighs(contraction)
-
-    def consider(self, contraction: Contraction) -> None:
-        """A sum of products in which either operand may be the weights."""
-        if not (self._weighs(contraction.left.tensor) and self.weighs(contraction)):
-            other = contraction.swapped()
-            if self._weighs(other.left.tensor):
-                self.weighs(other)
-
-    def weighs(self, contraction: Contraction) -> bool:
-        """Whether the left operand holds the weights of attention, which is then recorded.
-
-        Raises Unsupported for attention that cannot be shown.
-        """
-        known = self.facts.of(contraction.left.tensor.detach()) or NOTHING
-        roles = contraction.roles()
-        if roles is None:
-            return False
-        if not contraction.left.tensor.is_floating_point():  # one_hot gives whole numbers
-            left = Operand(contraction.left.tensor.to(contraction.out.tensor.dtype), contraction.left.axes)
-            contraction = replace(contraction, left=left)
-        origin = known.origin or self._by_values(contraction, roles)
-        if origin is None:
-            return False
-        if origin.kind in ("sigmoid", "hard"):
-            origin.place, origin.module = self.where()
-        values = self.facts.of(contraction.right.tensor) or NOTHING
-        reason = judging.verdict(self.selected, origin, contraction, roles, known, values)
-        if reason:
-            origin.reason = reason
-            return False
-        if origin.taken:
-            return True  # other values with the same weights
-        origin.taken = True  # or refused with a reason of its own
-        return self._record(lay_out(self.selected, contraction, roles), known, origin)
-
-    def _by_values(self, contraction: Contraction, roles: Roles) -> Origin | None:
-        """The origin of weights that come from no softmax: each row sums to 1."""
-        left = contraction.left
-        at = left.axes.index(roles.keys[0])
-        if len(roles.keys) == 1 and not judging.may_sum_to_one(left.tensor, at):
-            return None
-        rest = "".join(axis for axis in left.axes if axis not in roles.keys)
-        if not judging.sums_to_one(left.ordered(rest + roles.keys).flatten(len(rest))):
-            return None
-        place, module = self.where()
-        return Origin("", place, module, tuple(left.tensor.shape), at)
-
-    def _record(self, layout: Layout, known: Facts, origin: Origin) -> bool:
-        weights = layout.contraction.left.tensor.detach() if known.clean is None else known.clean
-        part = layout.of_weights(weights)
-        if origin.kind == "softmax" and not judging.at_most_one(part):
-            origin.taken, origin.reason = False, origin.reason or judging.ELSEWHERE
-            return False
-        size = part.numel() * part.element_size()
-        self.bytes += size
-        if self.bytes > OWN_WEIGHTS_BYTES:
-            self.bytes -= size
-            raise Unsupported(
-                f"the model computes the maps itself and this one would take {size / 1e9:.2g} GB more than allowed; "
-                "with scaled_dot_product_attention only queries and keys are stored"
-            )
-        masked = None if known.masked is None else layout.of_weights(known.masked.expand(known_shape(layout)))
-        rows = None if known.margins is None else layout.of_weights(known.margins.expand(known_shape(layout)))
-        seen = from_weights(
-            self.selected, origin.place, origin.module, part.clone(), _note(layout, known, origin),
-            masked=masked, margins=None if rows is None else rows[..., 0].double(),
-        )  # fmt: skip
-        seen.check = layout.check()
-        self.found(seen)
-        return True
-
-    def _weighs(self, tensor: object) -> bool:
-        known = self.facts.of(tensor)
-        return known is not None and (known.made or known.origin is not None)
-
-    def _any(self, *tensors: object) -> bool:
-        return any(self._weighs(tensor) for tensor in tensors)
-
-
-def known_shape(layout: Layout) -> torch.Size:
-    """The shape of the weights as the operation got them."""
-    return layout.contraction.left.tensor.shape
-
 
 def moved_masks(facts: Facts, source: Tensor, out: Tensor) -> Facts:
     """Facts of a sum, whose mask may have more axes than the scores."""
@@ -385,13 +213,9 @@ def _of_outer(place: str, module: str) -> str:
     return place.rpartition(".")[0] or place if module in ("Softmax", "Softmin", "Softmax2d") else place
 
 
-def _note(layout: Layout, known: Facts, origin: Origin) -> str:
-    parts = [layout.note(), WITHOUT_DROPOUT if known.clean is not None else "", _KINDS.get(origin.kind, "")]
-    return "; ".join(part for part in parts if part)
-
-
-_KINDS = {
-    "sigmoid": "sigmoid of each score: rows need not sum to 1",
-    "hard": "hard: each query takes one key",
-    "": "recognised by its values: each row sums to 1",
-}
+def _outer(left: object, right: object) -> bool:
+    """Whether a product is of (…, d, 1) and (…, 1, e), or the other way round."""
+    if not isinstance(left, Tensor) or not isinstance(right, Tensor) or left.dim() != right.dim() or left.dim() < 3:
+        return False
+    ends = (left.shape[-1], right.shape[-2]), (left.shape[-2], right.shape[-1])
+    return (1, 1) in ends and left.shape[:-2] == right.shape[:-2]

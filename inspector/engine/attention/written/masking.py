@@ -46,9 +46,9 @@ def added(facts: Facts | None, mask: object, out: Tensor) -> Facts | None:
     """Facts of a sum with another tensor, which may be a mask of zeros and large negative numbers."""
     if not isinstance(mask, Tensor) or not _may_be_mask(mask, out):
         return facts
-    low = mask.detach() <= LARGE
-    if not bool(low.any()):
+    if not bool(mask.detach().amin() <= LARGE):
         return facts
+    low = mask.detach() <= LARGE
     known = facts or Facts()
     return replace(known, masked=union(known.masked, low, out.shape))
 

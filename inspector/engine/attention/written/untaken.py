@@ -17,7 +17,7 @@ def lines(origins: Iterable[Origin]) -> list[str]:
     """What is said of every softmax that was not taken for attention, in the order of the model."""
     groups: dict[tuple[str, str], list[Origin]] = {}
     for origin in origins:
-        if not origin.taken and origin.kind == "softmax":
+        if not origin.taken and origin.kind in ("softmax", "linear"):
             groups.setdefault((origin.place, origin.reason or UNUSED), []).append(origin)
     said = [_line(place, reason, group) for (place, reason), group in groups.items()]
     rest = len(said) - MOST
@@ -27,6 +27,7 @@ def lines(origins: Iterable[Origin]) -> list[str]:
 def _line(place: str, reason: str, group: list[Origin]) -> str:
     shapes = list(dict.fromkeys(origin.shape for origin in group))
     shape = " × ".join(map(str, shapes[0])) + (" (the first)" if len(shapes) > 1 else "")
-    what = "A softmax" if len(group) == 1 else f"{len(group)} softmaxes"
+    kinds = ("linear attention", "linear attentions") if group[0].kind == "linear" else ("softmax", "softmaxes")
+    what = f"A {kinds[0]}" if len(group) == 1 else f"{len(group)} {kinds[1]}"
     were = "was" if len(group) == 1 else "were"
     return LINE.format(what, place, group[0].axis, shape, were, reason)
